@@ -4,13 +4,17 @@ use std::collections::HashMap;
 
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{
-    self, BLOCK_ACCESSES, ProgramCost, TraceAccess, TraceDigest, TraceFile, TraceThread, TraceTrailer,
+    self, AccessKind, BLOCK_ACCESSES, ProgramCost, TraceAccess, TraceDigest, TraceFile, TraceThread,
+    TraceTrailer, WindowTally,
 };
 
 use crate::inspect::{Accessed, Inspection};
 
 /// Major number, minor number, inode.
 type Identity = (u32, u32, u64);
+
+/// Pages that are touched one after the other are one access of this many bytes at most: the usual readahead.
+const MOST_TOUCHED: u64 = 128 << 10;
 
 /// The reads of a program so far.
 #[derive(Debug)]
@@ -20,6 +24,17 @@ pub struct Recording {
     identities: Vec<Identity>,
     threads: Numbered<(u32, u32)>,
     pending: Vec<TraceAccess>,
+    /// Index of the last access of each thread among those.
+    last: HashMap<u32, usize>,
+    window: Option<u32>,
+    /// File and offset of the last touch of each thread.
+    /// Number of touches so far, and before this window.
+    touches: u64,
+    touches_before: u64,
+    /// The last touch of each thread: file, offset, and number.
+    last_touch: HashMap<u32, (u32, u64, u64)>,
+    /// Touched pages by file.
+    touched: HashMap<Identity, Touched>,
     digest: TraceDigest,
     accesses: u64,
 }
@@ -36,16 +51,26 @@ impl<K: Copy + Eq + std::hash::Hash> Numbered<K> {
         Self { numbers: HashMap::new(), counts: Vec::new() }
     }
 
-    fn count(&mut self, key: K, bytes: u64) -> u32 {
-        let number = *self.numbers.entry(key).or_insert_with(|| {
+    fn number(&mut self, key: K) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
             self.counts.push((key, 0, 0));
             (self.counts.len() - 1) as u32
-        });
-        let (_, reads, all) = &mut self.counts[number as usize];
-        *reads += 1;
-        *all += bytes;
-        number
+        })
     }
+
+    fn add(&mut self, number: u32, is_new: bool, bytes: u64) {
+        let (_, reads, all) = &mut self.counts[number as usize];
+        *reads += u64::from(is_new);
+        *all += bytes;
+    }
+}
+
+/// Touches of a file's mappings.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touched {
+    /// With those that a thread repeats because it was stopped.
+    faults: u64,
+    pages: u64,
 }
 
 impl Recording {
@@ -57,21 +82,60 @@ impl Recording {
             identities: Vec::new(),
             threads: Numbered::new(),
             pending: Vec::new(),
+            last: HashMap::new(),
+            window: None,
+            touches: 0,
+            touches_before: 0,
+            last_touch: HashMap::new(),
+            touched: HashMap::new(),
             digest: TraceDigest::default(),
             accesses: 0,
         }
     }
 
-    /// Add a read of the file with this identity; returns a block whenever one is full.
+    /// Add an access to the file with this identity; returns a block whenever one is full. Pages that a thread touches one after
+    /// the other are one access.
     pub fn add(&mut self, identity: Identity, access: Accessed) -> Option<Vec<u8>> {
-        let Accessed { time_ns, process, thread, file, offset, len, at_position } = access;
-        let file = self.files.count(file, len);
+        let Accessed { time_ns, process, thread, file, offset, len, mut kind, window } = access;
+        let file = self.files.number(file);
         if self.identities.len() <= file as usize {
             self.identities.push(identity);
         }
-        let thread = self.threads.count((process, thread), len);
+        let thread = self.threads.number((process, thread));
+        if let AccessKind::Touch { opens_window } = &mut kind {
+            let touched = self.touched.entry(identity).or_default();
+            touched.faults += 1;
+            if self.window != window {
+                self.touches_before = self.touches;
+            }
+            self.touches += 1;
+            // A thread that is stopped between a fault and its access faults again. For no cache is that another access.
+            let last = self.last_touch.insert(thread, (file, offset, self.touches));
+            let stopped = self.touches_before.saturating_sub(self.threads.counts.len() as u64);
+            if last.is_some_and(|last| (last.0, last.1) == (file, offset) && last.2 > stopped) {
+                return None;
+            }
+            touched.pages += 1;
+            *opens_window = self.window.replace(window.unwrap_or(0)) != window;
+        }
+        let merged = self.last.get(&thread).is_some_and(|last| {
+            let last = &mut self.pending[*last];
+            let is_behind =
+                last.file == file && last.offset + last.len == offset && last.len + len <= MOST_TOUCHED;
+            let is_same_run = last.kind.is_touch() && kind == (AccessKind::Touch { opens_window: false });
+            if is_behind && is_same_run {
+                last.len += len;
+            }
+            is_behind && is_same_run
+        });
+        self.files.add(file, !merged, len);
+        self.threads.add(thread, !merged, len);
+        if merged {
+            return None;
+        }
         let time_ns = time_ns.saturating_sub(self.began_ns);
-        self.pending.push(TraceAccess { time_ns, file, thread, offset, len, at_position });
+        self.last.insert(thread, self.pending.len());
+        self.pending.push(TraceAccess { time_ns, file, thread, offset, len, kind });
         if self.pending.len() == BLOCK_ACCESSES { self.block() } else { None }
     }
 
@@ -86,6 +150,7 @@ impl Recording {
         self.accesses += self.pending.len() as u64;
         self.digest.add(&block);
         self.pending.clear();
+        self.last.clear();
         Some(block)
     }
 
@@ -93,6 +158,7 @@ impl Recording {
     pub fn trailer(
         self,
         inspection: &Inspection,
+        windows: Option<WindowTally>,
         program: ProgramCost,
         identify: impl Fn(&str) -> Option<FileIdentity>,
         resident_before: impl Fn(&FileIdentity) -> Option<u64>,
@@ -108,20 +174,26 @@ impl Recording {
             let seen = inspection.files.iter().find(|file| file.identity == identity);
             let path = seen.and_then(|file| file.path.clone()).unwrap_or_default();
             let found = identify(&path).filter(|found| found.inode == identity.2);
+            let touched = self.touched.get(&identity).copied().unwrap_or_default();
+            let by_calls = read_bytes.saturating_sub(touched.pages * inspection.page_bytes);
             let all_bytes = seen.and_then(|file| file.reads.as_ref()).map_or(0, |reads| reads.bytes);
             let mapping = seen.and_then(|file| file.mapping.as_ref());
+            let faults = mapping.map_or(0, |mapped| mapped.minor_faults + mapped.major_faults);
+            let brought_in = seen.and_then(|file| file.brought_in.as_ref());
             files.push(TraceFile {
                 path,
                 reads,
                 read_bytes,
-                left_out_bytes: all_bytes.saturating_sub(read_bytes),
+                left_out_bytes: all_bytes.saturating_sub(by_calls),
                 writes: seen.and_then(|file| file.writes.as_ref()).map_or(0, |writes| writes.count),
                 direct: seen.is_some_and(|file| file.direct),
                 said_to_be_read: seen.map(|file| file.said_to_be_read).unwrap_or_default(),
-                mapped_faults: mapping.map_or(0, |mapped| mapped.minor_faults + mapped.major_faults),
-                brought_in_bytes: seen
-                    .and_then(|file| file.brought_in.as_ref())
-                    .map(|brought| brought.by_calls_bytes),
+                touched_pages: touched.pages,
+                mapping_said_to_be_read: seen.map(|file| file.mapping_said_to_be_read).unwrap_or_default(),
+                mapped_faults: faults.saturating_sub(touched.faults),
+                brought_in_bytes: brought_in.map(|brought| {
+                    brought.by_calls_bytes + if touched.pages > 0 { brought.by_faults_bytes } else { 0 }
+                }),
                 resident_before: found.as_ref().and_then(&resident_before),
                 identity: found,
             });
@@ -147,6 +219,7 @@ impl Recording {
             threads: threads.collect(),
             unknown_bytes: inspection.unknown.map_or(0, |unknown| unknown.bytes),
             ring_requests: inspection.ring_requests.unwrap_or(0),
+            windows,
             program,
             inspection: Some(inspection.shortened()),
         }
@@ -199,23 +272,21 @@ mod tests {
                 modified_ns: 0,
             })
         };
-        let end = recording.trailer(&inspection, ProgramCost::default(), identify, |_| Some(9));
+        let end = recording.trailer(&inspection, None, ProgramCost::default(), identify, |_| Some(9));
         let mut bytes = trace::header(&trace::TraceHeader::default()).expect("json");
         bytes.extend(block);
         bytes.extend(trace::trailer(&end).expect("json"));
         let found = trace::Trace::parse(&bytes).expect("a trace");
-        let access = |time_ns, file, offset, len, at_position| TraceAccess {
-            time_ns,
-            file,
-            thread: file,
-            offset,
-            len,
-            at_position,
-        };
+        let access =
+            |time_ns, file, offset, len, kind| TraceAccess { time_ns, file, thread: file, offset, len, kind };
         // In the order of calls; files and threads are numbered as their first reads ended.
         assert_eq!(
             found.accesses,
-            [access(1000, 1, 4096, 50, false), access(1100, 0, 0, 100, true), access(1400, 0, 100, 7, true)]
+            [
+                access(1000, 1, 4096, 50, AccessKind::Pread),
+                access(1100, 0, 0, 100, AccessKind::Read),
+                access(1400, 0, 100, 7, AccessKind::Read)
+            ]
         );
         let [second, first] = &found.trailer.files[..] else { panic!("two files") };
         assert_eq!((first.path.as_str(), first.reads, first.read_bytes, first.direct), ("/10", 1, 50, false));

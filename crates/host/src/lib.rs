@@ -34,6 +34,8 @@ pub mod table;
 pub mod toolchain;
 pub mod trusted;
 pub mod watch;
+#[cfg_attr(not(target_arch = "x86_64"), path = "windows/elsewhere.rs")]
+pub mod windows;
 pub mod written;
 
 pub use cache::{EvictError, Evicted, Residency, WarmError, WarmedFile};

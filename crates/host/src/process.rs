@@ -16,6 +16,13 @@ use crate::kernel_files::{self, field, kib_field};
 pub use smaps::{MappingState, mapping, mappings};
 pub(crate) use smaps::{MapsLine, maps_file};
 
+/// True if a signal is in this mask of a process or thread: `SigIgn`, `SigCgt`.
+pub fn has_signal(process: u32, mask: &str, signal: i32) -> bool {
+    let status = kernel_files::text(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = field(&status, mask);
+    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
 /// Memory of a process without a file that is in place (RssAnon).
 pub fn anonymous_bytes(pid: u32) -> Option<u64> {
     kib_field(&kernel_files::text(format!("/proc/{pid}/status"))?, "RssAnon")

@@ -8,6 +8,7 @@ mod descriptors;
 mod kinds;
 mod priority;
 mod rights;
+pub(crate) mod touches;
 mod tracefs;
 
 use std::collections::{HashMap, HashSet};
@@ -31,6 +32,7 @@ use calls::CALLS;
 use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
 use priority::RaisedPriority;
+use touches::Touches;
 use tracefs::Tracefs;
 
 /// Events of every watch.
@@ -39,6 +41,9 @@ const FAULTS: [(Kind, EventSource); 3] = [
     (Kind::MinorFault, EventSource::MinorFaults),
     (Kind::MajorFault, EventSource::MajorFaults),
 ];
+
+/// Bytes of some 60 faults.
+const WINDOW_WAKEUP_BYTES: usize = 4096;
 
 /// The subject of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,7 @@ pub struct Watch {
     pending: Vec<Pending>,
     /// When the rings were last looked at.
     looked_ns: u64,
+    touches: Touches,
     /// Until the end of the watch: what the program opens is looked at before the program closes it.
     priority: Option<RaisedPriority>,
 }
@@ -97,8 +103,8 @@ struct Pending {
 
 impl Watch {
     /// Begin to watch; of a running process what is there already is told first. With `calls`, calls are watched too where
-    /// this user may. The error says why nothing can be watched.
-    pub fn begin(target: Target, calls: bool) -> Result<Self, String> {
+    /// this user may. With `windows`, a wait ends after few records. The error says why nothing can be watched.
+    pub fn begin(target: Target, calls: bool, windows: bool) -> Result<Self, String> {
         let (process, held) = match target {
             Target::Held(process) => (process, true),
             Target::Running(process) => (process, false),
@@ -131,6 +137,7 @@ impl Watch {
             new_bindings: Vec::new(),
             pending: Vec::new(),
             looked_ns: now_ns(),
+            touches: Touches::new(rustix::param::page_size() as u64),
             priority: Some(RaisedPriority::of_this_thread()),
         };
         let places = (threads.len() * cpus.len()) as u64;
@@ -151,6 +158,7 @@ impl Watch {
                 for (kind, source) in &wanted {
                     let (slot, bytes, wakeup) = match kind.is_quick() {
                         true => (&mut quick, quick_bytes, 1),
+                        false if windows => (&mut ring, ring_bytes, WINDOW_WAKEUP_BYTES),
                         false => (&mut ring, ring_bytes, ring_bytes / 4),
                     };
                     match Event::open(&options(*source, with_kernel, wakeup as u32), *thread, cpu) {
@@ -320,8 +328,25 @@ impl Watch {
         }
     }
 
+    /// Mappings whose faults are told as touches.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) fn touches(&mut self) -> &mut Touches {
+        &mut self.touches
+    }
+
+    /// Tell a call that has returned, if calls are not seen otherwise.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) fn tell_unseen_call(&mut self, process: u32, thread: u32, call: Call, result: i64) {
+        if Missing::of(&self.missing, Sight::Calls).is_some() {
+            let time_ns = now_ns();
+            self.tell(time_ns, process, thread, What::Called(call));
+            self.tell(time_ns + 1, process, thread, What::Returned(result));
+        }
+    }
+
     /// The rings, to wait for.
-    fn ring_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) fn ring_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.quick_rings.iter().chain(&self.rings).map(EventRing::descriptor)
     }
 
@@ -408,8 +433,10 @@ impl Watch {
         let binding = |descriptor| Binding { time_ns, process, thread, descriptor };
         match kind {
             Kind::SideBand => {}
-            Kind::MinorFault => tell(self, What::Faulted { address, major: false }),
-            Kind::MajorFault => tell(self, What::Faulted { address, major: true }),
+            Kind::MinorFault | Kind::MajorFault => {
+                let (major, window) = (kind == Kind::MajorFault, self.touches.note(process, address));
+                tell(self, What::Faulted { address, major, window });
+            }
             Kind::Called(index) => {
                 let call = CALLS[index].1(&calls::arguments(raw));
                 match call {
@@ -493,7 +520,7 @@ pub fn wait_for_end(process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bo
 }
 
 /// Wait until the first descriptor or a ring has something to tell, or the time is over; true if the first has.
-fn wait_for<'a>(
+pub(crate) fn wait_for<'a>(
     first: BorrowedFd<'a>,
     rings: impl Iterator<Item = BorrowedFd<'a>>,
     timeout: Duration,

@@ -145,6 +145,9 @@ pub struct PlannedTrace {
     pub cold: bool,
     /// Bytes that came from the device for its reads.
     pub device_bytes: Option<u64>,
+    /// It was recorded in windows.
+    #[serde(default)]
+    pub windows: bool,
     /// Map of its reads over offset and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<AccessMap>,

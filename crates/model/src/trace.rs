@@ -1,4 +1,5 @@
-//! Traces: what calls a program made to read its files, in the order in which they began.
+//! Traces: what calls a program made to read its files, in the order in which they began, and which pages of its mapped files it
+//! touched, where it was recorded in windows.
 //!
 //! A trace is a JSON line (the header), blocks of columns, and a JSON line (the trailer). What a recording was is known at its end,
 //! so a trace is readable only with its trailer: a torn one is refused.
@@ -8,6 +9,7 @@ pub mod key;
 
 use serde::{Deserialize, Serialize};
 
+use crate::format;
 use crate::inspection::Inspection;
 use crate::plan::FileIdentity;
 use crate::random::{STEP, mix};
@@ -15,8 +17,8 @@ use crate::units::Bytes;
 use crate::watched::{Missing, ReadOrder, Tally};
 pub use key::TraceKey;
 
-/// Version of the format.
-pub const FORMAT: u32 = 1;
+/// Version of the format; traces of earlier ones can be read.
+pub const FORMAT: u32 = 2;
 /// Accesses in a block.
 pub const BLOCK_ACCESSES: usize = 8192;
 
@@ -80,11 +82,30 @@ pub struct TraceTrailer {
     pub unknown_bytes: u64,
     /// Requests that were handed to io_uring, whose files and offsets are not seen.
     pub ring_requests: u64,
+    /// Windows of mapped accesses; `None`: they were not recorded.
+    #[serde(default)]
+    pub windows: Option<WindowTally>,
     /// Cost of the program.
     pub program: ProgramCost,
     /// The inspection of the program: its files, and the waits of its threads.
     #[serde(default)]
     pub inspection: Option<Inspection>,
+}
+
+impl TraceTrailer {
+    /// The reason, if something of the recording is not there.
+    pub fn lacks(&self) -> Option<String> {
+        let why = match self.lost_records {
+            0 => "not every event that was counted was recorded, or is known to be of which file".to_string(),
+            lost => format!("{} of the recording found no room", format::counted(lost, "record")),
+        };
+        (!self.complete).then_some(why)
+    }
+
+    /// Bytes that came from the device for the reads of a file: of the file alone, or of the program where that is not seen.
+    pub fn device_bytes(&self, file: &TraceFile) -> Option<u64> {
+        file.brought_in_bytes.filter(|_| !file.direct).or(self.program.device_read_bytes)
+    }
 }
 
 impl Default for TraceTrailer {
@@ -101,10 +122,32 @@ impl Default for TraceTrailer {
             threads: Vec::new(),
             unknown_bytes: 0,
             ring_requests: 0,
+            windows: None,
             program: ProgramCost::default(),
             inspection: None,
         }
     }
+}
+
+/// Windows: in each, the first touch of a mapped page is an access of the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowTally {
+    /// Touches after which a window was to end.
+    pub most_touches: u64,
+    /// Touches of the longest window.
+    pub longest_touches: u64,
+    /// Windows.
+    pub windows: u64,
+    /// Windows in which each page in place had been seen to be touched.
+    pub proven: u64,
+    /// Touches in all windows.
+    #[serde(default)]
+    pub touches: u64,
+    /// Pages that were in place at the end of a window and had not been seen to be touched.
+    #[serde(default)]
+    pub unseen_pages: u64,
+    /// Mappings of files that had no windows, each reason once.
+    pub left_out: Vec<String>,
 }
 
 /// A file of a trace.
@@ -127,9 +170,15 @@ pub struct TraceFile {
     /// The read order that one of its descriptors was given, the last one that was.
     #[serde(default)]
     pub said_to_be_read: ReadOrder,
+    /// Pages of its mappings that were touched, once in each window. Neighbours are one access of this trace.
+    #[serde(default)]
+    pub touched_pages: u64,
+    /// The expected order of reads of a mapping (madvise(2)): the last one that was told.
+    #[serde(default)]
+    pub mapping_said_to_be_read: ReadOrder,
     /// Faults of its mappings: accesses that this trace does not hold.
     pub mapped_faults: u64,
-    /// Bytes brought into the page cache by reads; `None`: it was not seen.
+    /// Bytes brought into the page cache by reads, and by touches; `None`: it was not seen.
     pub brought_in_bytes: Option<u64>,
     /// It was in memory at the beginning, as far as that is known: bytes.
     pub resident_before: Option<u64>,
@@ -174,8 +223,41 @@ pub struct TraceAccess {
     pub offset: u64,
     /// Bytes that it returned.
     pub len: u64,
-    /// The offset was the descriptor's own (read), not the call's (pread).
-    pub at_position: bool,
+    /// The kind of the access.
+    pub kind: AccessKind,
+}
+
+/// The way in which bytes were accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// By a call, at an offset that it was given (pread).
+    Pread,
+    /// By a call, at the descriptor's own offset (read).
+    Read,
+    /// Through a mapping: the first touch of these pages in their window.
+    Touch {
+        /// It is the first touch of its window.
+        opens_window: bool,
+    },
+}
+
+impl AccessKind {
+    /// All kinds, by the number that stands for them in a trace.
+    const ALL: [Self; 4] =
+        [Self::Pread, Self::Read, Self::Touch { opens_window: false }, Self::Touch { opens_window: true }];
+
+    fn number(self) -> u64 {
+        Self::ALL.iter().position(|kind| *kind == self).map_or(0, |number| number as u64)
+    }
+
+    fn of_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// True if it was through a mapping.
+    pub fn is_touch(self) -> bool {
+        matches!(self, Self::Touch { .. })
+    }
 }
 
 /// A digest of the blocks of a trace.
@@ -279,9 +361,9 @@ impl Trace {
         let foreign = || "it is no trace of pagewise".to_string();
         let first = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(foreign)?;
         let version: Version = serde_json::from_slice(&bytes[..first]).map_err(|_| foreign())?;
-        if version.pagewise_trace != FORMAT {
+        if !(1..=FORMAT).contains(&version.pagewise_trace) {
             let found = version.pagewise_trace;
-            return Err(format!("its format is {found}, and this pagewise reads format {FORMAT}"));
+            return Err(format!("its format is {found}, and this pagewise reads formats up to {FORMAT}"));
         }
         let damaged = |what: &str| format!("it is damaged: {what}");
         let header: TraceHeader = serde_json::from_slice(&bytes[..first])
@@ -316,7 +398,23 @@ impl Trace {
         if accesses.iter().any(|access| access.file >= files || access.thread >= threads) {
             return Err(damaged("an access names a file or a thread that it does not have"));
         }
-        Ok(Self { header, accesses, trailer })
+        let mut trace = Self { header, accesses, trailer };
+        trace.end_touches_with_files();
+        Ok(trace)
+    }
+
+    /// The last page of a file may reach behind its end.
+    fn end_touches_with_files(&mut self) {
+        let page_bytes = self.header.page_bytes;
+        let ends: Vec<Option<u64>> =
+            self.trailer.files.iter().map(|file| Some(file.identity.as_ref()?.file_bytes.0)).collect();
+        for access in self.accesses.iter_mut().filter(|access| access.kind.is_touch()) {
+            let Some(end) = ends[access.file as usize] else { continue };
+            let behind = (access.offset + access.len).saturating_sub(end);
+            if behind < page_bytes && behind < access.len {
+                access.len -= behind;
+            }
+        }
     }
 }
 

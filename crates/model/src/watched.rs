@@ -38,6 +38,8 @@ pub enum What {
         address: u64,
         /// The page had to be read.
         major: bool,
+        /// The window in which this is the first access to the page; `None`: the mapping has no windows.
+        window: Option<u32>,
     },
     /// The thread left its CPU.
     Left {

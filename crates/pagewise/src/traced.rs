@@ -7,12 +7,15 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::files;
 use pagewise_model::access_map::AccessMap;
 use pagewise_model::plan::PlannedTrace;
-use pagewise_model::trace::{Trace, TraceFile, range_of};
-use pagewise_model::watched::ReadOrder;
+use pagewise_model::trace::{Trace, TraceFile, WindowTally, range_of};
+use pagewise_model::watched::{Missing, ReadOrder, Sight};
 use pagewise_model::{Bytes, Consume, Replay, Untrusted, format};
 
 /// A larger trace does not fit beside what is measured.
-const MAX_TRACE_BYTES: u64 = 1 << 30;
+pub const MAX_TRACE_BYTES: u64 = 1 << 30;
+
+/// A cache is told by windows if it holds so many times their pages.
+const CACHES: u64 = 4;
 
 /// Read a trace.
 pub fn read(path: &Path) -> Result<Trace> {
@@ -44,17 +47,21 @@ impl Traced {
         let trace = read(path)?;
         let shown = path.display();
         let end = &trace.trailer;
-        ensure!(
-            end.complete,
-            "{shown} is incomplete: {} of the recording found no room, so it does not stand for the program",
-            format::counted(end.lost_records, "record")
-        );
+        if let Some(why) = end.lacks() {
+            bail!("{shown} is incomplete: {why}, so it does not stand for the program");
+        }
+        if let Some(windows) = &end.windows {
+            check_windows(windows, path)?;
+        }
         let (number, file) = match chosen {
             Some(chosen) => named(&trace, chosen, path)?,
             None => most_read(&trace, path)?,
         };
         let Some(recorded) = &file.identity else {
-            bail!("{} was gone at the end of the recording, or another file", Untrusted(&file.path));
+            bail!(
+                "{} was gone at the end of the recording, or another file, and most was read of it: --file names another",
+                Untrusted(&file.path)
+            );
         };
         let file_path = PathBuf::from(&file.path);
         let (_, found) = files::identify(&file_path)?;
@@ -99,10 +106,11 @@ impl Traced {
                 .and_then(|path| path.to_str().map(str::to_string))
                 .with_context(|| format!("the path {shown} is not UTF-8: run files need UTF-8"))?,
             command: trace.header.command.clone(),
-            method: own_method(file).parse().map_err(anyhow::Error::msg)?,
+            method: own_method(file, is_mapped(&trace, number)).parse().map_err(anyhow::Error::msg)?,
             memory_limit: trace.header.memory_limit,
             cold: file.resident_before == Some(0),
-            device_bytes: file.brought_in_bytes.filter(|_| !file.direct).or(end.program.device_read_bytes),
+            device_bytes: end.device_bytes(file),
+            windows: end.windows.is_some(),
             map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
             inspection: end.inspection.clone(),
         };
@@ -117,8 +125,43 @@ fn reads_of(trace: &Trace, number: u32) -> impl Iterator<Item = (u64, u64, u64)>
     accesses.map(|access| (access.time_ns, access.offset, access.len))
 }
 
+/// Least share of the windows that are proven, and of the touches that were seen, for a trace that stands for its program.
+const PROVEN: f64 = 0.99;
+
+/// The error says why mapped accesses of the trace do not stand for the program.
+fn check_windows(windows: &WindowTally, path: &Path) -> Result<()> {
+    let WindowTally { windows: all, proven, touches, unseen_pages, .. } = *windows;
+    ensure!(
+        proven as f64 >= all as f64 * PROVEN && touches as f64 >= (touches + unseen_pages) as f64 * PROVEN,
+        "{} does not stand for the program: of {} {} are proven, and {} were in place in the others that nobody had seen touched, beside \
+         {}; of a process that was killed nothing is known",
+        path.display(),
+        format::counted(all, "window"),
+        format::grouped(proven),
+        format::counted(unseen_pages, "page"),
+        format::counted(touches, "touched page")
+    );
+    Ok(())
+}
+
+/// True if more of the accesses were through a mapping than by calls.
+fn is_mapped(trace: &Trace, number: u32) -> bool {
+    let of_file = trace.accesses.iter().filter(|access| access.file == number);
+    let (touches, all) = of_file.fold((0u64, 0u64), |(touches, all), access| {
+        (touches + if access.kind.is_touch() { access.len } else { 0 }, all + access.len)
+    });
+    touches > all / 2
+}
+
 /// The method by which the program read.
-fn own_method(file: &TraceFile) -> &'static str {
+fn own_method(file: &TraceFile, is_mapped: bool) -> &'static str {
+    if is_mapped {
+        return match file.mapping_said_to_be_read {
+            ReadOrder::Normal => "mmap",
+            ReadOrder::Random => "mmap:random",
+            ReadOrder::Sequential => "mmap:sequential",
+        };
+    }
     match (file.direct, file.said_to_be_read) {
         (true, _) => "pread:direct",
         (false, ReadOrder::Normal) => "pread",
@@ -127,11 +170,11 @@ fn own_method(file: &TraceFile) -> &'static str {
     }
 }
 
-/// The file of which most bytes were read, if it can be read again.
+/// The file of which most bytes were read.
 fn most_read<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
     let files = (0u32..).zip(&trace.trailer.files).filter(|(_, file)| file.reads > 0);
     files
-        .max_by_key(|(_, file)| (file.identity.is_some(), file.read_bytes))
+        .max_by_key(|(_, file)| file.read_bytes)
         .with_context(|| format!("{} holds no read: the program accessed no file by calls", path.display()))
 }
 
@@ -140,7 +183,7 @@ fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a T
     let mut all = trace.trailer.files.iter();
     if let Some(mapped) = all.find(|file| Path::new(&file.path) == wanted && file.reads == 0) {
         bail!(
-            "the program accessed {} through a mapping ({}), and a trace holds reads by calls",
+            "the program accessed {} through a mapping ({}), and the trace does not hold these accesses: record it with --windows",
             wanted.display(),
             format::counted(mapped.mapped_faults, "fault")
         );
@@ -149,6 +192,9 @@ fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a T
     files.find(|(_, file)| Path::new(&file.path) == wanted && file.reads > 0).with_context(|| {
         let known = trace.trailer.files.iter().filter(|file| file.reads > 0).take(5);
         let known: Vec<String> = known.map(|file| Untrusted(&file.path).to_string()).collect();
+        if known.is_empty() {
+            return format!("{} holds no read: the program accessed no file by calls", path.display());
+        }
         format!(
             "{} holds no read of {}: its files are {}",
             path.display(),
@@ -179,6 +225,22 @@ fn notes(trace: &Trace, number: u32, file: &TraceFile) -> Vec<String> {
             "{} of {} that were read are of other files, which are not replayed",
             format::bytes(others),
             format::bytes(all)
+        ));
+    }
+    if let Some(windows) = end.windows.as_ref().filter(|_| file.touched_pages > 0) {
+        let page_bytes = trace.header.page_bytes;
+        notes.push(format!(
+            "accesses to its mapping are the first touches of each page in {} of up to {}: they hold for caches of {} and more",
+            format::counted(windows.windows, "window"),
+            format::counted(windows.longest_touches, "page"),
+            format::bytes(windows.longest_touches * page_bytes * CACHES)
+        ));
+        notes.extend(windows.left_out.iter().map(|reason| format!("not in the trace: accesses to {reason}")));
+    }
+    if let Some(missing) = Missing::of(&end.missing, Sight::Calls) {
+        notes.push(format!(
+            "reads by calls are not in the trace, since calls were not seen: {}",
+            missing.reason
         ));
     }
     if file.mapped_faults > 0 {

@@ -493,7 +493,7 @@ mod tests {
             let pages = Pages { device: (8, 1), inode: 12, first: fault * 100, count: 16 };
             add(from + 1, What::BroughtIn(pages));
             add(from + 250_000, What::Resumed);
-            add(from + 250_000, What::Faulted { address: fault * 100 * 4096, major: true });
+            add(from + 250_000, What::Faulted { address: fault * 100 * 4096, major: true, window: None });
         }
         let log = DescriptorBinding::File { file: file("/data/log"), len: 1 << 20, direct: false };
         add(700_000, What::Bound { descriptor: 3, to: log, anew: true });

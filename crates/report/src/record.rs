@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use pagewise_model::trace::TraceTrailer;
+use pagewise_model::watched::{Missing, Sight};
 use pagewise_model::{Untrusted, format};
 
 /// Files that are named one by one.
@@ -20,11 +21,8 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         path.display(),
         format::bytes(written)
     )];
-    if !trailer.complete {
-        lines.push(format!(
-            "! incomplete: {} found no room, so the trace does not stand for the program",
-            format::counted(trailer.lost_records, "record")
-        ));
+    if let Some(why) = trailer.lacks() {
+        lines.push(format!("! incomplete: {why}, so the trace does not stand for the program"));
     }
     let mut files: Vec<_> = trailer.files.iter().collect();
     files.sort_by_key(|file| (Reverse(file.read_bytes), Reverse(file.mapped_faults)));
@@ -33,6 +31,12 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         if file.reads > 0 {
             let reads = format::counted(file.reads, "read");
             told.push(format!("{reads} of {}", format::bytes(file.read_bytes)));
+        }
+        if file.touched_pages > 0 {
+            told.push(format!(
+                "among them {} touched through a mapping",
+                format::counted(file.touched_pages, "page")
+            ));
         }
         if let Some(came) = file.brought_in_bytes {
             told.push(format!("{} came into the page cache for them", format::bytes(came)));
@@ -50,12 +54,34 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
             ));
         }
         if file.identity.is_none() {
-            told.push("it is gone, or no file to be read again: it cannot be replayed".to_string());
+            told.push(
+                "it is gone, its path is not UTF-8, or it is no file to be read again: it cannot be replayed"
+                    .to_string(),
+            );
         }
         lines.push(format!("  {}: {}", Untrusted(&file.path), told.join("; ")));
     }
     if files.len() > NAMED {
         lines.push(format!("  {} more", format::counted((files.len() - NAMED) as u64, "file")));
+    }
+    if let Some(windows) = &trailer.windows {
+        let all = format::counted(windows.windows, "window");
+        lines.push(if windows.proven == windows.windows {
+            format!("  {all}, all proven: each page in place had been seen to be touched")
+        } else {
+            let unseen = format::counted(windows.unseen_pages, "page");
+            format!(
+                "! {} of {all} proven: in the others {unseen} were in place that nobody had seen touched, or a process was killed",
+                format::grouped(windows.proven)
+            )
+        });
+        lines.extend(windows.left_out.iter().map(|reason| format!("! without windows: {reason}")));
+    }
+    if let Some(missing) = Missing::of(&trailer.missing, Sight::Calls) {
+        lines.push(format!(
+            "! reads by calls are not in the trace, since calls are not seen: {}",
+            missing.reason
+        ));
     }
     if trailer.unknown_bytes > 0 {
         lines.push(format!(

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use pagewise_model::ProcessCounters;
 use pagewise_model::inspection::{By, InspectedFile, Inspection, LeftOut, SCHEMA, Subject, Unattributed};
+use pagewise_model::trace::AccessKind;
 use pagewise_model::watched::{
     Call, DescriptorBinding, Happening, Missing, Pages, Position, Sight, Tally, Transfer, WatchedFile, What,
 };
@@ -35,6 +36,8 @@ pub struct Accounts {
     unknown: Unattributed,
     ring_requests: u64,
     memory_faults: u64,
+    /// Touches in windows whose file is not known.
+    unplaced_touches: u64,
     /// Pages were put in place before they were used, which raises no fault.
     populated: bool,
     /// Threads that have executed a program and not faulted yet.
@@ -72,7 +75,7 @@ struct Place {
     in_order: Option<bool>,
 }
 
-/// A read by a call whose place is known.
+/// A read by a call whose place is known, or a touch of a mapped page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accessed {
     /// When the call was made.
@@ -87,8 +90,10 @@ pub struct Accessed {
     pub offset: u64,
     /// Bytes that it returned.
     pub len: u64,
-    /// The offset was the descriptor's own.
-    pub at_position: bool,
+    /// The kind of the access.
+    pub kind: AccessKind,
+    /// The window of a touch.
+    pub window: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,13 +118,14 @@ impl Accounts {
             unknown: Unattributed::default(),
             ring_requests: 0,
             memory_faults: 0,
+            unplaced_touches: 0,
             populated: false,
             executed: HashSet::new(),
             cut: HashSet::new(),
         }
     }
 
-    /// Add what happened next; returns the read that this ended, if its place is known.
+    /// Add what happened next; returns the read that this ended, if its place is known, or the touch that it was.
     pub fn add(&mut self, happening: Happening) -> Option<Accessed> {
         let Happening { time_ns, process, thread, what } = happening;
         match what {
@@ -180,7 +186,14 @@ impl Accounts {
                 let call = self.thread(process, thread, time_ns).returned();
                 return call.and_then(|call| self.returned(process, thread, &call, result));
             }
-            What::Faulted { address, major } => self.faulted(process, thread, time_ns, address, major),
+            What::Faulted { address, major, window } => {
+                let found = self.faulted(process, thread, time_ns, address, major);
+                self.unplaced_touches += u64::from(found.is_none() && window.is_some());
+                let (file, offset) = found?;
+                let (offset, len) = (offset - offset % self.page_bytes, self.page_bytes);
+                let (kind, window) = (AccessKind::Touch { opens_window: false }, Some(window?));
+                return Some(Accessed { time_ns, process, thread, file, offset, len, kind, window });
+            }
             What::BroughtIn(pages) => self.brought_in(process, thread, time_ns, pages),
             What::MappedAround(pages) => {
                 let file = self.file_of_pages(&pages);
@@ -335,8 +348,9 @@ impl Accounts {
             }
         }
         let place = place.filter(|_| by == By::Reads)?;
-        let (time_ns, at_position) = (call.at_ns, access.at == Position::Current);
-        Some(Accessed { time_ns, process, thread, file, offset: place.offset, len: place.len, at_position })
+        let kind = if access.at == Position::Current { AccessKind::Read } else { AccessKind::Pread };
+        let (time_ns, Place { offset, len, .. }) = (call.at_ns, place);
+        Some(Accessed { time_ns, process, thread, file, offset, len, kind, window: None })
     }
 
     fn descriptor(&mut self, process: u32, descriptor: i32) -> Option<&mut Descriptor> {
@@ -374,13 +388,21 @@ impl Accounts {
         }
     }
 
-    fn faulted(&mut self, process: u32, thread: u32, time_ns: u64, address: u64, major: bool) {
+    /// The file and offset of a fault, if it was one of a file.
+    fn faulted(
+        &mut self,
+        process: u32,
+        thread: u32,
+        time_ns: u64,
+        address: u64,
+        major: bool,
+    ) -> Option<(usize, u64)> {
         let waited_ns = self.thread(process, thread, time_ns).faulted();
         self.executed.remove(&thread);
         let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
         let Some((file, offset)) = mapped else {
             self.memory_faults += 1;
-            return;
+            return None;
         };
         let page = offset / self.page_bytes;
         let faults = &mut self.files[file].faults;
@@ -388,13 +410,14 @@ impl Accounts {
         let last = faults.last_page.insert(thread, page);
         let behind = last.and_then(|last| page.checked_sub(last));
         faults.in_order += u64::from(behind.is_some_and(|pages| (1..=AROUND_PAGES).contains(&pages)));
-        if !major {
+        if major {
+            faults.major += 1;
+            faults.waits.add(waited_ns);
+            self.thread(process, thread, time_ns).waited(file, By::Faults, waited_ns);
+        } else {
             faults.minor += 1;
-            return;
         }
-        faults.major += 1;
-        faults.waits.add(waited_ns);
-        self.thread(process, thread, time_ns).waited(file, By::Faults, waited_ns);
+        Some((file, offset))
     }
 
     fn brought_in(&mut self, process: u32, thread: u32, time_ns: u64, pages: Pages) {
@@ -456,7 +479,7 @@ impl Accounts {
             processes: processes.len() as u64,
             cut_processes: self.cut.len() as u64,
             missing: missing.to_vec(),
-            complete: lost_records == 0 && events.iter().all(arrived),
+            complete: lost_records == 0 && self.unplaced_touches == 0 && events.iter().all(arrived),
             lost_records,
             events,
             files,

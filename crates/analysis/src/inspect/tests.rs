@@ -111,7 +111,8 @@ fn a_call_waits_while_its_thread_is_blocked_and_not_while_others_have_its_cpu() 
 #[test]
 fn a_fault_waits_for_the_last_time_that_its_thread_was_blocked() {
     let mapped = |start, file| What::Mapped { start, len: 64 * PAGE, file, executable: false };
-    let fault = |page: u64, major| What::Faulted { address: (1 << 20) + page * PAGE + 5, major };
+    let fault =
+        |page: u64, major| What::Faulted { address: (1 << 20) + page * PAGE + 5, major, window: None };
     let inspection = inspected(vec![
         mapped(1 << 20, Some((file(7), 2 * PAGE))),
         // A sleep, and then the fault.
@@ -148,7 +149,7 @@ fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
         What::Called(Call::Write(Transfer { descriptor: 3, at: Position::Current })),
         What::Left { preempted: false },
         What::Resumed,
-        What::Faulted { address: 0, major: true },
+        What::Faulted { address: 0, major: true, window: None },
         What::Returned(10),
     ]);
     let of =
@@ -161,7 +162,7 @@ fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
 fn what_was_never_touched_is_an_interval() {
     let map = || What::Mapped { start: 0, len: 1000 * PAGE, file: Some((file(7), 0)), executable: false };
     let mut all = vec![map()];
-    all.extend([What::BroughtIn(pages(7, 0, 100)), What::Faulted { address: 0, major: true }]);
+    all.extend([What::BroughtIn(pages(7, 0, 100)), What::Faulted { address: 0, major: true, window: None }]);
     all.push(What::MappedAround(pages(7, 0, 16)));
     let brought = |inspection: &Inspection| only(inspection).brought_in.clone().expect("pages");
     let found = brought(&inspected(all.clone()));
@@ -268,7 +269,7 @@ fn descriptors_are_those_of_their_process_and_of_its_children() {
 #[test]
 fn a_program_that_ends_without_a_fault_was_not_watched() {
     let named = || What::Named { name: "program".into(), executed: true };
-    let fault = What::Faulted { address: 1, major: false };
+    let fault = What::Faulted { address: 1, major: false, window: None };
     assert_eq!(inspected(vec![named(), What::Ended]).cut_processes, 1);
     assert_eq!(inspected(vec![named(), fault, What::Ended]).cut_processes, 0);
     assert_eq!(inspected(vec![named()]).cut_processes, 0, "it goes on");

@@ -67,6 +67,12 @@ pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay>
     if let Some(reason) = other_conditions(trace, own) {
         return unknown(reason);
     }
+    if trace.windows && trace.method.to_string() == "mmap" {
+        return unknown(
+            "windows keep the kernel from mapping pages around a fault, from which it concludes how far to read ahead for mmap"
+                .to_string(),
+        );
+    }
     let Some(program) = trace.device_bytes else {
         return unknown(
             "how much the program read from the device was not seen when it was recorded".to_string(),

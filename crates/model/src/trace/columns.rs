@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::{BLOCK_ACCESSES, TraceAccess};
+use super::{AccessKind, BLOCK_ACCESSES, TraceAccess};
 
 /// The columns of accesses.
 pub(super) fn encode(accesses: &[TraceAccess]) -> Vec<u8> {
     let mut out = Vec::with_capacity(accesses.len() * 8);
     runs(&mut out, accesses, |access| u64::from(access.file));
     runs(&mut out, accesses, |access| u64::from(access.thread));
-    runs(&mut out, accesses, |access| u64::from(access.at_position));
+    runs(&mut out, accesses, |access| access.kind.number());
     let mut before = 0;
     for access in accesses {
         put(&mut out, zigzag(access.time_ns.wrapping_sub(before)));
@@ -54,7 +54,7 @@ pub(super) fn decode(columns: &[u8], count: usize, into: &mut Vec<TraceAccess>) 
             thread: threads[index].try_into().ok()?,
             offset,
             len,
-            at_position: kinds[index] == 1,
+            kind: AccessKind::of_number(kinds[index])?,
         });
     }
     input.is_empty().then_some(())

@@ -43,13 +43,13 @@ fn access(index: u64) -> TraceAccess {
         thread: 0,
         offset: mix(index) % (256 << 20) / 4096 * 4096,
         len: 4096,
-        at_position: false,
+        kind: AccessKind::Pread,
     }
 }
 
 prop_compose! {
-    fn any_access()(time_ns: u64, file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, at_position: bool) -> TraceAccess {
-        TraceAccess { time_ns, file, thread, offset, len, at_position }
+    fn any_access()(time_ns: u64, file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, kind in 0u64..4) -> TraceAccess {
+        TraceAccess { time_ns, file, thread, offset, len, kind: AccessKind::of_number(kind).expect("a kind") }
     }
 }
 
@@ -88,12 +88,22 @@ fn each_defect_has_its_sentence() {
     let refused = |bytes: &[u8]| Trace::parse(bytes).expect_err("refused");
     assert_eq!(refused(b""), "it is no trace of pagewise");
     assert_eq!(refused(b"{\"format\":2}\n"), "it is no trace of pagewise");
-    let newer = text.replace("\"pagewise_trace\":1", "\"pagewise_trace\":9");
-    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads format 1");
+    let newer = text.replace("\"pagewise_trace\":2", "\"pagewise_trace\":9");
+    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads formats up to 2");
     assert_eq!(refused(&whole[..whole.len() - 1]), "it is torn: its end is missing");
     let mut twice = bytes_of(&[]);
     twice.splice(twice.len() - 1.., *b"x\n");
     assert!(refused(&twice).starts_with("it is damaged: its last line: "), "{}", refused(&twice));
+}
+
+/// The first format had no touches, and is a part of the second.
+#[test]
+fn a_trace_of_the_first_format_is_read() {
+    let mut whole = bytes_of(&[vec![access(1)]]);
+    let version = whole.iter().position(|byte| *byte == b'2').expect("the version is the first number");
+    whole[version] = b'1';
+    let trace = Trace::parse(&whole).expect("a trace");
+    assert_eq!((trace.header.pagewise_trace, trace.accesses), (1, vec![access(1)]));
 }
 
 #[test]

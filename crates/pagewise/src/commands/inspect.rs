@@ -13,7 +13,7 @@ use pagewise_host::watch::Target;
 use pagewise_report::{inspect as text, json};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::watched::{Needed, Started, Watched, command_of, signals};
+use super::watched::{Needed, Started, Watched, command_of, exit_of, signals};
 use crate::exit::Exit;
 use crate::output;
 
@@ -93,12 +93,12 @@ fn running(number: u32, arguments: &InspectArguments) -> Result<Exit> {
 fn started(arguments: &InspectArguments) -> Result<Exit> {
     let command = command_of(&arguments.command)?;
     let needed = if arguments.no_calls { Needed::NoCalls } else { Needed::Nothing };
-    let mut started = Started::begin(command, &arguments.command, needed)?;
+    let mut started = Started::begin(command, &arguments.command, needed, false)?;
     let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     started.follow(|| until.is_none_or(|until| Instant::now() < until), |_, _| ())?;
     let (watched, rest) = started.into_parts();
     watched.finish(|_, _| (), |inspection| show(inspection, arguments, true))?;
-    rest.wait()
+    Ok(exit_of(rest.wait()?))
 }
 
 /// The process of this number, if it can be inspected.

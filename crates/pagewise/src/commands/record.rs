@@ -5,94 +5,150 @@ pub mod arguments;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::process::ExitStatus;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection};
 use pagewise_analysis::record::Recording;
 use pagewise_host::cgroup::{Control, Group};
-use pagewise_host::{cache, files, process};
+use pagewise_host::{cache, files, process, watch};
+use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{self, FORMAT, ProgramCost, TraceHeader, TraceTrailer};
 use pagewise_report::record as text;
 use pagewise_sys::Spawn;
 
 use super::begin::{claim, fresh_seed};
-use super::watched::{Needed, Started, command_of};
+use super::watched::{Needed, Started, command_of, exit_of};
 use crate::exit::Exit;
 use crate::output::new_file::NewFile;
 use crate::output::{self, say};
 use crate::state::State;
+use crate::traced::MAX_TRACE_BYTES;
 use arguments::RecordArguments;
 
 /// `pagewise record`.
 pub fn record(arguments: &RecordArguments) -> Result<Exit> {
-    let path = arguments.out.clone().unwrap_or_else(|| usual_name(&arguments.command));
-    output::can_appear(&path)?;
-    let mut command = command_of(&arguments.command)?;
-    let limited = Limited::begin(arguments)?;
-    let cold = arguments.cold.iter().map(|path| evict(path)).collect::<Result<Vec<FileIdentity>>>()?;
-    if let Some(group) = limited.as_ref().and_then(|limited| limited.group.as_ref()) {
-        Spawn { join: group.entry()?, ..Spawn::default() }.apply(&mut command);
-    }
-    let mut out = TraceFileWriter::begin(path, &header(arguments))?;
-    let own = || process::totals(std::process::id()).device_read_bytes;
-    let (device_before, began) = (own(), Instant::now());
-    let mut started = Started::begin(command, &arguments.command, Needed::Calls)?;
-    let mut recording = Recording::new(started.watched().began_ns());
-    let mut keep = |accounts: &Accounts, access: Accessed| {
-        if let Some(block) = recording.add(accounts.identity(access.file), access) {
-            out.write(&block);
-        }
-    };
-    started.follow(|| true, &mut keep)?;
-    // The children of a process are added to its own figures when it has waited for them.
-    let device_read_bytes = own().zip(device_before).map(|(after, before)| after.saturating_sub(before));
-    let wall_ns = began.elapsed().as_nanos() as u64;
-    let (watched, rest) = started.into_parts();
-    let anonymous_bytes = watched.anonymous_bytes();
-    let mut seen = None;
-    watched.finish(&mut keep, |inspection| {
-        seen = Some(inspection.clone());
-        Ok(())
-    })?;
-    let inspection: Inspection = seen.context("the watch has no end")?;
-    if let Some(block) = recording.block() {
-        out.write(&block);
-    }
-    let ended = inspection.subject.ended.clone().unwrap_or_default();
-    let cost = ProgramCost { wall_ns, device_read_bytes, anonymous_bytes, ended };
-    let identify = |path: &str| files::identify(Path::new(path)).ok().map(|(_, identity)| identity);
-    let resident_before = |file: &FileIdentity| {
-        cold.iter().any(|cold| (cold.device, cold.inode) == (file.device, file.inode)).then_some(0)
-    };
-    let trailer = recording.trailer(&inspection, cost, identify, resident_before);
-    let kept = out.end(&trailer)?;
-    Ok(match rest.wait()? {
-        Exit::Program(0) if !kept => Exit::FellShort,
+    let RecordArguments { command, out, memory, cold, windows } = arguments;
+    let out = out.clone().unwrap_or_else(|| usual_name(command));
+    output::can_appear(&out)?;
+    let mut state = memory.map(|_| claim()).transpose()?.map(|(state, _)| state);
+    let request =
+        Request { command, memory: *memory, cold, quiet: false, needed: recorded_by(*windows, *memory) };
+    let recorded = request.record(&out, state.as_mut())?;
+    Ok(match exit_of(recorded.status) {
+        Exit::Program(0) if !recorded.kept => Exit::FellShort,
         status => status,
     })
 }
 
+/// A command to be recorded.
+pub(super) struct Request<'a> {
+    /// Its words.
+    pub(super) command: &'a [OsString],
+    /// Memory for the command and its children.
+    pub(super) memory: Option<Bytes>,
+    /// Files that are dropped from the page cache first.
+    pub(super) cold: &'a [PathBuf],
+    /// Read and drop what the command prints on stdout.
+    pub(super) quiet: bool,
+    /// Sights without which it is not run.
+    pub(super) needed: Needed,
+}
+
+/// A command that was recorded.
+pub(super) struct Recorded {
+    /// True if the trace is there.
+    pub(super) kept: bool,
+    /// The exit status of the command.
+    pub(super) status: ExitStatus,
+}
+
+impl Request<'_> {
+    /// Run the command, and write its trace. A memory limit needs the right to run.
+    pub(super) fn record(&self, out: &Path, state: Option<&mut State>) -> Result<Recorded> {
+        let mut out = TraceFileWriter::begin(out, &self.header())?;
+        let (trailer, _, status) = self.run(state, |block| out.write(block))?;
+        Ok(Recorded { kept: out.end(&trailer)?, status })
+    }
+
+    /// Run the command, and hand over the blocks of its accesses; the trailer of its trace, what was seen, and its status.
+    pub(super) fn run(
+        &self,
+        state: Option<&mut State>,
+        mut write: impl FnMut(&[u8]),
+    ) -> Result<(TraceTrailer, Inspection, ExitStatus)> {
+        let mut command = command_of(self.command)?;
+        let limited = match (self.memory, state) {
+            (Some(limit), Some(state)) => Some(Limited::begin(limit, state)?),
+            _ => None,
+        };
+        let cold = self.cold.iter().map(|path| evict(path)).collect::<Result<Vec<FileIdentity>>>()?;
+        if let Some(group) = limited.as_ref().and_then(|limited| limited.0.as_ref()) {
+            Spawn { join: group.entry()?, ..Spawn::default() }.apply(&mut command);
+        }
+        let own = || process::totals(std::process::id()).device_read_bytes;
+        let device_before = own();
+        let mut started = Started::begin(command, self.command, self.needed, self.quiet)?;
+        let mut recording = Recording::new(started.watched().began_ns());
+        let mut keep = |accounts: &Accounts, access: Accessed| {
+            if let Some(block) = recording.add(accounts.identity(access.file), access) {
+                write(&block);
+            }
+        };
+        started.follow(|| true, &mut keep)?;
+        let wall_ns = watch::now_ns().saturating_sub(started.watched().began_ns());
+        // The children of a process are added to its own figures when it has waited for them.
+        let device_read_bytes = own().zip(device_before).map(|(after, before)| after.saturating_sub(before));
+        let (watched, rest) = started.into_parts();
+        let (anonymous_bytes, windows) = (watched.anonymous_bytes(), watched.windows());
+        let inspection = watched.inspection(&mut keep)?;
+        if let Some(block) = recording.block() {
+            write(&block);
+        }
+        let ended = inspection.subject.ended.clone().unwrap_or_default();
+        let cost = ProgramCost { wall_ns, device_read_bytes, anonymous_bytes, ended };
+        let identify = |path: &str| files::identify(Path::new(path)).ok().map(|(_, identity)| identity);
+        let resident_before = |file: &FileIdentity| {
+            cold.iter().any(|cold| (cold.device, cold.inode) == (file.device, file.inode)).then_some(0)
+        };
+        let trailer = recording.trailer(&inspection, windows, cost, identify, resident_before);
+        Ok((trailer, inspection, rest.wait()?))
+    }
+
+    fn header(&self) -> TraceHeader {
+        let directory = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
+        TraceHeader {
+            pagewise_trace: FORMAT,
+            pagewise: env!("CARGO_PKG_VERSION").to_string(),
+            page_bytes: rustix::param::page_size() as u64,
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            directory: directory.unwrap_or_default(),
+            memory_limit: self.memory,
+        }
+    }
+}
+
+/// Needs of a recording: calls, or the touches of mapped pages in windows.
+pub(super) fn recorded_by(windows: bool, memory: Option<Bytes>) -> Needed {
+    if windows { Needed::Windows(touches_of_window(memory)) } else { Needed::Calls }
+}
+
+/// Touches after which a window ends. What a cache holds that is four times as large can be told from them.
+fn touches_of_window(memory: Option<Bytes>) -> u64 {
+    const USUAL: u64 = 2048;
+    const LEAST: u64 = 64;
+    let pages = memory.map(|memory| memory.0 / rustix::param::page_size() as u64);
+    pages.map_or(USUAL, |pages| (pages / 8).clamp(LEAST, USUAL))
+}
+
 /// The name of the program, and `.trace`, in this directory.
-fn usual_name(command: &[OsString]) -> PathBuf {
+pub(super) fn usual_name(command: &[OsString]) -> PathBuf {
     let program = command.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let mut name = program.to_os_string();
     name.push(".trace");
     name.into()
-}
-
-fn header(arguments: &RecordArguments) -> TraceHeader {
-    let directory = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
-    TraceHeader {
-        pagewise_trace: FORMAT,
-        pagewise: env!("CARGO_PKG_VERSION").to_string(),
-        page_bytes: rustix::param::page_size() as u64,
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-        command: arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        directory: directory.unwrap_or_default(),
-        memory_limit: arguments.memory,
-    }
 }
 
 /// Drop a file from the page cache, and verify it.
@@ -105,28 +161,21 @@ fn evict(path: &Path) -> Result<FileIdentity> {
     Ok(identity)
 }
 
-/// The right to limit memory, and the group that does.
-struct Limited {
-    group: Option<Group>,
-    /// Held until the group is gone.
-    _state: State,
-}
+/// A group that limits memory, and is removed.
+pub(super) struct Limited(Option<Group>);
 
 impl Limited {
-    /// `None` without a limit.
-    fn begin(arguments: &RecordArguments) -> Result<Option<Self>> {
-        let Some(limit) = arguments.memory else { return Ok(None) };
-        let (mut state, _) = claim()?;
+    /// Make the group; the state remembers it for the case that this process is killed.
+    pub(super) fn begin(limit: Bytes, state: &mut State) -> Result<Self> {
         let (control, name) = (Control::detect(), fresh_seed());
         state.announce_groups(&control.group_paths(name, true, false))?;
-        let group = Group::create(&control, name, Some(limit.0), false)?;
-        Ok(Some(Self { group: Some(group), _state: state }))
+        Ok(Self(Some(Group::create(&control, name, Some(limit.0), false)?)))
     }
 }
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        if let Some(Err(error)) = self.group.take().map(Group::remove) {
+        if let Some(Err(error)) = self.0.take().map(Group::remove) {
             say(format_args!(
                 "warning: {error}; pagewise clean removes the group once its processes have ended"
             ));
@@ -135,27 +184,33 @@ impl Drop for Limited {
 }
 
 /// A trace that is written as it grows; an error ends it, and not the program.
-struct TraceFileWriter {
-    path: PathBuf,
+struct TraceFileWriter<'a> {
+    path: &'a Path,
     /// `None`: it could not be written any more.
     new: Option<NewFile>,
     written: u64,
 }
 
-impl TraceFileWriter {
-    fn begin(path: PathBuf, header: &TraceHeader) -> Result<Self> {
-        let new = NewFile::begin(&path).map_err(|error| output::unwritten(&path, &error))?;
+impl<'a> TraceFileWriter<'a> {
+    fn begin(path: &'a Path, header: &TraceHeader) -> Result<Self> {
+        let new = NewFile::begin(path).map_err(|error| output::unwritten(path, &error))?;
         let line = trace::header(header)?;
-        new.file().write_all(&line).map_err(|error| output::unwritten(&path, &error))?;
+        new.file().write_all(&line).map_err(|error| output::unwritten(path, &error))?;
         Ok(Self { path, new: Some(new), written: line.len() as u64 })
     }
 
     fn write(&mut self, bytes: &[u8]) {
         let Some(mut file) = self.new.as_ref().map(NewFile::file) else { return };
+        if self.written + bytes.len() as u64 > MAX_TRACE_BYTES {
+            let most = Bytes(MAX_TRACE_BYTES);
+            say(format_args!("the recording stops, the command goes on: a trace has at most {most}"));
+            self.new = None;
+            return;
+        }
         match file.write_all(bytes) {
             Ok(()) => self.written += bytes.len() as u64,
             Err(error) => {
-                let error = output::unwritten(&self.path, &error);
+                let error = output::unwritten(self.path, &error);
                 say(format_args!("the recording stops, the command goes on: {error}"));
                 self.new = None;
             }
@@ -167,8 +222,8 @@ impl TraceFileWriter {
         self.write(&trace::trailer(trailer)?);
         let Self { path, new, written } = self;
         let Some(new) = new else { return Ok(false) };
-        new.appear().map_err(|error| output::unwritten(&path, &error))?;
-        for line in text::lines(trailer, &path, written) {
+        new.appear().map_err(|error| output::unwritten(path, &error))?;
+        for line in text::lines(trailer, path, written) {
             say(line);
         }
         Ok(true)

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -14,8 +14,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection, Subject};
 use pagewise_host::mounts::Mount;
 use pagewise_host::watch::{self, Target, Watch};
+use pagewise_host::windows::Windows;
 use pagewise_host::{device, process};
 use pagewise_model::ProcessCounters;
+use pagewise_model::trace::WindowTally;
 use pagewise_model::watched::{Happening, Missing, Sight};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -25,7 +27,7 @@ use crate::exit::Exit;
 
 /// The rings are looked at this often, and whenever they fill.
 const LOOK: Duration = Duration::from_millis(100);
-/// The totals of a program are looked at this often at most.
+/// The totals of a program are looked at this often at most; in windows, what has happened is added up this often.
 const SOON: Duration = Duration::from_millis(20);
 /// The wait for the program to be executed.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -33,6 +35,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 /// A program being watched.
 pub(super) struct Watched {
     watch: Option<Watch>,
+    windows: Option<Windows>,
     missing: Vec<Missing>,
     accounts: Accounts,
     subject: Subject,
@@ -40,12 +43,18 @@ pub(super) struct Watched {
     first: ProcessCounters,
     last: ProcessCounters,
     anonymous_bytes: Option<u64>,
+    /// End of the process, if its tracer has seen it.
+    status: Option<ExitStatus>,
 }
 
 impl Watched {
     /// Begin to watch, with as much as this user may see.
     pub(super) fn begin(target: Target, calls: bool, subject: Subject) -> Self {
-        let (watch, missing) = match Watch::begin(target, calls) {
+        Self::begin_with(target, calls, false, subject)
+    }
+
+    fn begin_with(target: Target, calls: bool, windows: bool, subject: Subject) -> Self {
+        let (watch, missing) = match Watch::begin(target, calls, windows) {
             Ok(watch) => {
                 let missing = watch.missing().to_vec();
                 (Some(watch), missing)
@@ -58,6 +67,7 @@ impl Watched {
         let first = process::totals(subject.process);
         Self {
             watch,
+            windows: None,
             missing,
             accounts: Accounts::new(rustix::param::page_size() as u64),
             began_ns: watch::now_ns(),
@@ -65,6 +75,28 @@ impl Watched {
             first,
             subject,
             anonymous_bytes: None,
+            status: None,
+        }
+    }
+
+    /// The reason, if what is needed cannot be seen.
+    fn see(&mut self, needed: Needed, process: Pid) -> Result<(), String> {
+        let unseen = |sight| Missing::of(&self.missing, sight);
+        match needed {
+            Needed::NoCalls | Needed::Nothing => Ok(()),
+            Needed::Calls => unseen(Sight::Calls).map_or(Ok(()), |missing| {
+                Err(format!("calls are not seen, so the command was not started: {}", missing.reason))
+            }),
+            Needed::Windows(most) => {
+                let refused =
+                    |reason| format!("there can be no windows, so the command was not started: {reason}");
+                if let Some(missing) = unseen(Sight::Faults) {
+                    return Err(refused(missing.reason.clone()));
+                }
+                let Some(watch) = &mut self.watch else { return Ok(()) };
+                self.windows = Some(Windows::begin(process, most, watch).map_err(refused)?);
+                Ok(())
+            }
         }
     }
 
@@ -85,6 +117,9 @@ impl Watched {
         goes_on: impl Fn() -> bool,
         mut accessed: impl FnMut(&Accounts, Accessed),
     ) -> Result<bool> {
+        if self.windows.is_some() {
+            return self.follow_windows(goes_on, accessed);
+        }
         let mut looked = None::<Instant>;
         loop {
             let ended = match &mut self.watch {
@@ -107,7 +142,7 @@ impl Watched {
 
     /// Look at what has happened, and add it up later.
     fn look(&mut self, end: &OwnedFd) -> Result<()> {
-        if let Some(watch) = &mut self.watch {
+        if let (Some(watch), None) = (&mut self.watch, &self.windows) {
             let ended = watch.wait(end.as_fd(), AT_ONCE)?;
             watch.look();
             if !ended {
@@ -118,6 +153,34 @@ impl Watched {
         Ok(())
     }
 
+    /// As [`Self::follow`], in windows.
+    fn follow_windows(
+        &mut self,
+        goes_on: impl Fn() -> bool,
+        mut accessed: impl FnMut(&Accounts, Accessed),
+    ) -> Result<bool> {
+        let mut looked = Instant::now();
+        loop {
+            let (Some(watch), Some(windows)) = (&mut self.watch, &mut self.windows) else { return Ok(false) };
+            self.status = windows.step(watch, LOOK)?.map(ExitStatus::from_raw);
+            let ended = self.status.is_some();
+            if !ended && looked.elapsed() < SOON {
+                continue;
+            }
+            looked = Instant::now();
+            add_up(&mut self.accounts, watch.drain(), &mut accessed);
+            if ended || !goes_on() {
+                windows.end(watch)?;
+                add_up(&mut self.accounts, watch.drain(), &mut accessed);
+                // What outlives the command goes on untraced: what is in a call when it returns.
+                windows.let_go()?;
+                windows.step(watch, SOON)?;
+                return Ok(ended);
+            }
+            self.look_at_totals();
+        }
+    }
+
     fn look_at_totals(&mut self) {
         let totals = process::totals(self.subject.process);
         if totals.device_read_bytes.is_some() {
@@ -126,9 +189,24 @@ impl Watched {
         self.anonymous_bytes = self.anonymous_bytes.max(process::anonymous_bytes(self.subject.process));
     }
 
+    /// Number of windows, and of those that are proven, if there were to be any.
+    pub(super) fn windows(&self) -> Option<WindowTally> {
+        self.windows.as_ref().map(Windows::tally)
+    }
+
     /// The end of the program, if it has ended.
     pub(super) fn ended(&mut self, ended: Option<String>) {
         self.subject.ended = ended;
+    }
+
+    /// The last reads, and what was seen.
+    pub(super) fn inspection(self, accessed: impl FnMut(&Accounts, Accessed)) -> Result<Inspection> {
+        let mut seen = None;
+        self.finish(accessed, |inspection| {
+            seen = Some(inspection.clone());
+            Ok(())
+        })?;
+        seen.context("the watch has no end")
     }
 
     /// The last reads, and `show` what was seen; then the events are closed, which takes a while.
@@ -186,6 +264,8 @@ pub(super) enum Needed {
     Nothing,
     /// Calls.
     Calls,
+    /// The touches of mapped pages, in windows of so many; calls, if they can be seen.
+    Windows(u64),
 }
 
 /// A command that was started and is watched from its first instruction on.
@@ -204,8 +284,17 @@ pub(super) struct Rest {
 }
 
 impl Started {
-    /// Start `command`, which the user wrote as `words`; not if what is needed cannot be seen.
-    pub(super) fn begin(command: Command, words: &[OsString], needed: Needed) -> Result<Self> {
+    /// Start `command`, which the user wrote as `words`; not if what is needed cannot be seen. If it is `quiet`, what it prints on
+    /// stdout is read and dropped: /dev/null instead would let programs such as grep(1) end early.
+    pub(super) fn begin(
+        mut command: Command,
+        words: &[OsString],
+        needed: Needed,
+        quiet: bool,
+    ) -> Result<Self> {
+        if quiet {
+            command.stdout(Stdio::piped());
+        }
         let signal = signals()?;
         let held = Held::spawn(command).context("no process can be started")?;
         let process = held.process();
@@ -213,12 +302,12 @@ impl Started {
         let told = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let number = process.as_raw_nonzero().get() as u32;
         let subject = Subject { command: told, process: number, ended: None };
-        let mut watched = Watched::begin(Target::Held(process), needed != Needed::NoCalls, subject);
-        let unseen = watched.missing.iter().find(|missing| missing.sight == Sight::Calls);
-        if let Some(missing) = unseen.filter(|_| needed == Needed::Calls) {
-            let told = anyhow!("calls are not seen, so the command was not started: {}", missing.reason);
+        let with_windows = matches!(needed, Needed::Windows(_));
+        let target = Target::Held(process);
+        let mut watched = Watched::begin_with(target, needed != Needed::NoCalls, with_windows, subject);
+        if let Err(reason) = watched.see(needed, process) {
             held.give_up();
-            return Err(Exit::NotMeasurable.because(told));
+            return Err(Exit::NotMeasurable.because(anyhow!("{reason}")));
         }
         let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
         let refused = |error| not_executed(&program, error);
@@ -227,7 +316,11 @@ impl Started {
         while !released.is_known() {
             watched.look(&end)?;
         }
-        let child = released.child().map_err(refused)?;
+        let mut child = released.child().map_err(refused)?;
+        if let Some(mut printed) = child.stdout.take() {
+            // A child that outlives the command may keep the pipe open, so nobody waits for this thread.
+            thread::spawn(move || io::copy(&mut printed, &mut io::sink()));
+        }
         Ok(Self { watched, end, rest: Rest { child, process, status: None, signal } })
     }
 
@@ -248,7 +341,7 @@ impl Started {
             goes_on()
         };
         if watched.follow(end, going_on, accessed)? {
-            let status = rest.child.wait()?;
+            let status = watched.status.map_or_else(|| rest.child.wait(), Ok)?;
             rest.status = Some(status);
             watched.ended(Some(ending(status)));
         }
@@ -262,11 +355,11 @@ impl Started {
 }
 
 impl Rest {
-    /// Wait for the end, and return the exit status of the command.
-    pub(super) fn wait(mut self) -> Result<Exit> {
+    /// Wait for the end of the command.
+    pub(super) fn wait(mut self) -> Result<ExitStatus> {
         loop {
             if let Some(status) = self.status {
-                return Ok(exit_of(status));
+                return Ok(status);
             }
             self.status = self.child.try_wait()?;
             pass_on(&self.signal, self.process);
@@ -280,7 +373,11 @@ impl Rest {
 /// Signals of this process: those of a terminal go to the command by themselves.
 pub(super) fn signals() -> Result<Arc<AtomicUsize>> {
     let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM, SIGHUP] {
+    let own = std::process::id();
+    // What is ignored (nohup) is ignored by the command, too: a handler would not be inherited.
+    for number in
+        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|number| !process::has_signal(own, "SigIgn", *number))
+    {
         signal_hook::flag::register_usize(number, signal.clone(), number as usize)
             .context("the signal handlers cannot be set")?;
     }
@@ -315,7 +412,7 @@ fn ending(status: ExitStatus) -> String {
 }
 
 /// As a shell reports it: 128 and the number of the signal.
-fn exit_of(status: ExitStatus) -> Exit {
+pub(super) fn exit_of(status: ExitStatus) -> Exit {
     let signalled = || 128 + status.signal().unwrap_or(0);
     Exit::Program(status.code().unwrap_or_else(signalled).try_into().unwrap_or(u8::MAX))
 }

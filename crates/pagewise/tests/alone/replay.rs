@@ -7,12 +7,13 @@ use std::path::Path;
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{
-    self, ProgramCost, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread, TraceTrailer,
+    self, AccessKind, ProgramCost, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread,
+    TraceTrailer,
 };
 use serde_json::Value;
 
 use crate::support::until::my_turn;
-use crate::support::{Place, expect_refused, is_root, sees_calls};
+use crate::support::{Place, expect_refused, is_root, load_trace, sees_calls};
 
 const FILE_BYTES: u64 = 8 << 20;
 
@@ -33,7 +34,7 @@ fn in_order() -> Vec<TraceAccess> {
             thread: 0,
             offset,
             len: (FILE_BYTES - offset).min(100_000),
-            at_position: true,
+            kind: AccessKind::Read,
         })
         .collect()
 }
@@ -154,11 +155,7 @@ fn what_cat_reads_is_recorded_and_replayed() {
     let cold = format!("--cold={path}");
     place.run(&["record", &cold, "-o", "t.trace", "--", "cat", &path]).expect_code(0);
     let judged = place.run(&REPLAY).judged();
-    let told = format!(
-        "{} {:?}",
-        judged["self_replay"],
-        Trace::parse(&fs::read(place.file("t.trace")).expect("read")).expect("a trace").trailer
-    );
+    let told = format!("{} {:?}", judged["self_replay"], load_trace(&place.file("t.trace")).trailer);
     assert_eq!(judged["self_replay"]["stands"], true, "{told}");
     // The method by which cat says that it reads is added.
     assert!((3..=4).contains(&methods(&judged).len()));

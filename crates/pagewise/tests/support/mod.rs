@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_analysis::judge::Status;
 use pagewise_model::run::Run;
+use pagewise_model::trace::Trace;
 use pagewise_model::{Failure, FailureKind, Outcome, Role, Sample};
 use tempfile::TempDir;
 
@@ -297,6 +298,12 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "did not happen: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// A trace that must be whole.
+#[track_caller]
+pub fn load_trace(path: &Path) -> Trace {
+    Trace::parse(&fs::read(path).expect("read")).expect("a trace")
 }
 
 /// Reads a run file.

@@ -33,4 +33,5 @@ mod trust_words;
 mod trust_workers;
 mod vectors;
 mod vmstat;
+mod windows;
 mod worker_faults;

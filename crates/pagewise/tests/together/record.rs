@@ -1,16 +1,13 @@
 //! `pagewise record` of programs whose reads are known.
 
 use std::fs;
-use std::path::Path;
 
-use pagewise_model::trace::{Trace, TraceAccess};
+use pagewise_model::trace::{AccessKind, Trace, TraceAccess};
 
 use crate::inspect::{data, known_accesses};
-use crate::support::{self, Place, expect_refused, expect_told, in_own_mounts, is_root, sees_calls};
-
-fn trace(path: &Path) -> Trace {
-    Trace::parse(&fs::read(path).expect("a file")).expect("a trace")
-}
+use crate::support::{
+    self, Place, expect_refused, expect_told, in_own_mounts, is_root, load_trace, sees_calls,
+};
 
 /// The reads of the file that the known program makes: by its first thread, and by its second.
 fn expected() -> [Vec<(u64, u64, bool)>; 2] {
@@ -32,7 +29,7 @@ fn expect_given_back(trace: &Trace, path: &str) {
     assert_eq!(threads.len(), 2, "the second thread reads when the first has: {threads:?}");
     for (thread, expected) in threads.iter().zip(expected()) {
         let of_thread = of_file().filter(|access| access.thread == *thread);
-        let read = |access: &TraceAccess| (access.offset, access.len, access.at_position);
+        let read = |access: &TraceAccess| (access.offset, access.len, access.kind == AccessKind::Read);
         assert_eq!(of_thread.map(read).collect::<Vec<_>>(), expected);
     }
     assert!(trace.accesses.is_sorted_by_key(|access| access.time_ns));
@@ -56,7 +53,7 @@ fn a_known_program_is_recorded_as_it_is() {
         finished.stderr.contains("not in the trace: accesses to its mapping (256 faults)"),
         "{finished:?}"
     );
-    let trace = trace(&place.file("known.trace"));
+    let trace = load_trace(&place.file("known.trace"));
     expect_given_back(&trace, &path);
     let file = trace.trailer.files.iter().find(|file| file.path == path).expect("it is there");
     assert_eq!(file.resident_before, Some(0));
@@ -85,7 +82,7 @@ fn without_root_a_program_is_recorded_as_it_is_or_not_started() {
     let Some(mut command) = place.command_as(65_534, &words) else { return };
     let finished = place.finish(command.spawn().expect("start"));
     if finished.code() == 7 {
-        return expect_given_back(&trace(&place.file("known.trace")), &path);
+        return expect_given_back(&load_trace(&place.file("known.trace")), &path);
     }
     expect_told(&finished, 3, "calls are not seen, so the command was not started");
     assert!(!place.file("known.trace").exists());
@@ -127,7 +124,7 @@ fn a_limit_holds_for_the_command_and_is_gone_afterwards() {
     let words = ["record", "--memory=64MiB", "-o", "t.trace", "--", "python3", "-c", program];
     let finished = place.run(&words);
     assert_eq!((finished.stdout.as_str(), finished.code()), ("", 137), "{finished:?}");
-    assert_eq!(trace(&place.file("t.trace")).trailer.program.ended, "signal 9 ended it");
+    assert_eq!(load_trace(&place.file("t.trace")).trailer.program.ended, "signal 9 ended it");
     place.expect_no_trace();
 }
 
