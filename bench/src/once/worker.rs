@@ -60,7 +60,7 @@ fn converse(child: &mut Child, job: &Job) -> Result<(Spent, SampleReply)> {
     let Reply::Hello(hello) = next(&mut replies)? else { bail!("the worker did not greet") };
     ensure!(hello.protocol == PROTOCOL_VERSION, "the worker speaks version {}", hello.protocol);
     say(&mut requests, &Request::Open(Box::new(job.clone())))?;
-    let Reply::Opened { setup_ns } = next(&mut replies)? else { bail!("the worker did not open") };
+    let Reply::Opened { setup_ns, .. } = next(&mut replies)? else { bail!("the worker did not open") };
     let Reply::Ready { .. } = next(&mut replies)? else { bail!("the worker did not get ready") };
     say(&mut requests, &Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 }))?;
     let Reply::Sample(sample) = next(&mut replies)? else { bail!("the worker took no sample") };

@@ -30,6 +30,7 @@ pub mod settings;
 pub mod steady;
 mod subject;
 mod syncs;
+mod threads;
 pub mod writes;
 
 pub use again::{Again, again};

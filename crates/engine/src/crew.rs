@@ -52,7 +52,7 @@ impl Bounds {
         Bounds::Timed { max_operations: job.max_thread_operations, max_device_bytes: job.max_device_bytes }
     }
 
-    /// Bounds of this many operations of one thread.
+    /// Bounds of this many operations of each thread.
     pub const fn fixed(job: &Job, operations: u64) -> Self {
         Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed })
     }
@@ -81,7 +81,10 @@ impl Common {
                 let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes };
                 timed::sample(work, go.first_operation, limits, &rendezvous, &self.timed_phase, latencies)
             }
-            Bounds::Fixed(amount) => fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies),
+            Bounds::Fixed(amount) => {
+                rendezvous();
+                fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies)
+            }
             Bounds::Commits { records } => {
                 commits::sample(work, records, go.sample_ns, &rendezvous, latencies)
             }

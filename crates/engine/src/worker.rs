@@ -39,6 +39,7 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         replay: words(Workload::Replay),
         sync_calls: SyncCall::ALL.iter().map(|call| call.name()).collect::<Vec<_>>().join(","),
         commit_threads: limits::MAX_THREADS,
+        replay_threads: limits::MAX_THREADS,
     };
     say(&mut replies, &Reply::Hello(hello))?;
     let mut requests = Requests(requests.lines());
@@ -103,8 +104,12 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let has_table = reads_by_table || matches!(work, Work::Replay(_));
     let table = if has_table { Some(table(job)?) } else { None };
     let started = now_ns();
+    // Given back when the job is over, after its tear-down.
+    let _ballast = (job.ballast_bytes > 0).then(|| reader::ballast(job)).transpose()?;
+    let ballast_ns = now_ns() - started;
+    let started = now_ns();
     let (work, bounds) = task.open(job, table)?;
-    say(replies, &Reply::Opened { setup_ns: now_ns() - started })?;
+    say(replies, &Reply::Opened { setup_ns: now_ns() - started, ballast_ns })?;
     let started = now_ns();
     let crew = Crew::start(work, bounds);
     if job.warm_page_tables == 1 {
@@ -165,7 +170,8 @@ impl ParsedJob {
         table: Option<FileMapping>,
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
         let workload = self.work.workload();
-        if workload.is_one_shot() && job.threads != 1 && self.sync() != Sync::Commit {
+        let shares = self.sync() == Sync::Commit || workload == Workload::Replay;
+        if workload.is_one_shot() && job.threads != 1 && !shares {
             let detail = format!("{workload} is the work of one thread: {} were requested", job.threads);
             return Err(refusal("open", &job.path, detail));
         }
@@ -180,9 +186,7 @@ impl ParsedJob {
             }
             (Work::Replay(replay), Some(table)) => {
                 let readers = reader::open(&self.method, job, replay.consume, self.per_thread)?;
-                // One-shot work is that of one thread.
-                let reader = readers.into_iter().next().expect("a reader for each thread");
-                Ok((vec![RecordedReads::of(reader, table, job)?], Bounds::fixed(job, 1)))
+                Ok((RecordedReads::divide(readers, table, job)?, Bounds::fixed(job, 1)))
             }
             (Work::RandomRead(_) | Work::SequentialRead(_) | Work::Replay(_), None) => {
                 unreachable!("reads have a table")

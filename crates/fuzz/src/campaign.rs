@@ -19,7 +19,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const USUAL_CASES: u64 = 75_000;
 
 /// The targets with their share of the cases in thousandths, weighing the risk of each against the cost of a case.
-pub const TARGETS: [(&str, u64); 9] = [
+pub const TARGETS: [(&str, u64); 10] = [
     ("run-files", 60),
     ("verdicts", 20),
     ("plans", 120),
@@ -28,7 +28,8 @@ pub const TARGETS: [(&str, u64); 9] = [
     ("typed-words", 150),
     ("worker-lines", 100),
     ("judged-samples", 50),
-    ("kernel-texts", 200),
+    ("kernel-texts", 150),
+    ("traces", 50),
 ];
 
 /// Time limit of a case. Usual cases take milliseconds at most, so this holds on a busy machine.

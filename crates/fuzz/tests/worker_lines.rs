@@ -49,7 +49,7 @@ fn conversation() -> Vec<Value> {
             append: "mmap,pwrite:buffer=4KiB".into(),
             ..Hello::default()
         }),
-        Reply::Opened { setup_ns: 81_531 },
+        Reply::Opened { setup_ns: 81_531, ballast_ns: 9 },
         Reply::Ready { warmup_ns: 410 },
         Reply::Idled(beats),
         Reply::Sample(Box::new(sample)),

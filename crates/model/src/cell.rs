@@ -142,15 +142,29 @@ impl Conditions {
         self.writes().is_some_and(|writes| writes.sync == Sync::Commit)
     }
 
-    /// Bytes that one operation asks for.
+    /// Bytes that one operation asks for; on average where operations differ.
     pub fn op_bytes(&self) -> u64 {
         match &self.work {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.op_bytes(),
             Work::Scan(_) => self.span_bytes.0,
             Work::Append(append) => append.record_bytes.0,
             Work::Fill(fill) => fill.block_bytes.0,
-            Work::Replay(replay) => replay.read_bytes.0,
+            Work::Replay(replay) => replay.part(replay.read_bytes.0, 1),
         }
+    }
+
+    /// Bytes that so many operations ask for: exactly, unless they are a part of work whose operations differ.
+    pub fn bytes_of(&self, operations: u64) -> u64 {
+        match &self.work {
+            Work::Replay(replay) => replay.part(replay.read_bytes.0, operations),
+            _ => operations.saturating_mul(self.op_bytes()),
+        }
+    }
+
+    /// The same on average, where operations differ.
+    pub fn mean_op_bytes(&self) -> f64 {
+        let all = self.fixed_operations().filter(|all| *all > 0);
+        all.map_or(self.op_bytes() as f64, |all| self.bytes_of(all) as f64 / all as f64)
     }
 
     /// Operations of a sample if their number is fixed: the whole file once, or the given number of passes over the
@@ -158,7 +172,8 @@ impl Conditions {
     pub fn fixed_operations(&self) -> Option<u64> {
         match &self.work {
             Work::RandomRead(_) | Work::SequentialRead(_) => None,
-            Work::Scan(_) | Work::Replay(_) => Some(1),
+            Work::Scan(_) => Some(1),
+            Work::Replay(replay) => Some(u64::from(replay.trace_threads)),
             Work::Append(_) | Work::Fill(_) if self.is_committing() => None,
             Work::Append(_) | Work::Fill(_) => self.ring().map(|ring| ring.records()),
         }
@@ -180,6 +195,7 @@ impl Conditions {
         let worker = self.host_settings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
         let left =
             limit.saturating_sub(worker.0.saturating_add(limit / KERNEL_SHARE)).saturating_sub(threads);
+        let left = left.saturating_sub(self.work.ballast_bytes());
         // Rounded to whole MiB, so that one more thread does not change the sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }

@@ -2,6 +2,7 @@
 //! pagewise and is refused before it is processed.
 
 use crate::cell::Conditions;
+use crate::format::counted;
 use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::trace::LONGEST_ENTRY;
@@ -48,6 +49,13 @@ impl Conditions {
             Work::Scan(_) => Ok(()),
             Work::Replay(replay) => {
                 ensure(replay.reads > 0 && replay.read_bytes.0 > 0, || "a trace without a read".to_string())?;
+                ensure(replay.trace_threads == *threads, || {
+                    let recorded = counted(u64::from(replay.trace_threads), "thread");
+                    format!("a trace of {recorded} is replayed by as many, and not by {threads}")
+                })?;
+                ensure(u64::from(*threads) <= replay.reads, || {
+                    "a thread of a trace without a read".to_string()
+                })?;
                 ensure((1..=LONGEST_ENTRY).contains(&replay.longest.0), || {
                     format!(
                         "a read of {} in a trace: it has at most {}",

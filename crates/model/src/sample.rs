@@ -128,6 +128,9 @@ impl Outcome {
 pub struct Measurement {
     /// Set-up: open, map, advise, populate.
     pub setup_ns: u64,
+    /// Putting the memory that a recorded program held in place, which is no cost of the method.
+    #[serde(default)]
+    pub ballast_ns: u64,
     /// Warming of page tables before the clock starts; 0 if nothing is warmed.
     pub warmup_ns: u64,
     /// The throughput phase: from the first thread's start to the last thread's end.
@@ -266,6 +269,9 @@ crate::with_process_totals! { evidence! {
         /// reclaimed pages, kills and device bytes, which are those of the measured region.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub group: Option<GroupCounters>,
+        /// Of a replay: reads that each thread has to do.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub thread_reads: Vec<u64>,
         /// Counters of each thread of the worker.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub threads: Vec<ThreadCounters>,

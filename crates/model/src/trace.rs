@@ -6,6 +6,7 @@
 
 mod columns;
 pub mod key;
+mod table;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,7 @@ use crate::random::{STEP, mix};
 use crate::units::Bytes;
 use crate::watched::{Missing, ReadOrder, Tally};
 pub use key::TraceKey;
+pub use table::RecordedTable;
 
 /// Version of the format; traces of earlier ones can be read.
 pub const FORMAT: u32 = 2;
@@ -300,23 +302,6 @@ pub fn entry(offset: u64, len: u64) -> u64 {
 #[inline(always)]
 pub const fn range_of(entry: u64) -> (u64, usize) {
     (entry >> LEN_BITS, (entry & (LONGEST_ENTRY - 1)) as usize + 1)
-}
-
-impl Trace {
-    /// The entries of the reads of a file, in their order; `None` if one of them begins behind [`END_OF_ENTRIES`].
-    pub fn entries(&self, file: u32) -> Option<Vec<u64>> {
-        let mut entries = Vec::new();
-        for access in self.accesses.iter().filter(|access| access.file == file) {
-            let end = access.offset.checked_add(access.len)?;
-            for offset in (access.offset..end).step_by(LONGEST_ENTRY as usize) {
-                if offset >= END_OF_ENTRIES {
-                    return None;
-                }
-                entries.push(entry(offset, (end - offset).min(LONGEST_ENTRY)));
-            }
-        }
-        Some(entries)
-    }
 }
 
 /// A trace, whole.

@@ -129,7 +129,7 @@ pub struct Fill {
     pub sync_call: Option<SyncCall>,
 }
 
-/// The reads of a trace of one file, in its order, by one thread.
+/// The reads of a trace of one file, each thread's in its order. An operation is the reads of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Replay {
     /// The trace, as its trailer names it.
@@ -142,13 +142,35 @@ pub struct Replay {
     pub read_bytes: Bytes,
     /// The longest of them.
     pub longest: Bytes,
+    /// Threads with reads of their own; so many do them.
+    #[serde(default = "one_thread", skip_serializing_if = "is_one_thread")]
+    pub trace_threads: u32,
     /// Memory of the program without a file, which the worker holds too.
     pub ballast: Bytes,
     /// Consumption of the bytes.
     pub consume: Consume,
 }
 
+fn one_thread() -> u32 {
+    1
+}
+
+fn is_one_thread(threads: &u32) -> bool {
+    *threads == 1
+}
+
 impl Replay {
+    /// Of a number that all threads have together, the part of so many operations.
+    pub(crate) fn part(&self, all: u64, operations: u64) -> u64 {
+        let part = u128::from(all) * u128::from(operations) / u128::from(self.trace_threads.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+
+    /// Reads of so many operations: on average, unless they are all.
+    pub fn reads_of(&self, operations: u64) -> u64 {
+        self.part(self.reads, operations)
+    }
+
     /// Consumption of the bytes on a machine with pages of `page_bytes`: reads begin anywhere.
     pub fn consumption(&self, page_bytes: u64) -> Consumption {
         Consumption::new(self.consume, page_bytes as usize, 1)
@@ -271,8 +293,16 @@ impl Work {
     pub const fn buffer_bytes(&self) -> u64 {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
-            Work::Replay(replay) => replay.longest.0.saturating_add(replay.ballast.0),
+            Work::Replay(replay) => replay.longest.0,
             _ => BUFFER_BYTES,
+        }
+    }
+
+    /// Memory that the worker holds besides.
+    pub const fn ballast_bytes(&self) -> u64 {
+        match self {
+            Work::Replay(replay) => replay.ballast.0,
+            _ => 0,
         }
     }
 }
@@ -295,7 +325,8 @@ impl fmt::Display for Work {
             }
             Work::Scan(Scan { consume }) => write!(formatter, "{consume}"),
             Work::Replay(replay) => {
-                let Replay { trace, file, reads, read_bytes, longest: _, ballast, consume } = replay;
+                let Replay { trace, file, reads, read_bytes, longest: _, trace_threads: _, ballast, consume } =
+                    replay;
                 write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")
             }
             Work::Append(append) => {

@@ -3,13 +3,16 @@
 //! `known_accesses FILE` reads FILE, of 32 MiB: with a descriptor of its own 300 blocks of 4 KiB in its first half, none where the
 //! one before ended, and in a second thread the first 100 blocks of 8 KiB in order. Then it maps the file and touches a byte
 //! of every 16th page of the second half. It ends with status 7. `known_accesses FILE again` does that again and
-//! again until its stdin ends.
+//! again until its stdin ends. `known_accesses FILE together` has three threads read FILE at once with one descriptor: thread t of
+//! 0, 1, 2 reads 100 (t + 1) blocks of 4 KiB of its own third, none where the one before ended, and waits for the others after
+//! every tenth.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +25,10 @@ const PAGES: usize = 8192;
 fn main() -> io::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = Path::new(&arguments[0]);
+    if arguments.get(1).is_some_and(|word| word == "together") {
+        together(path)?;
+        return Ok(ExitCode::from(7));
+    }
     if arguments.len() == 1 {
         let _open = access(path)?;
         // What descriptors are can be looked up as long as they are open.
@@ -64,4 +71,29 @@ fn in_order(path: &Path) -> io::Result<File> {
     let mut block = [0; 2 * PAGE];
     (0..100).try_for_each(|_| file.read_exact(&mut block))?;
     Ok(file)
+}
+
+/// Every thread goes ahead a tenth of its reads at a time, so all are there to the end.
+fn together(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    fadvise(&file, 0, None, FileAdvice::Random)?;
+    let turns = Barrier::new(3);
+    let read = |thread: usize| -> io::Result<()> {
+        let third = PAGES / 3;
+        let mut block = [0; PAGE];
+        for index in 0..100 * (thread + 1) {
+            file.read_exact_at(&mut block, ((thread * third + index * 37 % third) * PAGE) as u64)?;
+            if (index + 1) % (10 * (thread + 1)) == 0 {
+                turns.wait();
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let read = &read;
+        let threads: Vec<_> = (0..3).map(|thread| scope.spawn(move || read(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| io::ErrorKind::Other)?)
+    })?;
+    thread::sleep(Duration::from_millis(500));
+    Ok(())
 }

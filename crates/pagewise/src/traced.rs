@@ -6,16 +6,23 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::files;
 use pagewise_model::access_map::AccessMap;
+use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
-use pagewise_model::trace::{Trace, TraceFile, WindowTally, range_of};
+use pagewise_model::trace::{LONGEST_ENTRY, RecordedTable, Trace, TraceFile, WindowTally, range_of};
 use pagewise_model::watched::{Missing, ReadOrder, Sight};
-use pagewise_model::{Bytes, Consume, Replay, Untrusted, format};
+use pagewise_model::{Bytes, Consume, Descriptor, Replay, Untrusted, format};
 
 /// A larger trace does not fit beside what is measured.
 pub const MAX_TRACE_BYTES: u64 = 1 << 30;
 
 /// A cache is told by windows if it holds so many times their pages.
 const CACHES: u64 = 4;
+
+/// Buffers of all threads of a replay.
+const BUFFERS_BYTES: u64 = 256 << 20;
+
+/// Reads of a table of a GiB. One that is longer than an entry counts more than once.
+const MOST_ENTRIES: u64 = 1 << 27;
 
 /// Read a trace.
 pub fn read(path: &Path) -> Result<Trace> {
@@ -28,6 +35,16 @@ pub fn read(path: &Path) -> Result<Trace> {
     Trace::parse(&bytes).map_err(|reason| anyhow::anyhow!("{shown}: {reason}"))
 }
 
+/// The table of the reads of a file; `None` if one of them ends behind [`pagewise_model::trace::END_OF_ENTRIES`].
+///
+/// It has at most so many threads. Each has a buffer for the longest read, so long reads have fewer.
+pub fn table(trace: &Trace, file: u32, most_threads: u32) -> Option<RecordedTable> {
+    let lens = trace.accesses.iter().filter(|access| access.file == file).map(|access| access.len);
+    let longest = lens.max().unwrap_or(1).clamp(1, LONGEST_ENTRY);
+    let threads = (BUFFERS_BYTES / longest).clamp(1, u64::from(most_threads));
+    trace.table(file, threads as usize)
+}
+
 /// A trace with the file whose reads are replayed.
 #[derive(Clone, Debug)]
 pub struct Traced {
@@ -35,6 +52,8 @@ pub struct Traced {
     pub file: PathBuf,
     /// The work.
     pub work: Replay,
+    /// Sharing of a descriptor among threads.
+    pub descriptor: Descriptor,
     /// The part of the recording that the plan keeps.
     pub planned: PlannedTrace,
     /// Notes on the accesses that the replay leaves out, in sentences.
@@ -42,8 +61,9 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The trace at `path`, and the reads of `chosen`, or of the file of which most bytes were read.
-    pub fn load(path: &Path, chosen: Option<&Path>) -> Result<Self> {
+    /// The trace at `path`, and the reads of `chosen`, or of the file of which most bytes were read; by one thread in the order of time,
+    /// or by as many as read at once.
+    pub fn load(path: &Path, chosen: Option<&Path>, by_one: bool) -> Result<Self> {
         let trace = read(path)?;
         let shown = path.display();
         let end = &trace.trailer;
@@ -77,25 +97,34 @@ impl Traced {
             Bytes(trace.header.page_bytes),
             Bytes(page_bytes)
         );
-        let Some(entries) = trace.entries(number) else {
-            bail!("{shown} has a read behind 1 TiB of {}", file_path.display());
-        };
-        let ranges = || entries.iter().map(|entry| range_of(*entry));
-        if let Some((offset, len)) =
-            ranges().find(|(offset, len)| offset + *len as u64 > recorded.file_bytes.0)
-        {
+        let behind = reads_of(&trace, number).find(|(_, offset, len)| offset + len > recorded.file_bytes.0);
+        if let Some((_, offset, len)) = behind {
             bail!(
                 "{shown} has a read of {len} bytes at {offset} of {}, which ends at {}",
                 file_path.display(),
                 recorded.file_bytes.0
             );
         }
+        ensure!(
+            trace.entry_count(number) <= MOST_ENTRIES,
+            "{shown} has {} of {}: at most {} can be replayed",
+            format::counted(trace.entry_count(number), "read"),
+            file_path.display(),
+            format::grouped(MOST_ENTRIES)
+        );
+        let most_threads = if by_one { 1 } else { MAX_THREADS };
+        let Some(table) = table(&trace, number, most_threads) else {
+            bail!("{shown} has a read behind 1 TiB of {}", file_path.display());
+        };
+        let entries = &table.entries;
+        let ranges = || entries.iter().map(|entry| range_of(*entry));
         let work = Replay {
             trace: end.digest,
             file: number,
             reads: entries.len() as u64,
             read_bytes: Bytes(ranges().map(|(_, len)| len as u64).sum()),
             longest: Bytes(ranges().map(|(_, len)| len as u64).max().unwrap_or(1)),
+            trace_threads: table.thread_reads.len() as u32,
             ballast: Bytes(end.program.anonymous_bytes.unwrap_or(0)),
             consume: Consume::Touch,
         };
@@ -114,8 +143,9 @@ impl Traced {
             map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
             inspection: end.inspection.clone(),
         };
-        let notes = notes(&trace, number, file);
-        Ok(Self { file: file_path, work, planned, notes })
+        let descriptor = if table.own_descriptors { Descriptor::PerThread } else { Descriptor::Shared };
+        let notes = notes(&trace, file, &table);
+        Ok(Self { file: file_path, work, descriptor, planned, notes })
     }
 }
 
@@ -204,20 +234,46 @@ fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a T
     })
 }
 
-/// Notes on the accesses that the replay leaves out.
-fn notes(trace: &Trace, number: u32, file: &TraceFile) -> Vec<String> {
-    let mut notes = Vec::new();
-    let end = &trace.trailer;
-    let mut threads: Vec<u32> =
-        trace.accesses.iter().filter(|access| access.file == number).map(|access| access.thread).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    if threads.len() > 1 {
-        notes.push(format!(
-            "the reads of {} of the program are replayed one after another by one thread",
-            format::counted(threads.len() as u64, "thread")
+/// Notes on the threads that replay the reads.
+fn threads_told(table: &RecordedTable) -> Vec<String> {
+    let counted = |count: u64| format::counted(count, "thread");
+    let (recorded, replaying) = (table.recorded_threads, table.thread_reads.len() as u64);
+    let mut told = Vec::new();
+    if replaying > 1 {
+        let descriptors =
+            if table.own_descriptors { "each with a descriptor of its own" } else { "with one descriptor" };
+        let side_by_side = counted(replaying);
+        told.push(format!(
+            "{side_by_side} replay the reads, {descriptors}: the order is kept within a thread, and not between threads; with --threads 1 one \
+             thread does all in the order of time"
         ));
     }
+    let joined = table.joined_threads;
+    if recorded > replaying && joined == 0 {
+        told.push(format!(
+            "the program read the file by {}, of which at most {} were at it at once: those that began when others had ended are \
+             replayed after them",
+            counted(recorded),
+            format::grouped(replaying)
+        ));
+    }
+    if joined > 0 && replaying == 1 {
+        told.push(format!("one thread replays the reads of {} in the order of time", counted(recorded)));
+    } else if joined > 0 {
+        told.push(format!(
+            "more threads of the program read the file at once than are replayed: {} of {} follow others in their threads, in the order of \
+             time",
+            format::grouped(joined),
+            counted(recorded)
+        ));
+    }
+    told
+}
+
+/// Notes on the accesses that the replay leaves out.
+fn notes(trace: &Trace, file: &TraceFile, table: &RecordedTable) -> Vec<String> {
+    let mut notes = threads_told(table);
+    let end = &trace.trailer;
     let all: u64 = end.files.iter().map(|file| file.read_bytes).sum();
     let others = all.saturating_sub(file.read_bytes);
     if others > 0 {

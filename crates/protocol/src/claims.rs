@@ -48,6 +48,8 @@ pub struct Asked {
     pub op_bytes: u64,
     /// Operations that there are to do; `None`: as many as the time allows.
     pub operations: Option<u64>,
+    /// Bytes of all of them.
+    pub all_bytes: Option<u64>,
     /// True if unfinished work may still be staged, as records are.
     pub stages: bool,
     /// Operations that a thread has under way at once.
@@ -70,6 +72,7 @@ impl Asked {
             threads: conditions.threads,
             op_bytes: conditions.op_bytes(),
             operations: conditions.fixed_operations(),
+            all_bytes: conditions.fixed_operations().map(|all| conditions.bytes_of(all)),
             stages: writes.is_some(),
             depth,
             is_filled: conditions.reads().is_some() || conditions.is_committing(),
@@ -206,7 +209,8 @@ impl<'a> Claims<'a> {
         if let Some(work) = asked.operations.filter(|work| all > *work) {
             return Some(format!("{all} operations were done, the job has {work}: do each once"));
         }
-        let bytes = u128::from(all) * u128::from(asked.op_bytes);
+        let of_all = asked.all_bytes.filter(|_| asked.operations == Some(all));
+        let bytes = of_all.map_or(u128::from(all) * u128::from(asked.op_bytes), u128::from);
         let is_staged = asked.stages && asked.operations.is_some_and(|work| all < work);
         let agree = u128::from(self.bytes) == bytes || is_staged && u128::from(self.bytes) < bytes;
         (!agree).then(|| {
@@ -355,6 +359,7 @@ mod tests {
     const ASKED: Asked = Asked {
         threads: 2,
         op_bytes: 10,
+        all_bytes: None,
         operations: None,
         stages: false,
         depth: 1,

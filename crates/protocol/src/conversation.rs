@@ -188,15 +188,15 @@ impl Conversation {
         Ok(hello)
     }
 
-    /// Send `open` and wait for `opened`: the duration of set-up by the worker's clock, in ns. `ready` follows.
-    pub fn open(&mut self, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
+    /// Send `open` and wait for `opened`: the durations of set-up and of the ballast by the worker's clock, in ns. `ready` follows.
+    pub fn open(&mut self, job: &Job, wait: Wait<'_>) -> Result<(u64, u64), ConversationError> {
         self.send(&Request::Open(Box::new(job.clone())))?;
         self.opened(wait)
     }
 
     /// Wait for `opened`.
-    pub fn opened(&mut self, wait: Wait<'_>) -> Result<u64, ConversationError> {
-        answer!(self, wait, "opened", Reply::Opened { setup_ns } => setup_ns)
+    pub fn opened(&mut self, wait: Wait<'_>) -> Result<(u64, u64), ConversationError> {
+        answer!(self, wait, "opened", Reply::Opened { setup_ns, ballast_ns } => (setup_ns, ballast_ns))
     }
 
     /// Wait for `ready`: the time since `opened` by the worker's clock, in ns.

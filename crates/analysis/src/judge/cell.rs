@@ -322,7 +322,7 @@ impl CellJudgement {
             ops_per_second: per_second(1.0),
             reads_per_second: conditions.reads().and_then(|reads| per_second(f64::from(reads.reads_per_op))),
             bytes_per_second: match conditions.workload().is_reading() {
-                true => per_second(conditions.op_bytes() as f64),
+                true => per_second(conditions.mean_op_bytes()),
                 // Staged bytes have not reached the file.
                 false => MedianInterval::of(&samples.figures(|measurement, seen| {
                     seen.requested_bytes as f64 * 1e9 / measurement.measured_ns as f64

@@ -117,11 +117,9 @@ fn work_in_words(work: &Work) -> String {
         }
         Work::Scan(Scan { consume }) => consume_in_words(*consume).to_string(),
         Work::Replay(replay) => {
-            format!(
-                "{} of {} in all, in their order",
-                counted(replay.reads, "read"),
-                bytes(replay.read_bytes)
-            )
+            let order =
+                if replay.trace_threads == 1 { "in their order" } else { "in the order of each thread" };
+            format!("{} of {} in all, {order}", counted(replay.reads, "read"), bytes(replay.read_bytes))
         }
         Work::Append(append) => format!("records of {}", bytes(append.record_bytes)),
         Work::Fill(fill) => format!("blocks of {}", bytes(fill.block_bytes)),

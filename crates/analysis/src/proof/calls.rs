@@ -18,7 +18,7 @@ pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
         Work::Scan(_) => {
             operations.saturating_mul(conditions.span_bytes.0.div_ceil(piece_bytes(&cell.method)))
         }
-        Work::Replay(replay) => operations.saturating_mul(replay.reads),
+        Work::Replay(replay) => replay.reads_of(operations),
         Work::Append(_) | Work::Fill(_) => 0,
     }
 }

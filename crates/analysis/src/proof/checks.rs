@@ -11,7 +11,7 @@ use super::cpu_waits::{self, Stretch, TimedCheck};
 use super::subject::Subject;
 use super::{
     claims, conditions, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime, scans,
-    settings, syncs, writes,
+    settings, syncs, threads, writes,
 };
 
 /// A check: one sentence with the numbers if it fails.
@@ -43,6 +43,8 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::InconsistentCounts, plausible::latencies_all_alike),
     (FailureKind::InconsistentCounts, heartbeats::malformed),
     (FailureKind::MissingReads, claims::missing_reads),
+    (FailureKind::MissingReads, threads::idle_threads),
+    (FailureKind::MissingReads, threads::reads_of_other_threads),
     (FailureKind::MissingWrites, writes::missing_writes),
     (FailureKind::LostRecords, writes::lost_records),
     (FailureKind::NotCold, conditions::not_cold),

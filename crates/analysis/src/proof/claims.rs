@@ -53,7 +53,8 @@ pub(super) fn false_elapsed(subject: &Subject<'_>, waited_ns: u64) -> Option<Str
 /// as warm-up.
 pub(super) fn false_setup(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
-    let claimed = measurement.setup_ns.saturating_add(measurement.warmup_ns);
+    let ballast = measurement.ballast_ns;
+    let claimed = measurement.setup_ns.saturating_add(measurement.warmup_ns).saturating_add(ballast);
     let wall = evidence.setup_wall_ns?.saturating_add(evidence.warmup_wall_ns.unwrap_or(0));
     false_part(subject, "setup_ns + warmup_ns", claimed, wall, waited_ns)
 }

@@ -185,11 +185,11 @@ pub(super) fn widened(subject: &Subject<'_>) -> u64 {
     if let Work::Replay(_) = subject.cell.conditions.work {
         // Each read may begin and end within a page.
         let ends = subject.reads().saturating_mul(2 * page);
-        return subject.operations().saturating_mul(subject.cell.conditions.op_bytes()).saturating_add(ends);
+        return subject.cell.conditions.bytes_of(subject.operations()).saturating_add(ends);
     }
     let Some(reads) = subject.cell.conditions.reads() else {
         // The pieces of a scan are adjacent, and so are records.
-        let asked = subject.operations().saturating_mul(subject.cell.conditions.op_bytes());
+        let asked = subject.cell.conditions.bytes_of(subject.operations());
         return asked.div_ceil(page).saturating_mul(page);
     };
     let (read, align) = (reads.read_bytes.0, reads.align_bytes.0);

@@ -28,7 +28,7 @@ const REQUESTS_SHARE: f64 = 0.98;
 /// time, as some of the work may be done in set-up.
 pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
     let operations = measurement.operations.saturating_add(measurement.latency_phase_operations);
-    let bytes = operations.saturating_mul(cell.conditions.op_bytes());
+    let bytes = cell.conditions.bytes_of(operations);
     let ns = match cell.conditions.is_one_shot() {
         true => total_ns(measurement),
         false => measurement.measured_ns.saturating_add(measurement.latency_phase_ns),

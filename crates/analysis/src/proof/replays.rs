@@ -1,6 +1,6 @@
 //! Checks of a replayed trace, each with a sample that it notices.
 
-use crate::proof::honest::{kinds, replay};
+use crate::proof::honest::{kinds, replay, replay_by_three};
 use pagewise_model::Evidence;
 use pagewise_model::FailureKind::{
     InconsistentCounts, MethodContradicted, MissingReads, NotCold, NotInForce, WrongChecksum,
@@ -41,6 +41,45 @@ fn reads_that_were_not_made_are_noticed() {
     let by_calls =
         |_: &mut _, evidence: &mut Evidence| evidence.read_call_bytes = Some(evidence.requested_bytes);
     assert_eq!(kinds(&replay("mmap"), by_calls), [NotInForce]);
+}
+
+#[test]
+fn threads_that_do_the_reads_of_others_are_noticed() {
+    for method in ["pread", "mmap", "mmap:random", "pread:direct"] {
+        assert_eq!(kinds(&replay_by_three(method), |_, _| ()), [], "{method}");
+        let unseen = |_: &mut _, evidence: &mut Evidence| evidence.threads.clear();
+        assert_eq!(kinds(&replay_by_three(method), unseen), [], "{method}");
+    }
+    let calls = |calls: [u64; 4]| {
+        let of_threads = move |_: &mut _, evidence: &mut Evidence| {
+            for (thread, calls) in evidence.threads.iter_mut().zip(calls) {
+                thread.read_calls = Some(calls);
+            }
+        };
+        kinds(&replay_by_three("pread"), of_threads)
+    };
+    assert_eq!(calls([1, 10_020, 1_000, 9_000]), [], "whichever thread it is");
+    for odd in [[20_000, 0, 0, 1], [9_999, 9_001, 1_000, 1], [6_667, 6_667, 6_666, 1], [10_000, 10_000, 0, 1]]
+    {
+        assert_eq!(calls(odd), [MissingReads], "{odd:?}");
+    }
+    // Of places in a mapping nothing is told, but whether a thread ran at all.
+    let idle = |_: &mut _, evidence: &mut Evidence| {
+        evidence.threads.iter_mut().skip(2).for_each(|thread| thread.cpu_ns = Some(0));
+    };
+    assert_eq!(kinds(&replay_by_three("mmap"), idle), [MissingReads]);
+}
+
+#[test]
+fn an_operation_is_the_reads_of_a_thread() {
+    let fewer = |measurement: &mut pagewise_model::sample::Measurement, _: &mut Evidence| {
+        measurement.thread_operations = vec![3, 0, 0];
+    };
+    assert_eq!(kinds(&replay_by_three("mmap"), fewer), [], "their checksum is unknown to the supervisor");
+    let more = |measurement: &mut pagewise_model::sample::Measurement, _: &mut Evidence| {
+        (measurement.operations, measurement.thread_operations) = (4, vec![2, 1, 1]);
+    };
+    assert_eq!(kinds(&replay_by_three("mmap"), more), [InconsistentCounts]);
 }
 
 #[test]

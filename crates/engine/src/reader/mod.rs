@@ -25,7 +25,7 @@ use crate::file::DataFile;
 use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 use order::OrderKind;
 pub use reads::{Due, ReadRange};
-pub use recorded::RecordedReads;
+pub use recorded::{RecordedReads, ballast};
 pub use table::{TablePart, TableReads};
 
 /// A reader, bound to a file and one thread's buffer.

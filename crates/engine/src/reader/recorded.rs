@@ -1,36 +1,64 @@
-//! The reads of a trace, as one operation: all of them, in their order.
+//! The reads of a trace, as one operation of each thread: all of its reads, in their order.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use pagewise_model::trace::range_of;
 use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
 use super::{Due, Reader};
-use crate::failure::failed;
+use crate::failure::{failed, refusal};
 use crate::operations::{Done, Operations};
 
-/// A reader, a table of recorded reads, and the memory that the recorded program held besides.
+/// A reader, and its thread's part of a table of recorded reads.
 pub struct RecordedReads {
     reader: Box<dyn Reader>,
-    table: FileMapping,
+    table: Arc<FileMapping>,
+    part: Range<usize>,
     passes: u64,
-    /// Held, not used.
-    _ballast: Option<AnonymousMemory>,
 }
 
 impl RecordedReads {
-    /// The reads of `table` by this reader.
-    pub fn of(
-        reader: Box<dyn Reader>,
+    /// The parts of `table`, one for each reader, as the job divides it.
+    pub fn divide(
+        readers: Vec<Box<dyn Reader>>,
         table: FileMapping,
         job: &Job,
-    ) -> Result<Box<dyn Operations>, CallFailure> {
-        let ballast = (job.ballast_bytes > 0).then(|| ballast(job)).transpose()?;
-        Ok(Box::new(Self { reader, table, passes: 0, _ballast: ballast }))
+    ) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+        let parts = parts(job).filter(|parts| parts.len() == readers.len()).ok_or_else(|| {
+            let detail = format!(
+                "thread_reads {:?} does not divide the {} reads of the table among {} threads",
+                job.thread_reads, job.table_reads, job.threads
+            );
+            refusal("open", &job.path, detail)
+        })?;
+        let table = Arc::new(table);
+        let of_thread = |(reader, part)| {
+            Box::new(Self { reader, table: table.clone(), part, passes: 0 }) as Box<dyn Operations>
+        };
+        Ok(readers.into_iter().zip(parts).map(of_thread).collect())
+    }
+
+    fn entries(&self) -> &[u64] {
+        &self.table.words()[self.part.clone()]
     }
 }
 
-/// Memory that is in place, so that it counts against a limit.
-fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
+/// The part of each thread; `None` if they are not the whole table.
+fn parts(job: &Job) -> Option<Vec<Range<usize>>> {
+    let mut end = 0u64;
+    let mut parts = Vec::with_capacity(job.thread_reads.len());
+    for reads in &job.thread_reads {
+        let begin = end;
+        end = end.checked_add(*reads).filter(|end| *end <= job.table_reads)?;
+        parts.push(begin as usize..end as usize);
+    }
+    (end == job.table_reads).then_some(parts)
+}
+
+/// The memory that the recorded program held besides: in place, so that it counts against a limit, and not used.
+pub fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
     let mut memory = AnonymousMemory::new(job.ballast_bytes as usize)
         .map_err(|error| failed("mmap of the ballast", error, &job.path, 0))?;
     memory.bytes_mut().iter_mut().step_by(job.page_bytes.max(1) as usize).for_each(|byte| *byte = 1);
@@ -38,12 +66,12 @@ fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
 }
 
 impl Operations for RecordedReads {
-    /// Timed region: that of the reader, over all entries.
+    /// Timed region: that of the reader, over all entries of the part.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         let operations = wanted.min(end.saturating_sub(position));
         let mut checksum = 0u64;
         for _ in 0..operations {
-            let due = Due { entries: self.table.words(), place: 0 };
+            let due = Due { entries: &self.table.words()[self.part.clone()], place: self.part.start as u64 };
             checksum = checksum.wrapping_add(self.reader.read(due)?);
         }
         self.passes += operations;
@@ -55,7 +83,7 @@ impl Operations for RecordedReads {
     }
 
     fn bytes(&self) -> u64 {
-        let of_pass: u64 = self.table.words().iter().map(|entry| range_of(*entry).1 as u64).sum();
+        let of_pass: u64 = self.entries().iter().map(|entry| range_of(*entry).1 as u64).sum();
         self.passes * of_pass
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         source_period: 0,
         gap_seed: 0,
         handover_path: String::new(),
+        thread_reads: Vec::new(),
         ballast_bytes: 0,
         heartbeat_ns: 0,
     }
@@ -380,7 +381,8 @@ fn recorded_reads_have_their_own_lengths() {
     let entries: Vec<u64> = ranges.iter().map(|(offset, len)| entry(*offset, *len)).collect();
     let longest = ranges.iter().map(|(_, len)| *len).max().expect("a read");
     let mut job = Job { workload: "replay".into(), touch_last: 1, ..fixture.job(longest, 1, 1) };
-    (job.table_reads, job.ballast_bytes) = (entries.len() as u64, 1 << 20);
+    job.table_reads = entries.len() as u64;
+    job.thread_reads = vec![job.table_reads];
     for consume in [Consume::Touch, Consume::Sum] {
         let consumption = Consumption { consume, page_bytes: 4096, touch_last: true };
         let expected = ranges.iter().zip(0u64..).fold(0u64, |total, ((offset, len), place)| {
@@ -397,11 +399,48 @@ fn recorded_reads_have_their_own_lengths() {
         ]) {
             let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
             let reader = readers.pop().expect("a reader");
-            let mut work = RecordedReads::of(reader, mapped(&entries), &job).expect(text);
+            let work = RecordedReads::divide(vec![reader], mapped(&entries), &job).expect("one part");
+            let mut work = work.into_iter().next().expect("a thread");
             let done = work.perform(0, 1, 1).expect(text);
             assert_eq!((done.operations, done.checksum), (1, expected), "{text}, {consume}");
             assert_eq!(work.bytes(), ranges.iter().map(|(_, len)| len).sum::<u64>(), "{text}");
             assert_eq!(work.perform(1, 1, 1).expect(text).operations, 0, "it is done once");
         }
+    }
+}
+
+/// Each thread has consecutive entries, and weights are those of the whole table.
+#[test]
+fn a_thread_owns_its_recorded_reads() {
+    let fixture = Fixture::new(1 << 20);
+    let ranges: Vec<(u64, u64)> = (0..60).map(|read| (read * 16_384 % (1 << 20), 1 + read * 100)).collect();
+    let entries: Vec<u64> = ranges.iter().map(|(offset, len)| entry(*offset, *len)).collect();
+    let job = Job {
+        workload: "replay".into(),
+        touch_last: 1,
+        table_reads: 60,
+        thread_reads: vec![10, 1, 49],
+        ..fixture.job(6000, 1, 3)
+    };
+    let open = || open_or_skip("pread", &job, Consume::Sum, false).expect("pread is everywhere");
+    let consumption = Consumption { consume: Consume::Sum, page_bytes: 4096, touch_last: true };
+    let mut work = RecordedReads::divide(open(), mapped(&entries), &job).expect("three parts");
+    let mut first = 0;
+    for (thread, reads) in work.iter_mut().zip([10, 1, 49]) {
+        let part = &ranges[first..first + reads];
+        let expected = part.iter().zip(first as u64..).fold(0u64, |total, ((offset, len), place)| {
+            let mut bytes = vec![0; *len as usize];
+            content::fill(SEED, *offset, &mut bytes);
+            total.wrapping_add(weight(place).wrapping_mul(consumption.of(&bytes)))
+        });
+        let done = thread.perform(0, 1, 1).expect("reads");
+        assert_eq!((done.operations, done.checksum), (1, expected));
+        assert_eq!(thread.bytes(), part.iter().map(|(_, len)| len).sum::<u64>());
+        first += reads;
+    }
+    for parts in [vec![], vec![60], vec![10, 10, 39], vec![30, 30, 1], vec![20; 4], vec![u64::MAX, 1, 60]] {
+        let odd = Job { thread_reads: parts.clone(), ..job.clone() };
+        let refused = RecordedReads::divide(open(), mapped(&entries), &odd).err().expect("refused");
+        assert!(refused.detail.contains("does not divide the 60 reads"), "{parts:?}: {}", refused.detail);
     }
 }

@@ -77,6 +77,7 @@ impl Fixture {
             source_path: path("source"),
             source_period: SOURCE_PERIOD,
             gap_seed: 0,
+            thread_reads: Vec::new(),
             ballast_bytes: 0,
             heartbeat_ns: 0,
             handover_path: String::new(),

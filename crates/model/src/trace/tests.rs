@@ -124,8 +124,9 @@ fn a_read_is_an_entry_and_a_long_one_several() {
     let long = TraceAccess { offset: 10, len: 2 * LONGEST_ENTRY + 5, ..access(1) };
     let mut trace = Trace::parse(&bytes_of(&[vec![access(1), long, TraceAccess { file: 1, ..access(2) }]]))
         .expect("a trace");
-    let ranges =
-        |trace: &Trace| trace.entries(0).map(|all| all.into_iter().map(range_of).collect::<Vec<_>>());
+    let ranges = |trace: &Trace| {
+        trace.table(0, 9).map(|all| all.entries.into_iter().map(range_of).collect::<Vec<_>>())
+    };
     let most = LONGEST_ENTRY as usize;
     let pieces =
         [(access(1).offset, 4096), (10, most), (10 + LONGEST_ENTRY, most), (10 + 2 * LONGEST_ENTRY, 5)];

@@ -124,7 +124,7 @@ fn serve(kind: Kind, job: Job, requests: &mut impl Iterator<Item = io::Result<Re
     }
     let started = Instant::now();
     let mut reader = Reader::open(kind, job, method)?;
-    say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
+    say(&Reply::Opened { setup_ns: nanoseconds(started), ballast_ns: 0 })?;
     if fault == Kind::DiesAfterOpened {
         eprintln!("assertion failed: the worker is well");
         std::process::abort();

@@ -52,7 +52,7 @@ pub fn serve<S: Session>(hello: Hello, open: impl Fn(Job) -> io::Result<S>) -> i
             Request::Open(job) => {
                 let started = Instant::now();
                 let opened = session.insert(open(*job)?);
-                say(&Reply::Opened { setup_ns: nanoseconds(started) })?;
+                say(&Reply::Opened { setup_ns: nanoseconds(started), ballast_ns: 0 })?;
                 let warmup_ns = opened.prepare()?;
                 say(&Reply::Ready { warmup_ns })?;
             }

@@ -23,7 +23,9 @@ use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::shorten::{self, Free};
-use crate::plan::{BEYOND_MEMORY, Lacking, Layer, OrNone, PlanText, QUESTIONS, REPLAY, estimate, text};
+use crate::plan::{
+    BEYOND_MEMORY, Lacking, Layer, OrNone, PlanText, QUESTIONS, REPLAY, Threads, estimate, text,
+};
 use crate::session::RunSession;
 use crate::state::place;
 use crate::store::RunFile;
@@ -177,8 +179,12 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     let Some(what) = what else {
         bail!("missing question: write one of {} or the path of a plan file", question_names());
     };
-    let traced =
-        arguments.trace.as_deref().map(|path| Traced::load(path, arguments.own_file())).transpose()?;
+    let by_one = arguments.layer().axes.threads.as_deref() == Some(&[Threads::Count(1)]);
+    let traced = arguments
+        .trace
+        .as_deref()
+        .map(|path| Traced::load(path, arguments.own_file(), by_one))
+        .transpose()?;
     let own_file = traced.as_ref().map(|traced| traced.file.as_path()).or(arguments.own_file());
     ensure!(
         own_file.is_some() || !arguments.evict,
@@ -205,6 +211,7 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         traced.notes.iter().for_each(|note| say(format_args!("note: {note}")));
         let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
         chosen.axes.memory = chosen.axes.memory.take().or_else(usual);
+        chosen.axes.descriptor.get_or_insert_with(|| vec![traced.descriptor]);
         // Whether the trace stands for the program is told by the program's own method.
         let own = &traced.planned.method;
         for methods in [&mut chosen.axes.methods, &mut text.base.axes.methods].into_iter().flatten() {

@@ -19,6 +19,7 @@ use super::matrix::{distinct, vary};
 use super::{Layer, OrNone, OrUsual, Size, Threads};
 
 const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
+const READ_AT_ONCE: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Replay];
 const SPANNED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
 const CONSUMED: &[Workload] =
     &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan, Workload::Replay];
@@ -130,7 +131,7 @@ axes! {
     cache: CacheState, Workload::ALL;
     /// Descriptor and mapping of threads: shared, or one each (per-thread)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    descriptor: Descriptor, READS;
+    descriptor: Descriptor, READ_AT_ONCE;
     /// Distribution of offsets: uniform, or zipf with its exponent, as in zipf:0.99
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     skew: Skew, READS;

@@ -117,7 +117,7 @@ fn start_ns(worker: &Worker) -> u64 {
 fn once_ns(cell: &Cell) -> Option<u64> {
     let conditions = &cell.conditions;
     let operations = conditions.fixed_operations()?;
-    let bytes = operations.saturating_mul(conditions.op_bytes());
+    let bytes = conditions.bytes_of(operations);
     let capped = conditions.host_settings.device_cap.and_then(|cap| cap.read_bytes_per_second);
     let of_device = match capped {
         Some(rate) => 1_000_000_000 / rate.0.max(1),

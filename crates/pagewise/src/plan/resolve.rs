@@ -385,7 +385,9 @@ struct Resolved {
 
 impl Resolved {
     fn new(layers: &[&Layer], workload: Workload, source: &Source, machine: &Machine<'_>) -> Result<Self> {
-        let threads = choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(1)]);
+        let usual =
+            machine.replay.filter(|_| workload == Workload::Replay).map_or(1, |replay| replay.trace_threads);
+        let threads = choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(usual)]);
         let cpus = machine.environment.cpus;
         let threads = distinct(
             threads

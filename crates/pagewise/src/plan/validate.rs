@@ -27,7 +27,7 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
     match conditions.work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
         Work::Scan(_) => ensure_scan(conditions)?,
-        Work::Replay(replay) => ensure_replay(conditions, &replay)?,
+        Work::Replay(replay) => ensure_replay(conditions, &replay, machine)?,
         Work::Append(_) | Work::Fill(_) => ensure_writes(conditions)?,
     }
     ensure_settable(conditions, machine)
@@ -56,13 +56,7 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
             Bytes(bytes)
         );
     }
-    let buffers = read_bytes.0.saturating_mul(u64::from(*threads));
-    if let Some(memory) = machine.environment.memory_available_bytes {
-        ensure!(
-            buffers <= memory.0 / 4,
-            "{threads} threads with buffers of {read_bytes} need more than a quarter of the available memory of {memory}"
-        );
-    }
+    ensure_buffers(conditions, *read_bytes, machine)?;
     if *skew != Skew::Uniform {
         ensure!(
             *cache != CacheState::Cold,
@@ -77,6 +71,19 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
         ensure!(
             *reads_per_op > 1,
             "a single read depends on nothing: dependent reads need 2 or more in an operation (--reads-per-op)"
+        );
+    }
+    Ok(())
+}
+
+/// Each thread has a buffer for a read.
+fn ensure_buffers(conditions: &Conditions, read_bytes: Bytes, machine: &Machine<'_>) -> Result<()> {
+    let threads = conditions.threads;
+    let buffers = read_bytes.0.saturating_mul(u64::from(threads));
+    if let Some(memory) = machine.environment.memory_available_bytes {
+        ensure!(
+            buffers <= memory.0 / 4,
+            "{threads} threads with buffers of {read_bytes} need more than a quarter of the available memory of {memory}"
         );
     }
     Ok(())
@@ -122,8 +129,8 @@ fn ensure_scan(conditions: &Conditions) -> Result<()> {
     Ok(())
 }
 
-fn ensure_replay(conditions: &Conditions, replay: &Replay) -> Result<()> {
-    ensure_one_thread(conditions)?;
+fn ensure_replay(conditions: &Conditions, replay: &Replay, machine: &Machine<'_>) -> Result<()> {
+    ensure_buffers(conditions, replay.longest, machine)?;
     ensure!(
         conditions.cache == CacheState::Cold,
         "a trace is replayed from an empty cache: use --cache cold, not {}",
@@ -333,9 +340,11 @@ impl CappedNeed {
 
 /// Memory needed by a worker with such buffers, rounded up to a size that a user would write.
 fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
+    let ballast = conditions.work.ballast_bytes();
     let buffers =
         conditions.work.buffer_bytes().saturating_mul(u64::from(conditions.threads)).saturating_mul(2);
-    Bytes(machine.least_memory_bytes.saturating_add(buffers).next_multiple_of(Bytes::mib(1).0))
+    let all = machine.least_memory_bytes.saturating_add(buffers).saturating_add(ballast);
+    Bytes(all.next_multiple_of(Bytes::mib(1).0))
 }
 
 /// Refuse states that this source cannot have; states that a filesystem refuses later become unavailable cells.

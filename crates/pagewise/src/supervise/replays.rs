@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
 use pagewise_host::reference;
+use pagewise_model::trace::RecordedTable;
 use pagewise_model::{Conditions, Plan, Replay};
 
 use super::files::Input;
@@ -14,7 +15,7 @@ use crate::traced;
 pub struct ReplayTask {
     work: Replay,
     /// As workers follow them.
-    pub entries: Vec<u64>,
+    pub table: RecordedTable,
     /// Expected checksum of all of them.
     pub checksum: u64,
 }
@@ -36,12 +37,15 @@ impl ReplayTask {
             "{} is another trace than that of the plan",
             planned.path
         );
-        let entries = trace.entries(work.file).filter(|entries| entries.len() as u64 == work.reads);
-        let entries = entries.context("the trace has other reads than the plan")?;
+        let table = traced::table(&trace, work.file, work.trace_threads).filter(|table| {
+            table.entries.len() as u64 == work.reads
+                && table.thread_reads.len() == work.trace_threads as usize
+        });
+        let table = table.context("the trace has other reads than the plan")?;
         let consumption = work.consumption(page_bytes);
         let checksum =
-            reference::recorded(&entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
-        Ok(Self { work, entries, checksum })
+            reference::recorded(&table.entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
+        Ok(Self { work, table, checksum })
     }
 
     /// True if it is the task of this work.

@@ -150,7 +150,7 @@ impl Task<'_> {
     pub fn table_memory(&self) -> Result<Option<TableMemory>, TableError> {
         match self {
             Task::Reads(accesses) => TableMemory::new(accesses.table.reads()).map(Some),
-            Task::Replay(replay) => TableMemory::new(replay.entries.len() as u64).map(Some),
+            Task::Replay(replay) => TableMemory::new(replay.table.entries.len() as u64).map(Some),
             Task::Pass { .. } | Task::Records(_) => Ok(None),
         }
     }
@@ -164,11 +164,20 @@ impl Task<'_> {
     ) -> Option<u64> {
         match self {
             Task::Reads(accesses) => accesses.expected_checksum(order?, reply, first_operation),
-            Task::Replay(ReplayTask { checksum, .. }) | Task::Pass { checksum } => {
-                (reply.operations <= 1).then(|| checksum * reply.operations)
+            Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
+            Task::Replay(ReplayTask { checksum, .. }) => {
+                reply.thread_operations.iter().all(|operations| *operations <= 1).then_some(*checksum)
             }
             // Written bytes are read back instead.
             Task::Records(_) => Some(0),
+        }
+    }
+
+    /// Reads of each thread, where threads have reads of their own.
+    pub fn thread_reads(&self) -> &[u64] {
+        match self {
+            Task::Replay(replay) => &replay.table.thread_reads,
+            _ => &[],
         }
     }
 
@@ -185,7 +194,10 @@ impl Task<'_> {
                 };
             }
             Task::Pass { .. } => {}
-            Task::Replay(replay) => job.table_reads = replay.entries.len() as u64,
+            Task::Replay(replay) => {
+                job.table_reads = replay.table.entries.len() as u64;
+                job.thread_reads = replay.table.thread_reads.clone();
+            }
             Task::Records(records) => {
                 job.source_path = records.source_path();
                 job.gap_seed = mix(records.seed);

@@ -103,7 +103,7 @@ impl WorkerSession<'_> {
         warmup_file: Option<&WarmupFile>,
     ) -> Result<Option<WorkerWarmup>, ConversationError> {
         let hello = worker.greet(self.wait)?;
-        if let Some(detail) = hello.refuses_sync(&self.job(inherited)) {
+        if let Some(detail) = hello.refuses(&self.job(inherited)) {
             return Err(ConversationError::unavailable(detail));
         }
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
@@ -122,7 +122,10 @@ impl WorkerSession<'_> {
         let mut before_ready = Stretches::default();
         before_ready.begin(pid);
         let opening = Instant::now();
-        let setup_ns = worker.open(&self.job(inherited), self.setup_wait())?;
+        let job = self.job(inherited);
+        let (setup_ns, ballast_ns) = worker.open(&job, self.setup_wait())?;
+        // Where there is none, all of the time is the method's.
+        let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
         let setup_wall_ns = opening.elapsed().as_nanos() as u64;
         let in_setup = ProcessCounters::difference(&before_setup, &process::totals(pid));
         let warmup_ns = worker.ready(self.setup_wait())?;
@@ -175,6 +178,7 @@ impl WorkerSession<'_> {
             in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
         evidence.setup_device_read_bytes = in_setup.device_read_bytes;
         evidence.expected_checksum = outcome.expected_checksum;
+        evidence.thread_reads = self.task.thread_reads().to_vec();
         evidence.resident_before_bytes = residency_before.resident_bytes;
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
@@ -207,6 +211,7 @@ impl WorkerSession<'_> {
         let reply = outcome.reply;
         let measurement = Measurement {
             setup_ns,
+            ballast_ns,
             warmup_ns,
             measured_ns: reply.elapsed_ns,
             operations: reply.operations,
@@ -252,7 +257,7 @@ impl WorkerSession<'_> {
         progress.waiting.end(worker.pid());
         match (&self.task, &mut inherited.table, &order) {
             (Task::Reads(accesses), Some(memory), Some(order)) => memory.put(&accesses.table, order),
-            (Task::Replay(replay), Some(memory), _) => memory.put_entries(&replay.entries),
+            (Task::Replay(replay), Some(memory), _) => memory.put_entries(&replay.table.entries),
             _ => {}
         }
         let supervisor = CpuWait::begin();

@@ -12,3 +12,4 @@ mod once;
 mod out_of_clock;
 mod published_defects;
 mod replay;
+mod replayed_threads;

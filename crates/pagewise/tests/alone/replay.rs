@@ -13,11 +13,11 @@ use pagewise_model::trace::{
 use serde_json::Value;
 
 use crate::support::until::my_turn;
-use crate::support::{Place, expect_refused, is_root, load_trace, sees_calls};
+use crate::support::{Finished, Place, expect_refused, is_root, load_trace, sees_calls};
 
-const FILE_BYTES: u64 = 8 << 20;
+pub const FILE_BYTES: u64 = 8 << 20;
 
-fn data(place: &Place) -> String {
+pub fn data(place: &Place) -> String {
     let bytes: Vec<u8> = (0..FILE_BYTES as u32).map(|index| (index >> 7) as u8).collect();
     let path = place.write("data.bin", bytes);
     fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
@@ -25,7 +25,7 @@ fn data(place: &Place) -> String {
 }
 
 /// The whole file in its order, in reads of 100,000 bytes.
-fn in_order() -> Vec<TraceAccess> {
+pub fn in_order() -> Vec<TraceAccess> {
     (0..FILE_BYTES)
         .step_by(100_000)
         .map(|offset| TraceAccess {
@@ -40,7 +40,7 @@ fn in_order() -> Vec<TraceAccess> {
 }
 
 /// A trace of these reads of a file, as if so many bytes had come from the device for them.
-fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Trace {
+pub fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Trace {
     let found = fs::metadata(path).expect("stat");
     let file = TraceFile {
         path: path.into(),
@@ -74,7 +74,7 @@ fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Trace 
     }
 }
 
-fn store(trace: &Trace, path: &Path) {
+pub fn store(trace: &Trace, path: &Path) {
     let mut bytes = trace::header(&trace.header).expect("json");
     let block = trace::block(&trace.accesses);
     let mut digest = TraceDigest::default();
@@ -97,9 +97,20 @@ const REPLAY: [&str; 8] = [
 ];
 
 /// The methods of a run; a method is measured twice where it is its own control.
-fn methods(judged: &Value) -> Vec<&str> {
+pub fn methods(judged: &Value) -> Vec<&str> {
     let cells = judged["cells"].as_array().expect("cells").iter();
     cells.filter(|cell| cell["role"] == "measured").filter_map(|cell| cell["method"].as_str()).collect()
+}
+
+/// What was judged. The exit code is 1 where the trace does not stand, and where a cell fell short: a busy machine disturbs samples.
+#[track_caller]
+pub fn judged(finished: &Finished, stands: bool) -> Value {
+    let judged = finished.judged();
+    assert_eq!(judged["self_replay"]["stands"], stands, "{}", judged["self_replay"]);
+    let is_short = |cell: &Value| cell["samples"].as_u64() < cell["rounds_asked"].as_u64();
+    let short = judged["cells"].as_array().expect("cells").iter().any(is_short);
+    assert_eq!(finished.code(), i32::from(short || !stands), "{}", finished.stderr);
+    judged
 }
 
 #[test]
@@ -108,7 +119,7 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     store(&trace_of(&path, in_order(), FILE_BYTES), &place.file("t.trace"));
-    let judged = place.run(&REPLAY).expect_code(0).judged();
+    let judged = judged(&place.run(&REPLAY), true);
     assert_eq!(methods(&judged), ["pread", "mmap:random", "pread:direct"]);
     let proof = &judged["self_replay"];
     assert_eq!((&proof["stands"], &proof["method"]), (&true.into(), &"pread".into()), "{proof}");
@@ -117,7 +128,7 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
     assert!(replayed.abs_diff(FILE_BYTES) <= FILE_BYTES / 20, "{proof}");
     assert_eq!(judged["comparisons"].as_array().map(Vec::len), Some(1));
     for cell in judged["cells"].as_array().expect("cells") {
-        assert_eq!((&cell["status"], &cell["samples"]), (&"ok".into(), &7.into()), "{cell}");
+        assert_eq!(cell["status"], "ok", "{cell}");
     }
     // A program that read twice as much was not this one.
     store(&trace_of(&path, in_order(), 2 * FILE_BYTES), &place.file("t.trace"));
@@ -212,7 +223,7 @@ fn what_cannot_be_replayed_is_refused() {
             &["--trace=whole.trace", "--evict", "--span=1MiB"],
             "'span' is for random-read, sequential-read, scan: replay has none",
         ),
-        (&["--trace=whole.trace", "--evict", "--threads=2"], "is done by one thread"),
+        (&["--trace=whole.trace", "--evict", "--threads=2"], "a trace of 1 thread is replayed by as many"),
         (&["--trace=whole.trace", "--evict", "--methods=uring"], "'uring' is not a method for replay"),
         (&["--trace=whole.trace", "--evict", "--methods=jvm/pread"], "is not a method for replay"),
         (&["--trace=whole.trace", "--evict", "--methods=mmap:prefetch=8"], "does not apply to replay"),

@@ -44,6 +44,11 @@ pub fn cheating_log_worker(kind: &str) -> String {
     example_worker("cheating_log_worker", kind)
 }
 
+/// The command of the worker that replays traces, with threads that read what `kind` says.
+pub fn cheating_replay_worker(kind: &str) -> String {
+    example_worker("cheating_replay_worker", kind)
+}
+
 /// The command of the worker that works before it is told to go.
 pub fn early_worker(kind: &str) -> String {
     example_worker("early_worker", kind)

@@ -115,7 +115,7 @@ fn axes_that_the_workload_has_not() {
             ("run scan --dependent", "'dependent' is for random-read, sequential-read: scan has none"),
             (
                 "run fill --dir . --descriptor shared",
-                "'descriptor' is for random-read, sequential-read: fill has none",
+                "'descriptor' is for random-read, sequential-read, replay: fill has none",
             ),
             (
                 "run append --consume lines",

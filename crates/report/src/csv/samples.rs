@@ -126,6 +126,7 @@ columns!(
     measurement_fields,
     Measurement {
         setup_ns,
+        ballast_ns,
         warmup_ns,
         measured_ns,
         operations,

@@ -1,6 +1,7 @@
 //! The columns of a replayed trace.
 
 use pagewise_analysis::judge::CellJudgement;
+use pagewise_model::Conditions;
 use pagewise_model::format::{bytes, factor, grouped, time};
 
 use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
@@ -18,7 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
     VS_BEST,
     Column::numbers("from device", 1, |_, cell| or_missing(device_bytes(cell), bytes)),
     Column::numbers("of asked", 4, |view, cell| {
-        or_missing(share_of_asked(cell, view.comparison.conditions.conditions.op_bytes()), |share| {
+        or_missing(share_of_asked(cell, asked(&view.comparison.conditions.conditions)), |share| {
             factor(share, None)
         })
     }),
@@ -33,6 +34,11 @@ pub(super) const COLUMNS: &[Column] = &[
 
 fn device_bytes(cell: &CellJudgement) -> Option<u64> {
     cell.evidence.as_ref()?.device_read_bytes
+}
+
+/// Bytes that all of the trace asks for.
+fn asked(conditions: &Conditions) -> u64 {
+    conditions.bytes_of(conditions.fixed_operations().unwrap_or(1))
 }
 
 /// Bytes from the device over those that were asked for.

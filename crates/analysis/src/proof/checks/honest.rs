@@ -12,7 +12,7 @@ use pagewise_model::{
     RateWindow, Reads, Role, Work,
 };
 
-pub(crate) use one_shot::{append, fill, replay, scan, synced};
+pub(crate) use one_shot::{append, fill, replay, replay_by_three, scan, synced};
 
 pub(crate) const CONTEXT: Context = Context {
     page_bytes: 4096,
@@ -115,7 +115,7 @@ pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
 
 /// Bytes that an honest worker requests.
 fn requested(cell: &Cell) -> u64 {
-    cell.conditions.fixed_operations().unwrap_or(160) * cell.conditions.op_bytes()
+    cell.conditions.bytes_of(cell.conditions.fixed_operations().unwrap_or(160))
 }
 
 /// Bytes of the span in the page cache before and after, and bytes from the device.

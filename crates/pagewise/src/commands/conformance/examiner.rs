@@ -274,7 +274,7 @@ impl<'a> Examiner<'a> {
         let of_part = |error| ("opens the file", error);
         let started = self.send(&Request::Open(Box::new(job.clone()))).map_err(of_part)?;
         let worker = self.worker().map_err(of_part)?;
-        let setup_ns = worker.opened(wait).map_err(of_part)?;
+        let (setup_ns, _) = worker.opened(wait).map_err(of_part)?;
         let opened_ns = nanoseconds(started);
         let warmup_ns = worker.ready(wait).map_err(|error| ("is ready", error))?;
         let ready_ns = nanoseconds(started);

@@ -1,6 +1,7 @@
 //! Honest samples of one-shot work: scans, appends and fills.
 
 use super::*;
+use pagewise_model::ThreadCounters;
 use pagewise_model::sample::Written;
 use pagewise_model::trace::key::TraceKey;
 use pagewise_model::{Access, Append, Fill, MethodOption, Replay, Scan, Sync};
@@ -31,10 +32,21 @@ pub(crate) fn replay(method: &str) -> Cell {
         reads: 20_000,
         read_bytes: Bytes::mib(100),
         longest: Bytes::kib(64),
+        trace_threads: 1,
         ballast: Bytes::mib(4),
         consume: Consume::Touch,
     };
     once(method, CacheState::Cold, Work::Replay(work), Bytes::mib(64))
+}
+
+/// The same by three threads of 10,000, 9,000 and 1,000 reads.
+pub(crate) fn replay_by_three(method: &str) -> Cell {
+    let mut cell = replay(method);
+    if let Work::Replay(replay) = &mut cell.conditions.work {
+        replay.trace_threads = 3;
+    }
+    cell.conditions.threads = 3;
+    cell
 }
 
 /// A cell that appends records of 100 B to a ring of 10 MiB, in one pass.
@@ -78,11 +90,11 @@ pub(super) fn measurement(cell: &Cell) -> Measurement {
         operations,
         teardown_ns: 20_000_000,
         sync_ns: 0,
-        thread_operations: vec![operations],
+        thread_operations: vec![operations / u64::from(conditions.threads); conditions.threads as usize],
         sync_duration_ns: if syncs > 0 { vec![500] } else { Vec::new() },
         sync_duration_counts: if syncs > 0 { vec![syncs] } else { Vec::new() },
-        latency_ns: if timed > 1 { vec![80, 9000] } else { Vec::new() },
-        latency_counts: if timed > 1 { vec![timed - 10, 10] } else { Vec::new() },
+        latency_ns: if timed > 10 { vec![80, 9000] } else { Vec::new() },
+        latency_counts: if timed > 10 { vec![timed - 10, 10] } else { Vec::new() },
         ..Measurement::default()
     }
 }
@@ -97,8 +109,18 @@ pub(super) fn evidence(cell: &Cell, seen: Evidence) -> Evidence {
 
 fn scanned(cell: &Cell, seen: Evidence) -> Evidence {
     let by_calls = matches!(cell.access(), Access::Pread | Access::Read);
-    let pieces = calls::reads(cell, 1);
+    let pieces = calls::reads(cell, cell.conditions.fixed_operations().unwrap_or(1));
+    let several = cell.conditions.threads > 1;
+    let thread_reads = if several { vec![10_000, 9_000, 1_000] } else { Vec::new() };
+    let reading = thread_reads.iter().map(|reads| if by_calls { *reads } else { 0 }).chain([1]);
+    let threads = reading.map(|calls| ThreadCounters {
+        read_calls: Some(calls),
+        cpu_ns: Some(1_000_000),
+        ..ThreadCounters::default()
+    });
     Evidence {
+        threads: if several { threads.collect() } else { Vec::new() },
+        thread_reads,
         read_calls: Some(if by_calls { pieces + 1 } else { 1 }),
         cpu_ns: Some(60_000_000),
         verified_reads: 0,

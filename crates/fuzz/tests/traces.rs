@@ -1,0 +1,114 @@
+//! Traces of anybody: read, or refused with one sentence. Those that are read hold what was written.
+
+use pagewise_fuzz::Campaign;
+use pagewise_model::Bytes;
+use pagewise_model::access_map::AccessMap;
+use pagewise_model::random::Random;
+use pagewise_model::trace::{
+    self, AccessKind, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread, TraceTrailer,
+};
+
+/// A trace of a few KiB; a number in it could ask for GiB.
+const DATA_BYTES: u64 = 32 << 20;
+
+/// Entries of a table that fits into that memory.
+const MOST_ENTRIES: u64 = 1 << 20;
+
+/// A number of any size.
+fn number(random: &mut Random) -> u64 {
+    random.next_u64() >> random.below(64)
+}
+
+fn accesses(random: &mut Random) -> Vec<TraceAccess> {
+    let count = random.below(200);
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let offset = number(random);
+        let len = number(random).min(u64::MAX - offset);
+        let (file, thread) = (random.below(3) as u32, random.below(2) as u32);
+        let time_ns = number(random);
+        let kind =
+            if random.below(2) == 0 { AccessKind::Read } else { AccessKind::Touch { opens_window: false } };
+        all.push(TraceAccess { time_ns, file, thread, offset, len, kind });
+    }
+    all
+}
+
+/// Accesses of a block.
+const OF_BLOCK: usize = 50;
+
+/// The bytes of a trace of these accesses, whose digest is that of what it holds.
+fn written(accesses: &[TraceAccess], mut change: impl FnMut(&mut Vec<u8>)) -> Vec<u8> {
+    let header = TraceHeader {
+        command: vec!["reader".into()],
+        memory_limit: Some(Bytes::mib(64)),
+        ..TraceHeader::default()
+    };
+    let mut blocks: Vec<Vec<u8>> = accesses.chunks(OF_BLOCK).map(trace::block).collect();
+    blocks.iter_mut().for_each(&mut change);
+    let mut digest = TraceDigest::default();
+    blocks.iter().for_each(|block| digest.add(block));
+    let trailer = TraceTrailer {
+        accesses: accesses.len() as u64,
+        digest: digest.key(),
+        files: vec![TraceFile::default(); 3],
+        threads: vec![TraceThread::default(); 2],
+        ..TraceTrailer::default()
+    };
+    let mut bytes = trace::header(&header).expect("json");
+    bytes.extend(blocks.concat());
+    bytes.extend(trace::trailer(&trailer).expect("json"));
+    bytes
+}
+
+/// Flip, cut, double or insert.
+fn change(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len() as u64 + 1) as usize;
+        match random.below(4) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            1 => bytes.truncate(at),
+            2 => bytes.extend_from_within(at..),
+            _ => bytes.insert(at, random.next_u64() as u8),
+        }
+    }
+}
+
+#[test]
+fn changed_traces_are_read_or_refused() {
+    let campaign =
+        Campaign { test: "changed_traces_are_read_or_refused", target: "traces", data_bytes: DATA_BYTES };
+    campaign.run(|case| {
+        let random = &mut case.random;
+        let accesses = accesses(random);
+        // Whole, changed as a file, or changed in its blocks by somebody who knows the digest.
+        let kind = random.below(4);
+        let bytes = match kind {
+            0 => written(&accesses, |_| ()),
+            1 => {
+                let mut bytes = written(&accesses, |_| ());
+                change(random, &mut bytes);
+                bytes
+            }
+            _ => written(&accesses, |blocks| change(random, blocks)),
+        };
+        case.input(&bytes);
+        match Trace::parse(&bytes) {
+            Ok(trace) => {
+                assert!(kind > 0 || trace.accesses == accesses);
+                let reads = trace.accesses.iter().map(|access| (access.time_ns, access.offset, access.len));
+                assert!(AccessMap::of(reads, 1 << 20).is_sound());
+                for file in (0..4).filter(|file| trace.entry_count(*file) <= MOST_ENTRIES) {
+                    let Some(table) = trace.table(file, 2) else { continue };
+                    assert_eq!(table.entries.len() as u64, trace.entry_count(file));
+                    assert_eq!(table.thread_reads.iter().sum::<u64>(), trace.entry_count(file));
+                    assert!(table.thread_reads.len() <= 2 && !table.thread_reads.contains(&0));
+                }
+            }
+            Err(reason) => {
+                assert!(kind > 0, "{reason}");
+                assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");
+            }
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! The reads of one file of a trace as a table: entries, those of a thread together and in its order.
+//!
+//! Threads of which one begins when the other has made its last read follow each other in one thread of the table: side by side they
+//! would read what the program never read at the same time. Calls that only move in turn between threads that are alive together
+//! (a pool that hands work over) are not recognised.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::{AccessKind, END_OF_ENTRIES, LONGEST_ENTRY, Trace, TraceAccess, entry};
+
+/// The reads of a file of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedTable {
+    /// Reads ([`entry`]), those that are longer than [`LONGEST_ENTRY`] in pieces.
+    pub entries: Vec<u64>,
+    /// Number of them that each thread does, one thread after the other.
+    pub thread_reads: Vec<u64>,
+    /// Threads of the program that read the file.
+    pub recorded_threads: u64,
+    /// Threads that read while another one of the same thread of the table did, for want of threads.
+    pub joined_threads: u64,
+    /// Threads have descriptors of their own, as far as it can be told: they are of several processes, or most reads are where the
+    /// descriptor stands, which threads do not share.
+    pub own_descriptors: bool,
+}
+
+/// When a thread read.
+struct Life {
+    thread: u32,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Trace {
+    /// The largest number of entries of the reads of a file.
+    pub fn entry_count(&self, file: u32) -> u64 {
+        self.reads_of(file).fold(0, |all, access| all.saturating_add(access.len.div_ceil(LONGEST_ENTRY)))
+    }
+
+    /// The reads of a file as a table of at most so many threads; `None` if one of them ends behind [`END_OF_ENTRIES`].
+    ///
+    /// # Panics
+    /// If there may be no thread.
+    pub fn table(&self, file: u32, most_threads: usize) -> Option<RecordedTable> {
+        let lives = self.lives(file);
+        let recorded_threads = lives.len() as u64;
+        let (places, joined_threads) = places(lives, most_threads);
+        let count = places.values().max().map_or(0, |last| last + 1);
+        let (mut thread_reads, mut processes) = (vec![0u64; count], vec![None; count]);
+        let (mut reads, mut at_position) = (0u64, 0u64);
+        for access in self.reads_of(file) {
+            let place = places[&access.thread];
+            if access.offset.checked_add(access.len)? > END_OF_ENTRIES {
+                return None;
+            }
+            reads += 1;
+            at_position += u64::from(access.kind == AccessKind::Read);
+            thread_reads[place] += access.len.div_ceil(LONGEST_ENTRY);
+            processes[place] = self.trailer.threads.get(access.thread as usize).map(|thread| thread.process);
+        }
+        processes.sort_unstable();
+        processes.dedup();
+        let mut next: Vec<usize> = thread_reads
+            .iter()
+            .scan(0, |end, reads| Some(std::mem::replace(end, *end + *reads as usize)))
+            .collect();
+        let mut entries = vec![0; thread_reads.iter().sum::<u64>() as usize];
+        for access in self.reads_of(file) {
+            let (place, end) = (places[&access.thread], access.offset + access.len);
+            for offset in (access.offset..end).step_by(LONGEST_ENTRY as usize) {
+                entries[next[place]] = entry(offset, (end - offset).min(LONGEST_ENTRY));
+                next[place] += 1;
+            }
+        }
+        let own_descriptors = count > 1 && (processes.len() > 1 || at_position * 2 > reads);
+        Some(RecordedTable { entries, thread_reads, recorded_threads, joined_threads, own_descriptors })
+    }
+
+    fn reads_of(&self, file: u32) -> impl Iterator<Item = &TraceAccess> {
+        // A read of nothing at the end of a file is no access.
+        self.accesses.iter().filter(move |access| access.file == file && access.len > 0)
+    }
+
+    /// The threads that read a file, the first one first.
+    fn lives(&self, file: u32) -> Vec<Life> {
+        let mut known: HashMap<u32, Life> = HashMap::new();
+        for &TraceAccess { thread, time_ns, .. } in self.reads_of(file) {
+            let life = known.entry(thread).or_insert(Life { thread, first_ns: time_ns, last_ns: time_ns });
+            life.first_ns = life.first_ns.min(time_ns);
+            life.last_ns = life.last_ns.max(time_ns);
+        }
+        let mut lives: Vec<Life> = known.into_values().collect();
+        lives.sort_unstable_by_key(|life| (life.first_ns, life.thread));
+        lives
+    }
+}
+
+/// The thread of the table that does the reads of each recorded one: one whose reads are over, else a new one, else the one whose
+/// reads are over first. And the number of those that had to join another.
+fn places(lives: Vec<Life>, most_threads: usize) -> (HashMap<u32, usize>, u64) {
+    let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let (mut places, mut joined) = (HashMap::with_capacity(lives.len()), 0);
+    for Life { thread, first_ns, last_ns } in lives {
+        let is_over = ends.peek().is_some_and(|Reverse((end, _))| *end < first_ns);
+        let place = match is_over || ends.len() >= most_threads {
+            false => ends.len(),
+            true => {
+                joined += u64::from(!is_over);
+                let Reverse((_, place)) = ends.pop().expect("there may be a thread");
+                place
+            }
+        };
+        ends.push(Reverse((last_ns, place)));
+        places.insert(thread, place);
+    }
+    (places, joined)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Replays of programs whose threads read at once: each thread has its own reads, and a worker that mixes them up is noticed.
+
+use std::fs;
+use std::path::Path;
+
+use pagewise_model::FailureKind::MissingReads;
+use pagewise_model::trace::{AccessKind, Trace, TraceThread};
+use pagewise_model::{Outcome, Sample};
+
+use crate::replay::{FILE_BYTES, data, in_order, judged, methods, store, trace_of};
+use crate::support::until::my_turn;
+use crate::support::{
+    FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, is_honest, is_root, kinds, load,
+    load_trace, of_methods, sees_calls, was_disturbed,
+};
+
+/// Trials of a kind: others who use the machine may disturb any sample.
+const RUNS: usize = 5;
+/// Reads of the threads of [`of_three`].
+const PARTS: [u64; 3] = [42, 28, 14];
+
+/// The whole file once, by threads 0, 1 and 7 of ten, that are all there from the beginning to the end.
+fn of_three(path: &str) -> Trace {
+    let mut accesses = in_order();
+    let turns = [0, 1, 0, 7, 1, 0];
+    for (access, thread) in accesses.iter_mut().zip(turns.iter().cycle()) {
+        (access.thread, access.kind) = (*thread, AccessKind::Pread);
+    }
+    let mut trace = trace_of(path, accesses, FILE_BYTES);
+    let thread = |thread| TraceThread { process: 7, thread, name: String::new(), accesses: 0 };
+    trace.trailer.threads = (0..10).map(thread).collect();
+    trace
+}
+
+fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--no-ceilings", "--json", "--out=run.jsonl"];
+    [&usual, more].concat()
+}
+
+#[test]
+fn the_reads_of_several_threads_are_replayed_by_as_many() {
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    store(&of_three(&path), &place.file("t.trace"));
+    let finished = place.run(&replay(&["--rounds=7", "--methods=pread,mmap:random"]));
+    let told = "3 threads replay the reads, with one descriptor: the order is kept within a thread";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let judged = judged(&finished, true);
+    for cell in judged["cells"].as_array().expect("cells") {
+        assert_eq!(cell["threads"], 3, "{cell}");
+    }
+    for sample in of_methods(&load(&place.file("run.jsonl"))) {
+        let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else { panic!("{sample:?}") };
+        assert_eq!((&*measurement.thread_operations, &*evidence.thread_reads), (&[1, 1, 1][..], &PARTS[..]));
+        assert_eq!((measurement.operations, evidence.requested_bytes), (3, FILE_BYTES));
+    }
+    fs::remove_file(place.file("run.jsonl")).expect("remove");
+    // By one thread, in the order of time.
+    let judged = self::judged(&place.run(&replay(&["--rounds=7", "--methods=pread", "--threads=1"])), true);
+    assert_eq!(judged["cells"][0]["threads"], 1);
+    place.expect_no_trace();
+}
+
+#[test]
+fn threads_that_read_at_once_are_recorded_and_replayed() {
+    const NAME: &str = "threads_that_read_at_once_are_recorded_and_replayed";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let path = place.write("known.bin", vec![7; 32 << 20]).display().to_string();
+    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
+    let cold = format!("--cold={path}");
+    let program = Path::new(PAGEWISE).with_file_name("examples/known_accesses").display().to_string();
+    let words = ["record", &cold, "-o", "t.trace", "--", &program, &path, "together"];
+    place.run(&words).expect_code(7);
+    let trace = load_trace(&place.file("t.trace"));
+    let file = trace.trailer.files.iter().position(|file| file.path == path).expect("the file");
+    let table = trace.table(file as u32, 9).expect("a table");
+    let mut reads = table.thread_reads.clone();
+    reads.sort_unstable();
+    assert_eq!((&*reads, table.recorded_threads, table.joined_threads), (&[100, 200, 300][..], 3, 0));
+    assert!(!table.own_descriptors);
+    let judged = judged(&place.run(&replay(&["--rounds=7", "--methods=mmap"])), true);
+    assert_eq!(methods(&judged), ["mmap", "pread:random"], "the program said that it reads at random");
+    assert_eq!(judged["cells"][0]["threads"], 3);
+}
+
+fn samples(kind: &str) -> Vec<Sample> {
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    store(&of_three(&data(&place)), &place.file("t.trace"));
+    let worker = cheating_replay_worker(kind);
+    place.run(&replay(&["--trial-rounds=3", "--methods=pread", "--worker-command", &worker]));
+    of_methods(&load(&place.file("run.jsonl"))).into_iter().cloned().collect()
+}
+
+#[test]
+fn a_worker_whose_threads_read_their_own_is_believed() {
+    for _ in 0..RUNS {
+        let samples = samples("honest");
+        assert!(samples.iter().all(is_honest), "{samples:?}");
+        if samples.iter().any(|sample| sample.valid().is_some()) {
+            return;
+        }
+    }
+    panic!("every sample was disturbed");
+}
+
+#[test]
+fn a_worker_whose_threads_read_what_is_not_theirs_is_noticed() {
+    for kind in ["walks-alone", "divides-anew"] {
+        let is_caught = (0..RUNS).any(|_| {
+            let samples = samples(kind);
+            for sample in &samples {
+                assert!(sample.valid().is_none(), "{kind}: {:?}", sample.outcome);
+                let others = kinds(sample).into_iter().filter(|kind| !FROM_OUTSIDE.contains(kind));
+                assert!(others.clone().all(|found| found == MissingReads), "{kind}: {:?}", sample.failures());
+            }
+            samples.iter().any(|sample| kinds(sample).contains(&MissingReads) && !was_disturbed(sample))
+        });
+        assert!(is_caught, "{kind}: every sample was disturbed");
+    }
+}
+
+#[test]
+fn a_worker_that_speaks_of_one_thread_is_refused_by_name() {
+    for sample in samples("one-thread") {
+        let told = format!("{:?}", sample.outcome);
+        assert!(
+            told.contains("the worker 'walker' replays a trace by at most 1 thread, and not by 3"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn strange_threads_of_a_trace_are_told_or_refused() {
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let dry = |more: &[&'static str]| {
+        place.run(&[&["run", "replay", "--trace=t.trace", "--evict", "--dry-run"], more].concat())
+    };
+    // A million threads, of which two far apart read at once.
+    let mut sparse = of_three(&path);
+    let one = sparse.trailer.threads[0].clone();
+    sparse.trailer.threads = vec![one; 1_000_000];
+    for (access, thread) in sparse.accesses.iter_mut().zip([3, 999_999].iter().cycle()) {
+        access.thread = *thread;
+    }
+    store(&sparse, &place.file("t.trace"));
+    let finished = dry(&[]).expect_code(0);
+    assert!(finished.stderr.contains("2 threads replay the reads"), "{}", finished.stderr);
+    let refused = |more: &[&'static str], sentence: &str| {
+        let finished = dry(more).expect_code(2);
+        assert!(finished.stderr.contains(sentence), "'{sentence}' is not in: {}", finished.stderr);
+    };
+    refused(&["--threads=3"], "a trace of 2 threads is replayed by as many, and not by 3");
+    let finished = dry(&["--threads=1"]).expect_code(0);
+    let told = "one thread replays the reads of 2 threads in the order of time";
+    assert!(finished.stderr.contains(told) && !finished.stderr.contains("at most"), "{}", finished.stderr);
+    // Two thousand at once are more than there may be.
+    let mut many = of_three(&path);
+    let (one, read) = (many.trailer.threads[0].clone(), many.accesses[0]);
+    many.trailer.threads = vec![one; 2000];
+    many.accesses = (0..4000)
+        .map(|index| pagewise_model::trace::TraceAccess { thread: index % 2000, len: 10, ..read })
+        .collect();
+    many.trailer.accesses = 4000;
+    store(&many, &place.file("t.trace"));
+    let finished = dry(&["--methods=pread"]).expect_code(0);
+    let told = "more threads of the program read the file at once than are replayed: 976 of 2,000 threads follow others";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    // A thread that is not there.
+    many.trailer.threads.truncate(1999);
+    store(&many, &place.file("t.trace"));
+    expect_refused(&dry(&[]), "it is damaged: an access names a file or a thread that it does not have");
+}
