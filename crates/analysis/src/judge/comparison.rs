@@ -277,6 +277,12 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     if method.has(MethodOption::InPlace) && conditions.consume() == Some(Consume::Touch) {
         return Some("touching one word of a mapped page is not reading it".to_string());
     }
+    if method.is_bound(&conditions.work) {
+        return Some(
+            "a bound: it has several reads in flight, as if none depended on what the one before it read"
+                .to_string(),
+        );
+    }
     // Set-up is a part of one-shot work.
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
     if cold && method.reads_all_in_setup() && !conditions.is_one_shot() {

@@ -10,7 +10,8 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn an_honest_replay_is_valid_although_it_reads_blocks_twice() {
-    for method in ["pread", "mmap", "mmap:random", "pread:random", "pread:direct"] {
+    let methods = ["pread", "mmap", "mmap:random", "pread:random", "pread:direct"];
+    for method in methods.into_iter().chain(["uring:depth=4", "uring:direct+depth=32"]) {
         assert_eq!(kinds(&replay(method), |_, _| ()), [], "{method}");
     }
     // Of what is read again, less comes from the device than is asked for.
@@ -45,7 +46,7 @@ fn reads_that_were_not_made_are_noticed() {
 
 #[test]
 fn threads_that_do_the_reads_of_others_are_noticed() {
-    for method in ["pread", "mmap", "mmap:random", "pread:direct"] {
+    for method in ["pread", "mmap", "mmap:random", "pread:direct", "uring:depth=4"] {
         assert_eq!(kinds(&replay_by_three(method), |_, _| ()), [], "{method}");
         let unseen = |_: &mut _, evidence: &mut Evidence| evidence.threads.clear();
         assert_eq!(kinds(&replay_by_three(method), unseen), [], "{method}");

@@ -396,6 +396,8 @@ fn recorded_reads_have_their_own_lengths() {
             "mmap:populate",
             "pread:direct",
             "pread:dontcache",
+            "uring:depth=4",
+            "uring:direct+depth=3",
         ]) {
             let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
             let reader = readers.pop().expect("a reader");

@@ -1,12 +1,13 @@
 //! `uring`: reads in flight through io_uring, a ring for each thread.
 //!
 //! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the table,
-//! across operations and batches. A batch therefore returns when its reads are queued, not when they are done.
+//! across operations and batches. A batch therefore returns when its reads are queued, not when they are done. Of recorded reads
+//! as many are in flight, which is a bound: a program may not know them yet.
 
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
-use super::order::{Order, ReadInOrder, Stopped};
+use super::order::{Independent, Order, OrderKind, ReadInOrder, Recorded, Stopped};
 use super::widening::{Widened, widen, widest};
 use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS};
 use crate::clock::now_ns;
@@ -21,6 +22,8 @@ struct UringReader {
     alignment: usize,
     free: Vec<usize>,
     reads: Vec<Widened>,
+    /// Requested bytes of each slot's read.
+    lens: Vec<usize>,
     /// Weight of the checksum of each slot's read.
     weights: Vec<u64>,
     /// In the latency phase: the operation of the batch that each slot's read belongs to.
@@ -60,20 +63,25 @@ pub(super) fn open(
                 alignment,
                 free: (0..depth).rev().collect(),
                 reads: vec![Widened::default(); depth],
+                lens: vec![0; depth],
                 weights: vec![0; depth],
                 operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
-            Ok(reader.boxed(target))
+            Ok(match target.order {
+                OrderKind::Recorded => Box::new(RecordedRing(reader)),
+                OrderKind::Independent | OrderKind::Dependent => reader.boxed(target),
+            })
         })
         .collect()
 }
 
 impl UringReader {
     #[inline(always)]
-    fn queue(&mut self, slot: usize, (weight, offset): (u64, u64)) {
-        let read = widen(offset, self.target.read_bytes, self.alignment, self.target.file.file_bytes);
+    fn queue(&mut self, slot: usize, weight: u64, (offset, len): (u64, usize)) {
+        let read = widen(offset, len, self.alignment, self.target.file.file_bytes);
         self.reads[slot] = read;
+        self.lens[slot] = len;
         self.weights[slot] = weight;
         self.ring.queue_read(slot, read.offset, read.len);
     }
@@ -85,7 +93,8 @@ impl UringReader {
         if completion.result != read.expected as i32 {
             return Err(self.failure(completion));
         }
-        let bytes = &self.ring.buffer(completion.slot)[read.inner..read.inner + self.target.read_bytes];
+        let len = self.lens[completion.slot];
+        let bytes = &self.ring.buffer(completion.slot)[read.inner..read.inner + len];
         Ok(self.weights[completion.slot].wrapping_mul(consume(bytes)))
     }
 
@@ -118,17 +127,18 @@ impl UringReader {
     fn queue_reads(
         &mut self,
         due: Due<'_>,
+        order: impl Order,
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<u64, CallFailure> {
-        let mut total = 0u64;
-        for read in due.weighted() {
+        let (mut total, len) = (0u64, self.target.read_bytes);
+        for (weight, entry) in due.weighted() {
             let slot = loop {
                 match self.free.pop() {
                     Some(slot) => break slot,
                     None => total = total.wrapping_add(self.reap(consume)?),
                 }
             };
-            self.queue(slot, read);
+            self.queue(slot, weight, order.range(entry, len));
         }
         Ok(total)
     }
@@ -151,7 +161,8 @@ impl UringReader {
                     self.pending.push(Pending { started_ns: now_ns(), missing: reads_per_op });
                 }
                 self.operation_of[slot] = next / reads_per_op;
-                self.queue(slot, reads.next().expect("as many as there are entries"));
+                let (weight, offset) = reads.next().expect("as many as there are entries");
+                self.queue(slot, weight, (offset, self.target.read_bytes));
                 next += 1;
             }
             self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
@@ -171,7 +182,7 @@ impl UringReader {
 
 impl Reader for UringReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        by_consumer!(self.target.consumption, |consume| self.queue_reads(due, consume))
+        by_consumer!(self.target.consumption, |consume| self.queue_reads(due, Independent, consume))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
@@ -222,7 +233,7 @@ fn one_by_one<O: Order>(
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<CallFailure>> {
     order.reads(due, |offset| {
-        reader.queue(0, (1, offset));
+        reader.queue(0, 1, (offset, reader.target.read_bytes));
         let completion = loop {
             reader.ring.submit(1).map_err(|error| reader.submit_failure(error))?;
             // There is none if a signal ended the wait.
@@ -243,5 +254,22 @@ impl ReadInOrder for UringReader {
     fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
         by_consumer!(self.target.consumption, |consume| one_by_one(self, due, order, consume))
             .map_err(|stopped| stopped.into_failure(&self.target, |failure| failure))
+    }
+}
+
+/// A ring whose entries are reads of a trace.
+struct RecordedRing(UringReader);
+
+impl Reader for RecordedRing {
+    /// Timed region: [`UringReader::queue_reads`] of all entries, until the last one is done.
+    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        let ring = &mut self.0;
+        let queued =
+            by_consumer!(ring.target.consumption, |consume| ring.queue_reads(due, Recorded, consume))?;
+        Ok(queued.wrapping_add(ring.finish()?))
+    }
+
+    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
+        self.0.fetch(offset, into)
     }
 }

@@ -67,7 +67,7 @@ impl AccessMethod {
                         .collect()
                 })
             });
-        let replay = matches!(access, Access::Mmap | Access::Pread).then(|| {
+        let replay = matches!(access, Access::Mmap | Access::Pread | Access::Uring).then(|| {
             let [reads, ..] = &taken;
             // What is read ahead there are the next reads of a table, which a program may not know yet.
             let ahead = |option: &MethodOption| option.name() == "prefetch";

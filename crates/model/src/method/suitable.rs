@@ -4,10 +4,16 @@ use super::{Access, LineRule, Method, Worker, access_methods};
 use crate::checksum::Consume;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
-use crate::work::{Work, Workload, Writes};
+use crate::work::{Replay, Work, Workload, Writes};
 
 /// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods that tie.
 const SAME_INTERVAL: u64 = 50;
+
+/// Of a block that O_DIRECT moves, about.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Buffers of the reads in flight of a replay: they are memory that the program did not have.
+const MOST_BUFFERS: Bytes = Bytes::mib(64);
 
 impl Method {
     /// The words of a worker for a workload; none for a user's worker, whose words are unknown.
@@ -55,7 +61,7 @@ impl Method {
             Work::Scan(scan) => {
                 self.refuses_lines(scan.consume).or_else(|| self.refuses_buffer(work, alignment))
             }
-            Work::Replay(_) => None,
+            Work::Replay(replay) => self.refuses_longest(replay),
             Work::Append(_) | Work::Fill(_) => {
                 self.refuses_buffer(work, alignment).or_else(|| self.refuses_sync(&work.writes()?))
             }
@@ -100,6 +106,42 @@ impl Method {
                 "{self} writes {written} at a time and could sync every {own}, and a sync is due every {interval}: write a buffer \
                  that fits several times into the interval"
             )
+        })
+    }
+
+    /// True if the method begins reads before the ones before them are done, which the work may not allow: what it reaches is a
+    /// bound for methods that do not.
+    pub fn is_bound(&self, work: &Work) -> bool {
+        matches!(work, Work::Replay(_)) && self.depth() > 1
+    }
+
+    /// Buffers of the reads in flight of a replay; 0 of other work.
+    pub fn replay_buffers(&self, work: &Work) -> Bytes {
+        match work {
+            Work::Replay(replay) => self.buffers_of(replay),
+            _ => Bytes(0),
+        }
+    }
+
+    /// Each read in flight of a ring, of which each thread has one, has a buffer for the longest one.
+    fn buffers_of(&self, replay: &Replay) -> Bytes {
+        let reads = if self.access() == Access::Uring { u64::from(self.depth()) } else { 0 };
+        // Direct reads are widened to whole blocks at both ends.
+        let longest = match self.is_direct() {
+            true => replay.longest.0.next_multiple_of(BLOCK_BYTES).saturating_add(BLOCK_BYTES),
+            false => replay.longest.0,
+        };
+        Bytes(longest.saturating_mul(reads).saturating_mul(u64::from(replay.trace_threads)))
+    }
+
+    fn refuses_longest(&self, replay: &Replay) -> Option<String> {
+        let (buffers, longest) = (self.buffers_of(replay), replay.longest);
+        let of_threads = match replay.trace_threads {
+            1 => String::new(),
+            threads => format!(" in {threads} threads"),
+        };
+        (buffers > MOST_BUFFERS).then(|| {
+            format!("{self} needs {buffers} of buffers for reads of up to {longest}{of_threads}, and may have {MOST_BUFFERS}: write a smaller depth")
         })
     }
 

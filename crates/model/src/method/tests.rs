@@ -61,7 +61,7 @@ fn a_method_suits_some_work() {
         ("mmap:touch+willneed", &[Append, Fill]),
         ("mmap:buffer=4KiB", &[Scan, Append, Fill]),
         ("pwrite:direct+buffer=64KiB", &[Append, Fill]),
-        ("uring", &[RandomRead, SequentialRead, Scan, Append, Fill]),
+        ("uring", &[RandomRead, SequentialRead, Scan, Append, Fill, Replay]),
     ] {
         for workload in Workload::ALL {
             assert_eq!(

@@ -10,7 +10,7 @@ use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::{counted, duration};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Plan, Source, Worker, WorkerChoices, Workload};
+use pagewise_model::{Alignment, Plan, Source, Worker, WorkerChoices, Workload};
 
 use super::begin::{
     Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, stop_flag,
@@ -23,6 +23,7 @@ use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::shorten::{self, Free};
+use crate::plan::validate;
 use crate::plan::{
     BEYOND_MEMORY, Lacking, Layer, OrNone, PlanText, QUESTIONS, REPLAY, Threads, estimate, text,
 };
@@ -223,9 +224,8 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     let asked = Asked { text, variant: arguments.variant(), chosen, place, traced };
     let mut prepared = prepare_with_consent(asked, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
-    if let Some(note) = not_measured(&prepared) {
-        say(format_args!("note: {note}"));
-    }
+    let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared));
+    notes.for_each(|note| say(format_args!("note: {note}")));
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
     }
@@ -254,6 +254,21 @@ fn not_measured(prepared: &Prepared) -> Option<String> {
             options.join(" ")
         )
     })
+}
+
+/// Methods of a replay that nobody named and that cannot do it, with the reasons.
+fn left_out(prepared: &Prepared) -> Vec<String> {
+    let Prepared { asked, plan, .. } = prepared;
+    let (Some(_), None) = (&asked.traced, &asked.chosen.axes.methods) else { return Vec::new() };
+    let Some(conditions) = plan.cells.first().map(|cell| &cell.conditions) else { return Vec::new() };
+    let usual = asked.text.base.axes.methods.iter().flatten();
+    let missing = usual.filter(|method| !plan.cells.iter().any(|cell| cell.method == **method));
+    missing
+        .filter_map(|method| {
+            let reason = validate::leaves_out(method, conditions, Alignment::ANY)?;
+            Some(format!("{method} is left out: {reason}"))
+        })
+        .collect()
 }
 
 /// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now or on the command

@@ -12,7 +12,7 @@ mod matrix;
 pub mod resolve;
 pub mod shorten;
 pub mod text;
-mod validate;
+pub mod validate;
 mod works;
 
 use std::collections::BTreeMap;

@@ -20,7 +20,8 @@ use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
 use super::validate::{
-    alignment, ensure_capped_samples_fit, ensure_possible, ensure_suited, refuse_unreachable_states,
+    alignment, ensure_capped_samples_fit, ensure_possible, ensure_suited, leaves_out, may_leave_out,
+    refuse_unreachable_states,
 };
 use super::works::works;
 use super::{
@@ -471,14 +472,15 @@ impl Resolved {
         }
     }
 
-    /// Add the cells of all conditions. Methods that nobody named are left out where they cannot sync as asked, and others can.
+    /// Add the cells of all conditions. Methods that nobody named are left out where they cannot sync as asked or hold the longest
+    /// reads of a trace, and others can.
     fn add_cells(&self, machine: &Machine<'_>, are_typed: bool, cells: &mut Vec<Cell>) -> Result<()> {
         let alignment = alignment(machine);
         for conditions in self.conditions(machine)? {
             ensure_possible(&conditions, machine)?;
-            let syncs = conditions.writes().is_some_and(|writes| writes.sync.is_measured());
-            let suits = |method: &&Method| method.excluded_from(&conditions.work, alignment).is_none();
-            let takes_all = are_typed || !syncs || !self.methods.iter().any(|method| suits(&method));
+            let chooses = may_leave_out(&conditions);
+            let suits = |method: &&Method| leaves_out(method, &conditions, alignment).is_none();
+            let takes_all = are_typed || !chooses || !self.methods.iter().any(|method| suits(&method));
             for method in self.methods.iter().filter(|method| takes_all || suits(method)) {
                 cells.push(Cell {
                     role: Role::Measured,
@@ -568,7 +570,9 @@ fn default_methods(workload: Workload) -> Vec<Method> {
             &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"]
         }
         Workload::Scan => &["mmap:in-place", "read:buffer=64KiB", "read:direct+buffer=1MiB"],
-        Workload::Replay => &["mmap", "mmap:random", "pread", "pread:random", "pread:direct"],
+        Workload::Replay => {
+            &["mmap", "mmap:random", "pread", "pread:random", "pread:direct", "uring:direct+depth=32"]
+        }
         Workload::Append => &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
         Workload::Fill => &["mmap", "mmap:populate", "mmap:prealloc", "pwrite:buffer=64KiB"],
     };

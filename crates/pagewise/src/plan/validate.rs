@@ -192,7 +192,7 @@ pub fn ensure_suited(
         let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
         if let Some(Some(reason)) = refusals.next()
             && refusals.all(|refusal| refusal.is_some())
-            && (are_typed || !others_sync(cells, workload, alignment))
+            && (are_typed || !others_can(cells, workload, alignment))
         {
             bail!("{reason}");
         }
@@ -207,11 +207,27 @@ pub fn alignment(machine: &Machine<'_>) -> Alignment {
     Alignment { direct_bytes, page_bytes }
 }
 
-/// True if syncs are measured, and some cell of the workload can do them.
-fn others_sync(cells: &[Cell], workload: Workload, alignment: Alignment) -> bool {
+/// True if methods that nobody named are left out where they cannot do the work: where syncs are measured, which some do at other
+/// times, and of the reads of a trace, of which some cannot hold the longest.
+pub fn may_leave_out(conditions: &Conditions) -> bool {
+    let syncs = conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+    syncs || conditions.workload() == Workload::Replay
+}
+
+/// Reason that a method that nobody named is left out under these conditions: it cannot do the work, or its buffers would take over a
+/// quarter of the memory limit.
+pub fn leaves_out(method: &Method, conditions: &Conditions, alignment: Alignment) -> Option<String> {
+    method.excluded_from(&conditions.work, alignment).or_else(|| {
+        let limit = conditions.host_settings.memory_limit_bytes?;
+        let buffers = method.replay_buffers(&conditions.work);
+        (buffers.0 > limit.0 / 4).then(|| format!("its buffers of {buffers} are over a quarter of {limit}"))
+    })
+}
+
+/// True if methods may be left out, and some cell of the workload can do it.
+fn others_can(cells: &[Cell], workload: Workload, alignment: Alignment) -> bool {
     cells.iter().filter(|cell| cell.conditions.workload() == workload).any(|cell| {
-        let syncs = cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
-        syncs && cell.method.excluded_from(&cell.conditions.work, alignment).is_none()
+        may_leave_out(&cell.conditions) && leaves_out(&cell.method, &cell.conditions, alignment).is_none()
     })
 }
 

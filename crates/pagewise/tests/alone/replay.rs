@@ -224,7 +224,11 @@ fn what_cannot_be_replayed_is_refused() {
             "'span' is for random-read, sequential-read, scan: replay has none",
         ),
         (&["--trace=whole.trace", "--evict", "--threads=2"], "a trace of 1 thread is replayed by as many"),
-        (&["--trace=whole.trace", "--evict", "--methods=uring"], "'uring' is not a method for replay"),
+        (&["--trace=whole.trace", "--evict", "--methods=pwrite"], "'pwrite' is not a method for replay"),
+        (
+            &["--trace=whole.trace", "--evict", "--methods=uring:depth=1024"],
+            "uring:depth=1024 needs 100000KiB of buffers for reads of up to 100000B, and may have 64MiB",
+        ),
         (&["--trace=whole.trace", "--evict", "--methods=jvm/pread"], "is not a method for replay"),
         (&["--trace=whole.trace", "--evict", "--methods=mmap:prefetch=8"], "does not apply to replay"),
         (&["--trace=whole.trace", "--evict", "--consume=lines"], "lines are counted in scans only"),

@@ -43,7 +43,7 @@ fn the_reads_of_several_threads_are_replayed_by_as_many() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     store(&of_three(&path), &place.file("t.trace"));
-    let finished = place.run(&replay(&["--rounds=7", "--methods=pread,mmap:random"]));
+    let finished = place.run(&replay(&["--rounds=7", "--methods=pread,mmap:random,uring:depth=4"]));
     let told = "3 threads replay the reads, with one descriptor: the order is kept within a thread";
     assert!(finished.stderr.contains(told), "{}", finished.stderr);
     let judged = judged(&finished, true);
@@ -173,6 +173,10 @@ fn strange_threads_of_a_trace_are_told_or_refused() {
     let finished = dry(&["--methods=pread"]).expect_code(0);
     let told = "more threads of the program read the file at once than are replayed: 976 of 2,000 threads follow others";
     assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    refused(
+        &["--methods=uring:direct+depth=1024"],
+        "of buffers for reads of up to 10B in 1024 threads, and may have 64MiB",
+    );
     // A thread that is not there.
     many.trailer.threads.truncate(1999);
     store(&many, &place.file("t.trace"));
