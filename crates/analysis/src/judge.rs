@@ -11,6 +11,7 @@ pub mod collected;
 pub(crate) mod comparison;
 mod evidence;
 mod figure;
+pub mod gain;
 mod gap;
 mod judged;
 pub mod label;
@@ -23,7 +24,7 @@ pub mod simulation;
 mod stall;
 pub mod syncs;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod verdict;
 
 use std::collections::HashMap;
@@ -93,7 +94,8 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let pivot = run.header.plan.pivot.as_ref();
     let pivot = pivot.map(|pivot| pivot::tables(run, pivot, by_id, &cells, &comparisons));
     let trace = run.header.plan.trace.as_ref();
-    let self_replay = self_replay::of(&run.header.plan, samples);
+    let self_replay = self_replay::of(run, samples);
+    let gain = gain::of(run, &comparisons, &cell::by_id(&cells));
     let judged = Judged {
         schema: SCHEMA_VERSION,
         warnings: warnings(run, &summary, checked)
@@ -113,6 +115,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
         pivot,
         self_replay,
+        gain,
         inspection: trace.and_then(|trace| trace.inspection.clone()).filter(Inspection::is_sound),
     };
     without_unproven(judged)
@@ -125,6 +128,7 @@ fn without_unproven(mut judged: Judged) -> Judged {
     judged.cells.retain(|cell| cell.method == *own || cell.role == Role::Ceiling);
     judged.warnings.insert(0, unproven.sentence.clone());
     (judged.comparisons, judged.advice, judged.cache_unknown) = Default::default();
+    judged.gain = None;
     judged
 }
 

@@ -1,16 +1,18 @@
 //! Search: which samples to take next, and which cells to add, as a function of the run so far.
 //!
-//! Every method has the first rounds. A run with a budget then goes on as a race (`race`); a run with a search adds cells
+//! A trace is replayed by its program's own method first. Every method has the first rounds. A run with a budget then goes on as a race (`race`); a run with a search adds cells
 //! ([`crossing`]), which have rounds of their own.
 
 pub mod crossing;
 mod race;
 pub mod schedule;
+mod self_replay;
 
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Plan};
 
 use schedule::{Ledger, Step};
+use self_replay::Gate;
 
 /// The continuation of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +25,16 @@ pub enum Next {
     Done,
 }
 
-/// Return how a run goes on whose `ledger` holds all of its samples. Without a budget or a search the samples themselves are
+/// Return how a run goes on whose `ledger` holds all of its samples. The samples of a fixed plan are
 /// not needed.
 pub fn next(run: &Run, ledger: &Ledger) -> Next {
     let plan = &run.header.plan;
+    let first_rounds = first_steps(plan).next().map(|step| step.rounds).unwrap_or_default();
+    match self_replay::gate(run, ledger, &first_rounds) {
+        Gate::Open => {}
+        Gate::First(step) => return Next::Take(step),
+        Gate::Shut => return Next::Done,
+    }
     if let Some(step) = first_steps(plan).find(|step| !step.is_done(plan, ledger)) {
         return Next::Take(step);
     }

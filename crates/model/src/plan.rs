@@ -148,6 +148,9 @@ pub struct PlannedTrace {
     /// It was recorded in windows.
     #[serde(default)]
     pub windows: bool,
+    /// Time that it took, from its first instruction to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ns: Option<u64>,
     /// Map of its reads over offset and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<AccessMap>,
@@ -176,6 +179,8 @@ const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 const LATENCY_ROUNDS: u32 = 9;
 /// Time limit of a sample with fixed work; work left over then is reported.
 const FIXED_WORK_NS: u64 = 60_000_000_000;
+/// A replay that takes twice as many times as long as its program is given up.
+const REPLAY_TIMES: u64 = 30;
 /// Time that a cap is in force before the measured region, because a new one lets a double burst through at first. It
 /// ends in the middle of a pause, as a sample does ([`Plan::phases_ns`]).
 const CAPPED_LEAD_IN_NS: u64 = 650_000_000;
@@ -230,9 +235,9 @@ impl Plan {
             || (rounds > samples && (0..samples).any(|sample| sample * (rounds - 1) / (samples - 1) == round))
     }
 
-    /// True if its samples are known beforehand: without a budget and a search.
+    /// True if its samples are known beforehand: without a budget, a search and a trace.
     pub fn is_fixed(&self) -> bool {
-        self.budget.is_none() && self.search.is_none()
+        self.budget.is_none() && self.search.is_none() && self.trace.is_none()
     }
 
     /// Number of samples that `cell` has in the rounds that every method has.
@@ -260,7 +265,9 @@ impl Plan {
     pub fn phases_ns(&self, cell: &Cell, round: u32) -> (u64, u64) {
         let sample_ns = self.sample_ns_of(cell);
         if cell.conditions.is_one_shot() {
-            return (FIXED_WORK_NS, 0);
+            // A replay is not cut off, and another method may take longer than the program did.
+            let program_ns = self.trace.as_ref().and_then(|trace| trace.wall_ns).unwrap_or(0);
+            return (FIXED_WORK_NS.max(program_ns.saturating_mul(REPLAY_TIMES)), 0);
         }
         match cell.conditions.host_settings.device_cap {
             Some(_) => (sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),

@@ -40,6 +40,8 @@ pub enum Record {
         /// In the order of the plan.
         cells: Vec<Cell>,
     },
+    /// The program whose trace is replayed, run again between rounds.
+    Program(ProgramRun),
     /// The run was continued here.
     Resumed {
         /// Seconds since 1970.
@@ -54,6 +56,17 @@ pub enum Record {
         /// Peak resident memory of the supervisor.
         supervisor_peak_bytes: Option<u64>,
     },
+}
+
+/// A run of the program whose trace is replayed, between rounds of the replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramRun {
+    /// The round that followed.
+    pub round: u32,
+    /// Its duration.
+    pub wall_ns: u64,
+    /// Bytes that came from the device for its reads of the file, counted as in the recording; `None`: not seen.
+    pub device_bytes: Option<u64>,
 }
 
 /// Facts known before the first sample.
@@ -101,6 +114,8 @@ pub struct Run {
     pub samples: Vec<Sample>,
     /// The host, about once a second.
     pub seconds: Vec<HostSecond>,
+    /// Runs of the program whose trace is replayed.
+    pub program_runs: Vec<ProgramRun>,
     /// Its duration, if it was completed.
     pub elapsed_ns: Option<u64>,
     /// Length of the intact part; what follows is a torn line.
@@ -247,6 +262,7 @@ impl Run {
             checks: Vec::new(),
             samples,
             seconds: Vec::new(),
+            program_runs: Vec::new(),
             elapsed_ns: None,
             intact_bytes: 0,
             resumptions: 0,
@@ -321,6 +337,7 @@ impl Run {
                 cells.iter().try_for_each(|cell| cell.conditions.check_limits()).map_err(beyond)?;
                 self.header.plan.cells.extend(cells);
             }
+            Record::Program(run) => self.program_runs.push(run),
             Record::Resumed { .. } => self.resumptions += 1,
             Record::End { samples, elapsed_ns, .. } => {
                 let held = self.samples.len() as u64;
@@ -384,8 +401,17 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let text = text(&[header(), sample(0), Record::Resumed { unix_s: 3 }, sample(1), end(2)]);
+        let program = ProgramRun { round: 1, wall_ns: 2, device_bytes: Some(3) };
+        let text = text(&[
+            header(),
+            sample(0),
+            Record::Resumed { unix_s: 3 },
+            Record::Program(program),
+            sample(1),
+            end(2),
+        ]);
         let run = Run::parse(text.as_bytes()).expect("intact");
+        assert_eq!(run.program_runs, [program]);
         assert_eq!((run.samples.len(), run.elapsed_ns, run.resumptions), (2, Some(9), 1));
         assert_eq!(run.intact_bytes, text.len() as u64);
     }

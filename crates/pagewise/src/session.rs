@@ -3,6 +3,7 @@
 mod outlook;
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use pagewise_analysis::search::{self, Next};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::format::bytes;
 use pagewise_model::random::mix;
-use pagewise_model::run::{Header, Record, Run};
+use pagewise_model::run::{Header, ProgramRun, Record, Run};
 use pagewise_model::{Bytes, Cell, Plan, Sample, Source};
 
 use crate::output::{self, progress::Progress};
@@ -38,6 +39,8 @@ pub struct RunSession {
     pub store: RunFile,
     /// Samples of the run before it was resumed.
     pub earlier: Vec<Sample>,
+    /// Runs of the program before the run was resumed.
+    pub program_runs: Vec<ProgramRun>,
     /// Duration of the run before it was resumed.
     pub elapsed_before_ns: u64,
     /// The right to run.
@@ -46,7 +49,15 @@ pub struct RunSession {
     pub random: u64,
     /// Number of its question and of all, if several follow each other.
     pub question: Option<(usize, usize)>,
+    /// The program whose trace is replayed, if it may be run in turn with the replay.
+    pub program: Option<ProgramInTurn>,
 }
+
+/// A program that is run again, as when it was recorded: its duration, and its bytes from the device.
+pub type ProgramInTurn = Rc<dyn Fn(&mut State) -> Result<(u64, Option<u64>)>>;
+
+/// Runs of a program in turn with its replay; the recording is the first.
+const PROGRAM_RUNS: u32 = 3;
 
 /// End of the sampling.
 pub enum SamplingEnd {
@@ -87,7 +98,8 @@ impl RunSession {
         let ledger = Ledger::new(&plan, &earlier);
         let (taken, spent_ns) = (earlier.len() as u64, earlier.iter().map(|sample| sample.took_ns).sum());
         // What comes next depends on them only if that is not known beforehand.
-        let run = Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier });
+        let mut run = Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier });
+        run.program_runs = std::mem::take(&mut self.program_runs);
         let mut next = search::next(&run, &ledger);
         let block = if let Next::Take(step) = &next { step.block } else { 0 };
         let Some(inputs) = self.inputs(block, stop, progress)? else {
@@ -258,6 +270,9 @@ impl Rounds<'_> {
             self.block = step.block;
         }
         for round in step.rounds.clone() {
+            if let SamplingEnd::Interrupted = self.run_program(round)? {
+                return Ok(SamplingEnd::Interrupted);
+            }
             self.outlook.left_ns = self.left_ns(&plan);
             let are_over = plan.cells.iter().all(|cell| self.ledger.missing_of(&plan, cell) == 0);
             self.outlook.budget_ns = self.run.budget_ns().filter(|_| are_over);
@@ -291,6 +306,24 @@ impl Rounds<'_> {
                 self.outlook.passed_ns = self.started.elapsed().as_nanos() as u64;
             }
         }
+        Ok(SamplingEnd::Completed)
+    }
+
+    /// Run the program whose trace is replayed before the second round, and before the third.
+    fn run_program(&mut self, round: u32) -> Result<SamplingEnd> {
+        let Some(program) = self.session.program.clone() else { return Ok(SamplingEnd::Completed) };
+        let is_known = self.run.program_runs.iter().any(|known| known.round == round);
+        if is_known || !(1..PROGRAM_RUNS).contains(&round) {
+            return Ok(SamplingEnd::Completed);
+        }
+        self.progress.clear();
+        let (wall_ns, device_bytes) = program(&mut self.session.state)?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(SamplingEnd::Interrupted);
+        }
+        let program_run = ProgramRun { round, wall_ns, device_bytes };
+        self.session.store.append(&Record::Program(program_run))?;
+        self.run.program_runs.push(program_run);
         Ok(SamplingEnd::Completed)
     }
 

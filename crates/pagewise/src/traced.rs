@@ -140,6 +140,7 @@ impl Traced {
             cold: file.resident_before == Some(0),
             device_bytes: end.device_bytes(file),
             windows: end.windows.is_some(),
+            wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
             map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
             inspection: end.inspection.clone(),
         };

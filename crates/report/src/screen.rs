@@ -115,11 +115,15 @@ impl Answer {
     }
 }
 
-/// Traces that stand for their programs; those that do not have a warning.
+/// Traces that stand for their programs, and what those could gain; traces that do not have a warning.
 fn proven(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
-    let replays = runs.iter().filter_map(|(judged, _)| judged.self_replay.as_ref());
-    let stand = replays.filter(|replay| replay.stands);
-    stand.flat_map(|replay| wrapped("  ", &replay.sentence, width)).map(Line::weak).collect()
+    let told = |(judged, _): &RunWithPath<'_>| {
+        let stands = judged.self_replay.iter().filter(|replay| replay.stands);
+        let stands = stands.flat_map(|replay| wrapped("  ", &replay.sentence, width)).map(Line::weak);
+        let gain = judged.gain.iter().flat_map(|gain| wrapped("  ", &gain.sentence, width)).map(Line::plain);
+        stands.chain(gain).collect::<Vec<Line>>()
+    };
+    runs.iter().flat_map(told).collect()
 }
 
 /// The conditions that all comparisons of a run have.

@@ -13,6 +13,7 @@ use super::bound::{Ceilings, CopyCeiling, DeviceCeiling, FlushCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
+use super::gain::Gain;
 use super::pivot::facts::Tables;
 use super::self_replay::SelfReplay;
 
@@ -48,7 +49,10 @@ pub struct Judged {
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub self_replay: Option<SelfReplay>,
-    /// The inspection of the program whose trace was replayed, when it was recorded: its files, and the waits of its threads.
+    /// The gain that another method could bring to the whole program whose trace was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+    /// The inspection of that program when it was recorded: its files, and the waits of its threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inspection: Option<Inspection>,
 }

@@ -3,7 +3,8 @@
 
 use pagewise_model::format::{bytes, difference};
 use pagewise_model::plan::PlannedTrace;
-use pagewise_model::{CacheState, Plan, Role};
+use pagewise_model::run::Run;
+use pagewise_model::{CacheState, Role};
 
 use super::collected::CellSamples;
 use crate::statistics::median_count;
@@ -18,8 +19,10 @@ const SLACK_BYTES: f64 = 256.0 * 1024.0;
 pub struct SelfReplay {
     /// The method by which the program read.
     pub method: String,
-    /// Bytes that came from the device for the program's reads of the file, when it was recorded.
+    /// Bytes that came from the device for the program's reads of the file: the median of its runs.
     pub program_bytes: Option<u64>,
+    /// The same of each run of the program: when it was recorded, and between rounds of the replay.
+    pub program_runs_bytes: Vec<u64>,
     /// The same of the replay: the median of its valid samples.
     pub replayed_bytes: Option<u64>,
     /// The second over the first, less one.
@@ -31,8 +34,13 @@ pub struct SelfReplay {
 }
 
 /// The replay of the plan's trace by its own method; `None` if no trace is replayed.
-pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
-    let trace = plan.trace.as_ref()?;
+pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
+    let trace = run.header.plan.trace.as_ref()?;
+    let again = run.program_runs.iter().map(|again| again.device_bytes);
+    // In windows nothing is mapped around a fault, from which the kernel concludes how far to read ahead.
+    let recorded = trace.device_bytes.filter(|_| !trace.windows || run.program_runs.is_empty());
+    let program_runs: Vec<u64> = recorded.into_iter().chain(again.flatten()).collect();
+    let program_bytes = median_count(&program_runs);
     let own =
         samples.iter().find(|cell| cell.cell.role == Role::Measured && cell.cell.method == trace.method);
     let replayed_bytes = own.and_then(|own| {
@@ -45,7 +53,8 @@ pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay>
     let told = |difference: Option<f64>, stands: bool, sentence: String| {
         Some(SelfReplay {
             method: method.clone(),
-            program_bytes: trace.device_bytes,
+            program_bytes,
+            program_runs_bytes: program_runs.clone(),
             replayed_bytes,
             difference,
             stands,
@@ -67,16 +76,14 @@ pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay>
     if let Some(reason) = other_conditions(trace, own) {
         return unknown(reason);
     }
-    if trace.windows && trace.method.to_string() == "mmap" {
+    if trace.windows && run.program_runs.is_empty() && trace.method.to_string() == "mmap" {
         return unknown(
             "windows keep the kernel from mapping pages around a fault, from which it concludes how far to read ahead for mmap"
                 .to_string(),
         );
     }
-    let Some(program) = trace.device_bytes else {
-        return unknown(
-            "how much the program read from the device was not seen when it was recorded".to_string(),
-        );
+    let Some(program) = program_bytes else {
+        return unknown("how much the program read from the device was not seen".to_string());
     };
     let Some(replayed) = replayed_bytes else {
         return unknown(format!("there is no valid replay by its own method {method}"));
@@ -85,8 +92,9 @@ pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay>
     let by = apart / (program as f64).max(1.0);
     let stands = apart.abs() <= (program as f64 * WITHIN).max(SLACK_BYTES);
     let figures = format!(
-        "its replay by {method}, the program's own method, read {} from the device, and the program {} ({} %)",
+        "its replay by {method}, the program's own method, read {} from the device, and the program, {}, {} ({} %)",
         bytes(replayed),
+        measured(&program_runs),
         bytes(program),
         difference(by * 100.0)
     );
@@ -100,6 +108,18 @@ pub(super) fn of(plan: &Plan, samples: &[CellSamples<'_>]) -> Option<SelfReplay>
             }
         },
     )
+}
+
+/// The runs of the program, and how far they are apart if that is more than a replay may be.
+fn measured(program_runs: &[u64]) -> String {
+    let (Some(least), Some(most), 2..) =
+        (program_runs.iter().min(), program_runs.iter().max(), program_runs.len())
+    else {
+        return "measured once, when it was recorded".to_string();
+    };
+    let apart = (most - least) as f64 > (*least as f64 * WITHIN).max(SLACK_BYTES);
+    let spread = if apart { format!(" ({} to {})", bytes(*least), bytes(*most)) } else { String::new() };
+    format!("run {} times in turn with it{spread}", program_runs.len())
 }
 
 /// Conditions that differ from those of the recording.

@@ -1,7 +1,10 @@
 //! Whole runs with a known answer.
 
 mod one_shot;
+mod replay;
 mod settings;
+
+pub(crate) use replay::{own_bytes, replays};
 
 use super::*;
 use crate::judge::verdict::Verdict;

@@ -16,7 +16,7 @@ use super::command_lines::line_of;
 use crate::arguments::AllArguments;
 use crate::exit::Exit;
 use crate::output::say;
-use crate::session::{RunSession, SamplingEnd};
+use crate::session::{ProgramInTurn, RunSession, SamplingEnd};
 use crate::state::{RunClaim, State, Undone};
 use crate::supervise::program::{Program, Stated};
 use crate::supervise::programs::{self, Programs};
@@ -71,6 +71,8 @@ pub(super) struct Options {
     pub(super) patience: Duration,
     pub(super) drop_caches: bool,
     pub(super) workers: WorkerChoices,
+    /// The program whose trace is replayed, if it may be run again.
+    pub(super) program: Option<ProgramInTurn>,
 }
 
 impl Default for Options {
@@ -82,6 +84,7 @@ impl Default for Options {
             patience: Duration::from_secs(30),
             drop_caches: false,
             workers: WorkerChoices::default(),
+            program: None,
         }
     }
 }

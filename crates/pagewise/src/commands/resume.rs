@@ -96,10 +96,12 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         header: run.header,
         store,
         earlier: run.samples,
+        program_runs: run.program_runs,
         elapsed_before_ns,
         state,
         random: fresh_seed(),
         question: None,
+        program: None,
     };
     finish(session, programs, options, &stop)
 }

@@ -131,6 +131,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
         patience: Duration::from_secs(arguments.patience),
         drop_caches: arguments.drop_caches,
         workers: worker_choices(arguments)?,
+        program: None,
     };
     let taken = match arguments.resume {
         true => resume::resume(what, arguments, &options)?,
@@ -383,10 +384,12 @@ pub(super) fn execute(
             header,
             store,
             earlier: Vec::new(),
+            program_runs: Vec::new(),
             elapsed_before_ns: 0,
             state,
             random: fresh_seed(),
             question,
+            program: options.program.clone(),
         },
         programs,
         options,

@@ -1,6 +1,6 @@
 //! Estimated duration and written bytes of a plan, shown before it starts.
 
-use pagewise_model::{CacheState, Cell, Plan, Role, Source, Worker};
+use pagewise_model::{CacheState, Cell, Plan, Role, Source, Worker, Workload};
 
 /// Time of a sample outside its phases: a process, set-up, evidence, verification, tear-down.
 const OVERHEAD_NS: u64 = 45_000_000;
@@ -82,7 +82,10 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
     let overhead_ns = OVERHEAD_NS + start_ns(cell.method.worker());
     if let Some(once_ns) = once_ns(cell) {
-        return once_ns.saturating_add(overhead_ns);
+        // A replay takes as long as its program, as far as anybody knows before it.
+        let program_ns = plan.trace.as_ref().and_then(|trace| trace.wall_ns).unwrap_or(0);
+        let replay_ns = if conditions.workload() == Workload::Replay { program_ns } else { 0 };
+        return once_ns.max(replay_ns).saturating_add(overhead_ns);
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell, 0);
     let mut all = throughput_ns + latency_ns + overhead_ns;

@@ -135,6 +135,8 @@ impl Place {
             state: self.state(),
             random: 1,
             question: None,
+            program_runs: Vec::new(),
+            program: None,
         }
     }
 
@@ -148,6 +150,8 @@ impl Place {
             state: self.state(),
             random: 2,
             question: None,
+            program_runs: Vec::new(),
+            program: None,
         }
     }
 

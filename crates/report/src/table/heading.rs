@@ -29,6 +29,9 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
     for replay in judged.self_replay.iter().filter(|replay| replay.stands) {
         paragraph(out, "", &capitalized(&replay.sentence), width)?;
     }
+    for gain in judged.gain.iter() {
+        paragraph(out, "", &capitalized(&gain.sentence), width)?;
+    }
     for warning in &judged.warnings {
         paragraph(out, "", &format!("Warning: {warning}"), width)?;
     }

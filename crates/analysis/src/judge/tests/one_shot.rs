@@ -5,14 +5,14 @@ use crate::judge::label::label;
 use pagewise_model::{Evidence, Fill, Scan, Sync, Work};
 
 /// A cell with a role, and its times in a sample: set-up, measured region and tear-down in ms.
-type Timed = (Cell, [u64; 3]);
+pub(super) type Timed = (Cell, [u64; 3]);
 
-fn timed(role: Role, cell: Cell, ms: [u64; 3]) -> Timed {
+pub(super) fn timed(role: Role, cell: Cell, ms: [u64; 3]) -> Timed {
     (Cell { role, ..cell }, ms)
 }
 
 /// A run whose samples take this long, a little more or less by round.
-fn run_of(cells: &[Timed]) -> Run {
+pub(super) fn run_of(cells: &[Timed]) -> Run {
     let entries: Vec<(Cell, u64)> = cells.iter().map(|(cell, _)| (cell.clone(), 1)).collect();
     let mut run = run(&entries);
     change(&mut run, |id, round, measurement, evidence| {

@@ -1,0 +1,138 @@
+//! The gain that another method of reading could bring to a whole program: reads are a part of its time, and no more than that part can be
+//! saved.
+
+use pagewise_model::format::{percent_up, time};
+use pagewise_model::inspection::InspectedFile;
+use pagewise_model::plan::PlannedTrace;
+use pagewise_model::run::Run;
+use pagewise_model::{Method, Plan, Source};
+
+use super::cell::{ById, CellJudgement};
+use super::comparison::Comparison;
+use super::race::BOUND_LEVEL;
+use super::verdict::Place;
+use crate::statistics::median_count;
+
+/// The reads of a program within its time.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Gain {
+    /// Time of its reads: replayed by its own method, the upper end of the interval, or what its thread waited for them when it was
+    /// recorded, if that was longer.
+    pub reads_ns: u64,
+    /// Time that the program took: the median of its runs between rounds of the replay, or without them while it was recorded.
+    pub program_ns: u64,
+    /// The method that is ahead.
+    pub quickest: String,
+    /// The share of the program's time that any of the methods saves at most; 0 if the program's own is the best, `None` if that is
+    /// not known.
+    pub at_most: Option<f64>,
+    /// A method that has several reads in flight, if it is quicker than each of them: a bound for reads that do not depend on each
+    /// other.
+    pub bound: Option<String>,
+    /// The time that it takes.
+    pub bound_ns: Option<u64>,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// The gain of the program whose trace is replayed; `None` without a time or a comparison.
+pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Option<Gain> {
+    let plan = &run.header.plan;
+    let trace = plan.trace.as_ref()?;
+    let [comparison] = comparisons else { return None };
+    let method = trace.method.to_string();
+    let cells = || comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
+    let own = cells().find(|cell| cell.method == method)?;
+    let again: Vec<u64> = run.program_runs.iter().map(|again| again.wall_ns).collect();
+    // In windows it takes longer, so that a share of its time would be too small.
+    let recorded = || (trace.wall_ns.filter(|_| !trace.windows), "while it was recorded");
+    let (program_ns, when) =
+        median_count(&again).map_or_else(recorded, |ns| (Some(ns), "between the rounds of the replay"));
+    let program_ns = program_ns?;
+    let quickest = comparison.leader.clone()?;
+    let file = recorded_file(plan, trace);
+    let reads_ns = reads_ns(own, file)?;
+    let (at_most, found) = match most_times_as_fast(comparison, &method) {
+        _ if file.is_some_and(|file| threads(file) > 1) => (
+            None,
+            "its reads ran in several threads at once, so which part of its time they were, and what the whole program gains, is not known"
+                .to_string(),
+        ),
+        _ if reads_ns > program_ns => {
+            (None, "they took longer than in the program, so what that gains is not known".to_string())
+        }
+        None => (None, "these rounds do not tell what the whole program gains".to_string()),
+        Some(1.0) => (Some(0.0), "no method of these makes it shorter".to_string()),
+        Some(times) => {
+            let share = (1.0 - 1.0 / times) * reads_ns as f64 / program_ns as f64;
+            let told = format!("the quickest method makes the whole program at most {} shorter", percent_up(share));
+            (Some(share), told)
+        }
+    };
+    let bound = bound(comparison, cells(), &quickest);
+    let beyond = bound.map_or(String::new(), |(total_ns, method)| {
+        format!("; if no read depended on the one before it, {method} would take {}", time(total_ns))
+    });
+    let (reads, program) = (time(reads_ns), time(program_ns));
+    Some(Gain {
+        reads_ns,
+        program_ns,
+        quickest,
+        at_most,
+        bound: bound.map(|(_, method)| method.to_string()),
+        bound_ns: bound.map(|(total_ns, _)| total_ns),
+        sentence: format!(
+            "its reads by {method} took at most {reads}, and the program {program} {when}: {found}{beyond}"
+        ),
+    })
+}
+
+/// The file whose reads are replayed, as it was seen when they were recorded.
+fn recorded_file<'a>(plan: &Plan, trace: &'a PlannedTrace) -> Option<&'a InspectedFile> {
+    let Source::File { path, .. } = &plan.source else { return None };
+    trace.inspection.as_ref()?.files.iter().find(|file| file.path.as_ref() == Some(path))
+}
+
+fn threads(file: &InspectedFile) -> u64 {
+    file.reads.as_ref().map_or(0, |reads| reads.threads)
+}
+
+fn reads_ns(own: &CellJudgement, file: Option<&InspectedFile>) -> Option<u64> {
+    let high = own.total_interval_ns.as_ref().and_then(|interval| interval.high);
+    let replayed = own.total_ns?.max(high.map_or(0, |high| high as u64));
+    let waited = file.and_then(|file| file.reads.as_ref()).map_or(0, |reads| reads.waits.total_ns);
+    Some(replayed.max(waited))
+}
+
+/// The most times as fast as `own` that any method may be, by the ends of intervals: the leader, and those that may be ahead of it. 1 if
+/// none can be faster, `None` if it is not known.
+fn most_times_as_fast(comparison: &Comparison, own: &str) -> Option<f64> {
+    let is_sure = |coverage: Option<f64>| coverage.is_some_and(|coverage| coverage >= BOUND_LEVEL);
+    let mut ahead_of_leader = 1.0f64;
+    for ratio in comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind && ratio.method != own)
+    {
+        let low = ratio.low.filter(|low| *low > 0.0 && is_sure(ratio.coverage))?;
+        ahead_of_leader = ahead_of_leader.max(1.0 / low);
+    }
+    if comparison.leader.as_deref() == Some(own) {
+        return Some(ahead_of_leader);
+    }
+    let ratio = comparison.ratios.iter().find(|ratio| ratio.method == own)?;
+    let is_leader = Some(&ratio.leader) == comparison.leader.as_ref();
+    let high = ratio.high.filter(|_| is_leader && is_sure(ratio.coverage))?;
+    Some(high.max(1.0) * ahead_of_leader)
+}
+
+/// The quickest method that is a bound, if it is quicker than the leader.
+fn bound<'a>(
+    comparison: &Comparison,
+    cells: impl Iterator<Item = &'a CellJudgement> + Clone,
+    leader: &str,
+) -> Option<(u64, &'a str)> {
+    let work = &comparison.conditions.conditions.work;
+    let is_bound = |method: &str| method.parse::<Method>().is_ok_and(|method| method.is_bound(work));
+    let leader_ns = cells.clone().find(|cell| cell.method == leader)?.total_ns?;
+    let bounds = cells.filter(|cell| is_bound(&cell.method));
+    let totals = bounds.filter_map(|cell| Some((cell.total_ns?, cell.method.as_str())));
+    totals.min().filter(|(total_ns, _)| *total_ns < leader_ns)
+}

@@ -1,0 +1,144 @@
+//! Replays of traces: whether they stand for their programs, and what another method could bring.
+
+use super::one_shot::{Timed, run_of, timed};
+use super::*;
+use pagewise_model::plan::PlannedTrace;
+use pagewise_model::run::ProgramRun;
+
+/// A replay by `pread`, the program's own method, and by `pread:direct`, which takes two thirds of its time. The program read so
+/// much from the device.
+fn replayed(device_bytes: u64, wall_ns: Option<u64>) -> Judged {
+    judge(&replays(device_bytes, wall_ns))
+}
+
+/// The run of [`replayed`].
+pub(crate) fn replays(device_bytes: u64, wall_ns: Option<u64>) -> Run {
+    let replay = |method, ms| -> Timed { timed(Role::Measured, honest::replay(method), [0, ms, 0]) };
+    let mut run =
+        run_of(&[replay("pread", 900), replay("pread:direct", 600), replay("uring:direct+depth=32", 300)]);
+    run.header.plan.trace = replayed_plan(device_bytes, wall_ns);
+    run
+}
+
+fn replayed_plan(device_bytes: u64, wall_ns: Option<u64>) -> Option<PlannedTrace> {
+    Some(PlannedTrace {
+        path: "/t.trace".into(),
+        command: vec!["server".into()],
+        method: "pread".parse().expect("a method"),
+        memory_limit: None,
+        cold: true,
+        device_bytes: Some(device_bytes),
+        windows: false,
+        wall_ns,
+        map: None,
+        inspection: None,
+    })
+}
+
+pub(crate) fn own_bytes() -> u64 {
+    honest::evidence(&honest::replay("pread")).device_read_bytes.expect("bytes")
+}
+
+#[test]
+fn a_trace_stands_for_its_program_if_its_own_method_reads_as_much() {
+    let own = own_bytes();
+    for (program, stands) in [(own, true), (own * 100 / 96, true), (own * 100 / 94, false), (own * 2, false)]
+    {
+        let judged = replayed(program, None);
+        let proof = judged.self_replay.expect("a proof");
+        assert_eq!((proof.stands, proof.replayed_bytes), (stands, Some(own)), "{}", proof.sentence);
+        assert_eq!(
+            (judged.comparisons.is_empty(), judged.cells.len()),
+            (!stands, if stands { 3 } else { 1 })
+        );
+    }
+}
+
+#[test]
+fn a_gain_is_a_share_of_the_time_of_reads() {
+    let gain = replayed(own_bytes(), Some(3_600_000_000)).gain.expect("a gain");
+    assert_eq!((gain.quickest.as_str(), gain.program_ns), ("pread:direct", 3_600_000_000));
+    // A third of a quarter.
+    let at_most = gain.at_most.expect("a share");
+    assert!((0.083..0.087).contains(&at_most), "{gain:?}");
+    assert_eq!(
+        gain.sentence,
+        "its reads by pread took at most 900 ms, and the program 3.6 s while it was recorded: the quickest method makes the \
+         whole program at most 9 % shorter; if no read depended on the one before it, uring:direct+depth=32 would take 300 ms"
+    );
+    let bound_ms = gain.bound_ns.map(|ns| ns / 1_000_000);
+    assert_eq!((gain.bound.as_deref(), bound_ms), (Some("uring:direct+depth=32"), Some(300)));
+    assert_eq!(replayed(own_bytes(), None).gain, None);
+    assert_eq!(
+        replayed(own_bytes() * 2, Some(3_600_000_000)).gain,
+        None,
+        "it does not stand for the program"
+    );
+}
+
+#[test]
+fn a_program_that_ran_again_counts_with_all_of_its_runs() {
+    let own = own_bytes();
+    let mut run = replays(own, Some(3_600_000_000));
+    for (round, wall_ns, times) in [(1, 1_800_000_000, 2), (2, 1_800_000_000, 1)] {
+        run.program_runs.push(ProgramRun { round, wall_ns, device_bytes: Some(own * times) });
+    }
+    let judged = judge(&run);
+    let proof = judged.self_replay.expect("a proof");
+    assert_eq!((proof.stands, proof.program_bytes), (true, Some(own)), "the median");
+    assert_eq!(proof.program_runs_bytes, [own, 2 * own, own]);
+    assert!(proof.sentence.contains("run 3 times in turn with it ("), "{}", proof.sentence);
+    let gain = judged.gain.expect("a gain");
+    assert_eq!(gain.program_ns, 1_800_000_000);
+    assert!(gain.sentence.contains("1.8 s between the rounds of the replay"), "{}", gain.sentence);
+    // In windows the kernel maps nothing around a fault, and reads ahead otherwise.
+    if let Some(trace) = &mut run.header.plan.trace {
+        trace.windows = true;
+    }
+    assert_eq!(judge(&run).self_replay.map(|proof| proof.program_runs_bytes), Some(vec![2 * own, own]));
+    if let Some(trace) = &mut run.header.plan.trace {
+        trace.windows = false;
+    }
+    // Of those runs that were seen.
+    run.program_runs[0].device_bytes = None;
+    assert_eq!(judge(&run).self_replay.map(|proof| proof.program_runs_bytes), Some(vec![own, own]));
+}
+
+#[test]
+fn several_reads_in_flight_are_a_bound_and_never_the_best() {
+    let judged = replayed(own_bytes(), None);
+    let comparison = &judged.comparisons[0];
+    assert_eq!(comparison.best.as_deref(), Some("pread:direct"));
+    let [bound] = &comparison.unranked[..] else { panic!("{:?}", comparison.unranked) };
+    assert_eq!(bound.method, "uring:direct+depth=32");
+    assert!(bound.reason.starts_with("a bound: "), "{bound:?}");
+}
+
+#[test]
+fn reads_that_take_longer_than_the_program_tell_nothing() {
+    let gain = replayed(own_bytes(), Some(500_000_000)).gain.expect("a gain");
+    assert_eq!(gain.at_most, None);
+    assert!(gain.sentence.contains("they took longer than in the program"), "{gain:?}");
+}
+
+#[test]
+fn a_gain_is_that_of_the_quickest_that_may_be() {
+    // The program's own method is ahead, and others may be ahead of it: what is not decided is not called the best.
+    let own_leads = |other_ms| {
+        let replay = |method, ms| -> Timed { timed(Role::Measured, honest::replay(method), [0, ms, 0]) };
+        let mut run = run_of(&[replay("pread", 900), replay("mmap", other_ms)]);
+        let scattered = honest::replay("mmap").id();
+        for sample in run.samples.iter_mut().filter(|sample| sample.cell == scattered) {
+            if let Outcome::Taken { measurement, .. } = &mut sample.outcome {
+                let times = 0.8 + 0.06 * f64::from(sample.round);
+                measurement.measured_ns = (measurement.measured_ns as f64 * times) as u64;
+            }
+        }
+        run.header.plan.trace = replayed_plan(own_bytes(), Some(3_600_000_000));
+        judge(&run).gain.expect("a gain")
+    };
+    let open = own_leads(920);
+    assert!(open.at_most.is_none_or(|share| share > 0.0), "{open:?}");
+    let best = own_leads(9_000);
+    assert_eq!(best.at_most, Some(0.0), "{best:?}");
+}
