@@ -1,5 +1,7 @@
 //! The command line as typed. Its meaning is decided elsewhere.
 
+pub mod choices;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,7 @@ use crate::commands::record::arguments::RecordArguments;
 use crate::exit::Exit;
 use crate::plan::resolve::Variant;
 use crate::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
+use choices::{AllArguments, LengthArguments};
 
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
@@ -70,12 +73,9 @@ fn help() -> String {
 /// `pagewise` without a command: four questions.
 #[derive(Debug, Args)]
 pub struct OverviewArguments {
-    /// Fewer methods of each question (the default of the overview)
-    #[arg(long, conflicts_with = "full")]
-    pub quick: bool,
-    /// More methods of each question, and a budget five times as long
-    #[arg(long)]
-    pub full: bool,
+    /// The length; quick without a choice.
+    #[command(flatten)]
+    pub length: LengthArguments,
     /// Make the files in this directory [default: the current one; for fill one in memory]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -85,27 +85,6 @@ pub struct OverviewArguments {
     /// Writes and prints.
     #[command(flatten)]
     pub all: AllArguments,
-}
-
-/// Choices of the overview and of each question.
-#[derive(Args, Clone, Copy, Debug, Default)]
-pub struct AllArguments {
-    /// Write at most this much to a device, in all questions together: more than the usual 8GiB is asked about on a
-    /// terminal, and refused elsewhere
-    #[arg(long, value_name = "SIZE")]
-    pub max_writes: Option<Bytes>,
-    /// Print the resolved plan, the bytes it will write and the time it will take; measure nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print JSON: the judged one, or with --dry-run the plan
-    #[arg(long)]
-    pub json: bool,
-    /// Write no page beside the run file; --json writes none either
-    #[arg(long)]
-    pub no_html: bool,
-    /// Print all tables above the answer, as report does
-    #[arg(long, short, conflicts_with = "json")]
-    pub verbose: bool,
 }
 
 /// The commands.
@@ -234,13 +213,9 @@ pub struct QuestionArguments {
     #[arg(long)]
     pub evict: bool,
 
-    /// Measure the most informative methods in few rounds
-    #[arg(long)]
-    pub quick: bool,
-    /// Measure more methods, with a budget five times as long, which distinguishes smaller differences
-    #[arg(long)]
-    pub full: bool,
-
+    /// The length.
+    #[command(flatten)]
+    pub length: LengthArguments,
     /// Measure the matrix of the published study (scan, append, fill)
     #[arg(long)]
     pub published: bool,
@@ -543,12 +518,8 @@ impl QuestionArguments {
 
     /// The requested variant.
     pub fn variant(&self) -> Variant {
-        match (self.quick, self.full, self.published) {
-            (true, ..) => Variant::Quick,
-            (_, true, _) => Variant::Full,
-            (.., true) => Variant::Published,
-            _ => Variant::Standard,
-        }
+        let other = if self.published { Variant::Published } else { Variant::Standard };
+        self.length.variant().unwrap_or(other)
     }
 
     /// The choices typed, as the topmost layer of the plan.

@@ -13,7 +13,7 @@ use pagewise_model::random::mix;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
 use super::command_lines::line_of;
-use crate::arguments::AllArguments;
+use crate::arguments::choices::AllArguments;
 use crate::exit::Exit;
 use crate::output::say;
 use crate::session::{ProgramInTurn, RunSession, SamplingEnd};

@@ -13,7 +13,8 @@ use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::vmstat::VmstatRow;
 use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
 
-use crate::arguments::{AllArguments, CsvRows, ReportArguments};
+use crate::arguments::choices::PrintArguments;
+use crate::arguments::{CsvRows, ReportArguments};
 use crate::exit::Exit;
 use crate::output;
 use crate::store;
@@ -111,7 +112,7 @@ fn seconds(paths: &[PathBuf]) -> Result<Vec<VmstatRow>> {
 
 /// Print the answer of runs that were just measured: on one screen, below all tables if they are asked for, or as JSON. The page
 /// is written beside them.
-pub fn answer(paths: &[PathBuf], arguments: AllArguments) -> Result<Exit> {
+pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     let runs = paths.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let mut out = output::stdout();

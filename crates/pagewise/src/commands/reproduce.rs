@@ -19,7 +19,8 @@ use super::prepare::{Asked, Prepared};
 use super::rights::ensure_settable;
 use super::run::{default_place, execute_all};
 use super::{command_lines, consent, planned};
-use crate::arguments::{AllArguments, ReproduceArguments};
+use crate::arguments::ReproduceArguments;
+use crate::arguments::choices::{AllArguments, PrintArguments};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::Variant;
@@ -46,7 +47,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
         return print(&studies, load(&studies, &store::run_files(&arguments.from)?)?, arguments);
     }
     let ReproduceArguments { json, verbose, max_writes, dry_run, .. } = *arguments;
-    let all = AllArguments { json, verbose, max_writes, dry_run, ..AllArguments::default() };
+    let all = AllArguments { max_writes, dry_run, print: PrintArguments { json, verbose, no_html: false } };
     let options = Options { all, ..Options::default() };
     let (mut prepared, missing) = prepare(&studies, arguments, &options)?;
     if !consent::limit_writes(&mut prepared, &options)? {
@@ -57,8 +58,8 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
     }
     if options.all.dry_run {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
-        if options.all.json || options.all.verbose {
-            return Ok(planned::dry_run(&plans, options.all.json)?);
+        if json || verbose {
+            return Ok(planned::dry_run(&plans, json)?);
         }
         planned::summary(&plans, &mut output::stdout())?;
         writeln!(output::stdout(), "{}", consent::announcement(&prepared))?;

@@ -24,6 +24,7 @@ use crate::arguments::QuestionArguments;
 use crate::output::say;
 use crate::plan::Layer;
 use crate::plan::axes::Setting;
+use crate::plan::resolve::Variant;
 use crate::session::RunSession;
 use crate::store::{Resumed, RunFile};
 
@@ -33,7 +34,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     let mut layer = arguments.layer();
     layer.axes = layer.axes.without_settings();
     ensure!(
-        layer == Layer::default() && !arguments.quick && !arguments.full && !arguments.published,
+        layer == Layer::default() && arguments.variant() == Variant::Standard,
         "--resume takes every choice from {}: leave the others out",
         path.display()
     );
@@ -71,7 +72,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     );
     ensure_settable(&run.header.plan, &Control::detect(), options.all.dry_run)?;
     let Some((stop, state)) = claimed else {
-        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.json)?));
+        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.print.json)?));
     };
     if let Source::Dataset { directory } = &run.header.plan.source {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;

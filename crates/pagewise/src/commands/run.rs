@@ -46,7 +46,7 @@ const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 /// Run the overview: four questions.
 pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     let options = Options { all: arguments.all, ..Options::default() };
-    let variant = if arguments.full { Variant::Full } else { Variant::Quick };
+    let variant = arguments.length.variant().unwrap_or(Variant::Quick);
     let mut prepared = Vec::new();
     for name in OVERVIEW {
         let text = question(name).expect("the question ships with the program")?;
@@ -67,12 +67,12 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     }
     if options.all.dry_run {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
-        return Ok(planned::dry_run(&plans, options.all.json)?);
+        return Ok(planned::dry_run(&plans, options.all.print.json)?);
     }
     match execute_all(prepared, &options, |taken| {
         format!("See all with: {}", command_lines::answer_of(taken))
     })? {
-        Ok(taken) => report::answer(&taken, options.all),
+        Ok(taken) => report::answer(&taken, options.all.print),
         Err(ending) => Ok(ending),
     }
 }
@@ -138,7 +138,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
         false => run_anew(what, arguments, &options)?,
     };
     match taken {
-        Taken::File(path) => report::answer(&[path], options.all),
+        Taken::File(path) => report::answer(&[path], options.all.print),
         Taken::Ended(ending) => Ok(ending),
     }
 }
@@ -231,7 +231,7 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         return Ok(Taken::Ended(Exit::Interrupted));
     }
     if options.all.dry_run {
-        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.all.json)?));
+        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.all.print.json)?));
     }
     let announcement = consent::announcement(std::slice::from_ref(&prepared));
     execute(prepared, options, Some(announcement), None)
