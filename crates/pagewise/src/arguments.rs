@@ -12,6 +12,7 @@ use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, Workload};
 
+use crate::commands::advise::arguments::AdviseArguments;
 use crate::commands::conformance::ConformanceArguments;
 use crate::commands::inspect::InspectArguments;
 use crate::commands::record::arguments::RecordArguments;
@@ -62,6 +63,8 @@ Examples:
   pagewise report pagewise-*-read.jsonl --json
   pagewise compare base/ -- new/             what changed between two sets of runs
   pagewise reproduce scan --quick            which claims of a published study hold here
+  pagewise advise --evict -- sqlite3 my.db 'select count(*) from t'
+                                             by which method your own program should read
   pagewise inspect -- sqlite3 my.db .dump    what a program does to its files, and what it waits for
   pagewise doctor --dir /data                what can be measured there, and what not and why";
 
@@ -99,6 +102,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Measure published studies again, and tell which of their claims hold here
     Reproduce(ReproduceArguments),
+    /// Tell which method a program of yours should read its file by: watch, record and replay it
+    Advise(AdviseArguments),
     /// Watch a program: what it does to its files, and what its threads wait for
     Inspect(InspectArguments),
     /// Record which bytes of its files a program reads by calls

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Compare(compare)) => commands::compare::compare(compare),
         Some(Command::Reproduce(study)) => commands::reproduce::reproduce(study),
+        Some(Command::Advise(advise)) => commands::advise::advise(advise),
         Some(Command::Inspect(inspect)) => commands::inspect::inspect(inspect),
         Some(Command::Record(record)) => commands::record::record(record),
         Some(Command::Methods(methods)) => commands::methods::methods(methods),

@@ -78,7 +78,8 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     }
     if trace.windows && run.program_runs.is_empty() && trace.method.to_string() == "mmap" {
         return unknown(
-            "windows keep the kernel from mapping pages around a fault, from which it concludes how far to read ahead for mmap"
+            "windows keep the kernel from mapping pages around a fault, from which it concludes how far to read ahead for mmap; \
+             pagewise advise --windows runs the program without them, too"
                 .to_string(),
         );
     }

@@ -64,7 +64,18 @@ fn words_of(paths: &[PathBuf]) -> String {
 /// The command line of this process with more arguments.
 pub(super) fn typed_with(more: &[&str]) -> String {
     let typed = typed();
-    let words = typed.iter().map(String::as_str).chain(more.iter().copied());
+    line_of_words(typed.iter().map(String::as_str).chain(more.iter().copied()))
+}
+
+/// The command line of this process with more arguments behind the name of its command.
+pub(super) fn typed_first(more: &[&str]) -> String {
+    let typed = typed();
+    let (command, rest) = typed.split_at(typed.len().min(1));
+    let words = command.iter().map(String::as_str).chain(more.iter().copied());
+    line_of_words(words.chain(rest.iter().map(String::as_str)))
+}
+
+fn line_of_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     std::iter::once("pagewise".to_string()).chain(words.map(shell_word)).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod advise;
 mod begin;
 pub mod clean;
 mod command_lines;

@@ -27,6 +27,25 @@ pub(super) struct Asked {
     pub(super) traced: Option<Traced>,
 }
 
+impl Asked {
+    /// Add the choices of the recording: the memory limit of the program, and its own method, which tells whether
+    /// the trace stands for it.
+    pub(super) fn with_recording(mut self) -> Self {
+        let Some(traced) = &self.traced else { return self };
+        let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
+        self.chosen.axes.memory = self.chosen.axes.memory.take().or_else(usual);
+        self.chosen.axes.descriptor.get_or_insert_with(|| vec![traced.descriptor]);
+        let own = &traced.planned.method;
+        for methods in [&mut self.chosen.axes.methods, &mut self.text.base.axes.methods].into_iter().flatten()
+        {
+            if !methods.contains(own) {
+                methods.push(own.clone());
+            }
+        }
+        self
+    }
+}
+
 /// A question with its plan.
 pub(super) struct Prepared {
     pub(super) asked: Asked,

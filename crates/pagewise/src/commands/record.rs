@@ -58,6 +58,8 @@ pub(super) struct Request<'a> {
 
 /// A command that was recorded.
 pub(super) struct Recorded {
+    /// The inspection of the command.
+    pub(super) inspection: Inspection,
     /// True if the trace is there.
     pub(super) kept: bool,
     /// The exit status of the command.
@@ -68,8 +70,8 @@ impl Request<'_> {
     /// Run the command, and write its trace. A memory limit needs the right to run.
     pub(super) fn record(&self, out: &Path, state: Option<&mut State>) -> Result<Recorded> {
         let mut out = TraceFileWriter::begin(out, &self.header())?;
-        let (trailer, _, status) = self.run(state, |block| out.write(block))?;
-        Ok(Recorded { kept: out.end(&trailer)?, status })
+        let (trailer, inspection, status) = self.run(state, |block| out.write(block))?;
+        Ok(Recorded { inspection, kept: out.end(&trailer)?, status })
     }
 
     /// Run the command, and hand over the blocks of its accesses; the trailer of its trace, what was seen, and its status.

@@ -24,9 +24,7 @@ use crate::output::{self, say};
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::shorten::{self, Free};
 use crate::plan::validate;
-use crate::plan::{
-    BEYOND_MEMORY, Lacking, Layer, OrNone, PlanText, QUESTIONS, REPLAY, Threads, estimate, text,
-};
+use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, REPLAY, Threads, estimate, text};
 use crate::session::RunSession;
 use crate::state::place;
 use crate::store::RunFile;
@@ -192,7 +190,7 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         own_file.is_some() || !arguments.evict,
         "--evict is for a file of your own: name one, as in --file index.bin"
     );
-    let mut text = match question(what) {
+    let text = match question(what) {
         Some(text) if own_file.is_some() => text?.for_own_file(),
         Some(text) => text?,
         None => plan_file(Path::new(what))?,
@@ -204,26 +202,20 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
             None => default_place(&text, None)?,
         },
     };
-    let mut chosen = arguments.layer();
-    if let Some(traced) = &traced {
-        ensure!(
-            chosen.workload.as_ref().unwrap_or(&text.workloads()) == &[Workload::Replay],
-            "--trace is for a replay: write pagewise run replay --trace FILE"
-        );
+    let chosen = arguments.layer();
+    ensure!(
+        traced.is_none() || chosen.workload.as_ref().unwrap_or(&text.workloads()) == &[Workload::Replay],
+        "--trace is for a replay: write pagewise run replay --trace FILE"
+    );
+    measure(Asked { text, variant: arguments.variant(), chosen, place, traced }, options)
+}
+
+/// Measure what is asked, once its consents are given.
+pub(super) fn measure(asked: Asked, options: &Options) -> Result<Taken> {
+    if let Some(traced) = &asked.traced {
         traced.notes.iter().for_each(|note| say(format_args!("note: {note}")));
-        let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
-        chosen.axes.memory = chosen.axes.memory.take().or_else(usual);
-        chosen.axes.descriptor.get_or_insert_with(|| vec![traced.descriptor]);
-        // Whether the trace stands for the program is told by the program's own method.
-        let own = &traced.planned.method;
-        for methods in [&mut chosen.axes.methods, &mut text.base.axes.methods].into_iter().flatten() {
-            if !methods.contains(own) {
-                methods.push(own.clone());
-            }
-        }
     }
-    let asked = Asked { text, variant: arguments.variant(), chosen, place, traced };
-    let mut prepared = prepare_with_consent(asked, options)?;
+    let mut prepared = prepare_with_consent(asked.with_recording(), options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared));
     notes.for_each(|note| say(format_args!("note: {note}")));

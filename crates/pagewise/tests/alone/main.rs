@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advise;
 mod cheated_syncs;
 mod cheats;
 mod contaminated;

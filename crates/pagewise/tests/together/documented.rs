@@ -5,12 +5,23 @@ use std::process::Command;
 
 use crate::support::{PAGEWISE, Place, skipped};
 
-/// What a reader has typed before: a shell in which commands that measure only say what they would do.
+/// What a reader has typed before: a shell in which commands that measure only say what they would do, and those that watch a program
+/// watch another.
 const SHELL: &str = r#"
 set -u
+# The programs of readers are not here: cat reads a file in their place. Of what an advice would measure, nothing is read.
+watch() {
+    local words=() program=(cat my.db) none=0
+    while (($# > 0)) && [[ $1 != -- ]]; do words+=("$1"); shift; done
+    case "${words[0]}" in advise) program=(true); none=1 ;; esac
+    "$PAGEWISE" "${words[@]}" -- "${program[@]}" >/dev/null
+    local status=$?
+    ((status == none)) || return "$status"
+}
 pagewise() {
     case "${1-}" in
     report | compare | methods | doctor | clean | schema | completions | man | conformance) "$PAGEWISE" "$@" ;;
+    inspect | record | advise) watch "$@" ;;
     *) case " $* " in *" --dry-run "*) ;; *) set -- "$@" --dry-run ;; esac; "$PAGEWISE" "$@" ;;
     esac
     local status=$?
@@ -59,6 +70,7 @@ fn blocks(text: &str) -> Vec<String> {
 fn place() -> Place {
     let place = Place::new();
     place.write("index.bin", vec![1; 64 << 20]);
+    place.write("my.db", vec![1; 1 << 20]);
     place.write("app.log", b"line\n".repeat(200_000));
     std::fs::create_dir(place.file("data")).expect("directory");
     std::fs::copy(repository().join("questions/read.toml"), place.file("plan.toml")).expect("copy");

@@ -1,0 +1,373 @@
+//! `pagewise advise`: a program inspected, recorded, and its reads replayed by every method that applies.
+
+pub mod arguments;
+mod choice;
+
+use std::fs;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use anyhow::{Result, anyhow, bail, ensure};
+use pagewise_analysis::inspect::Inspection;
+use pagewise_analysis::judge;
+use pagewise_host::windows;
+use pagewise_model::Workload;
+use pagewise_model::date::compact_utc;
+use pagewise_model::format::{bytes, duration};
+use pagewise_report::inspect::{self as text, Shown};
+
+use super::begin::{Destination, Options, Taken, claim, stop_flag};
+use super::prepare::Asked;
+use super::record::{Limited, Recorded, Request, recorded_by, usual_name};
+use super::watched::{Needed, Started, command_of, exit_of};
+use super::{command_lines, report, run};
+use crate::arguments::choices::AllArguments;
+use crate::exit::Exit;
+use crate::output::{self, say};
+use crate::plan::REPLAY;
+use crate::session::ProgramInTurn;
+use crate::state::State;
+use crate::store;
+use crate::traced::Traced;
+use arguments::AdviseArguments;
+use choice::{Candidates, read_bytes_of};
+
+/// Files and threads that are shown above an answer, whose page has all.
+const NAMED: usize = 2;
+/// A program that takes longer is not run again in turn with its replay.
+const LONGEST_IN_TURN_NS: u64 = 60_000_000_000;
+/// Two runs of a program read the same if their bytes differ by this share at most.
+const SAME: f64 = 0.05;
+
+/// `pagewise advise`.
+pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
+    let trace = trace_name(arguments)?;
+    for new in arguments.out.iter().chain([&trace]) {
+        output::can_appear(new)?;
+    }
+    if let Some(reason) =
+        arguments.methods.iter().flatten().find_map(|method| method.unsuited(Workload::Replay))
+    {
+        bail!("{reason}");
+    }
+    if let Some(reason) = windows::refusal().filter(|_| arguments.windows) {
+        return Err(Exit::NotMeasurable.because(anyhow!("there can be no windows: {reason}")));
+    }
+    if !may_evict(arguments)? {
+        return Ok(Exit::Interrupted);
+    }
+    let stop = stop_flag()?;
+    let stdin = StdinPosition::now();
+    // What another run measures would be in the program's time, and the other way round.
+    let (mut state, _) = claim()?;
+    if let Some(limit) = arguments.memory {
+        // Where there is no limit to be had, that is told before the command is run.
+        drop(Limited::begin(limit, &mut state)?);
+    }
+    let watched = watch_and_record(arguments, &trace, &mut state, stdin, &stop);
+    let traced = watched.and_then(|watched| match watched {
+        Ok(file) => load(&trace, &file, false).map(Ok),
+        Err(ending) => Ok(Err(ending)),
+    });
+    drop(state);
+    let traced = match traced {
+        Ok(Ok(traced)) => traced,
+        nothing => {
+            // It is of no use without an advice.
+            let _ = fs::remove_file(&trace);
+            return nothing.map(|ending| ending.err().unwrap_or(Exit::Interrupted));
+        }
+    };
+    let program = in_turn(arguments, &traced, stdin);
+    let (file, threads) = (traced.file.clone(), traced.work.trace_threads);
+    let taken = match replay(arguments, traced, arguments.out.clone(), program.clone())? {
+        Taken::File(path) if threads > 1 && !stands(&path)? => {
+            say(format_args!(
+                "note: the replay by {threads} threads does not read what the program read ({}); one thread replays the reads of all",
+                path.display()
+            ));
+            let traced = load(&trace, &file, true)?;
+            replay(arguments, traced, arguments.out.as_deref().map(by_one_thread), program)?
+        }
+        taken => taken,
+    };
+    match taken {
+        Taken::File(path) => report::answer(&[path], arguments.print),
+        Taken::Ended(ending) => Ok(ending),
+    }
+}
+
+/// The reads of a file that were just recorded.
+fn load(trace: &Path, file: &Path, by_one: bool) -> Result<Traced> {
+    Traced::load(trace, Some(file), by_one).map_err(|error| Exit::FellShort.because(error))
+}
+
+/// True if the trace of a run stands for its program.
+fn stands(run: &Path) -> Result<bool> {
+    Ok(judge(&store::load(run)?).self_replay.is_none_or(|replay| replay.stands))
+}
+
+/// The run file of a replay by one thread, beside the one of a replay by several.
+fn by_one_thread(out: &Path) -> PathBuf {
+    let mut name = out.file_stem().unwrap_or_default().to_os_string();
+    name.push("-one-thread");
+    if let Some(extension) = out.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    out.with_file_name(name)
+}
+
+/// Run the command, once or twice, and write its trace; the file that it reads, or the ending if there is nothing to be replayed.
+fn watch_and_record(
+    arguments: &AdviseArguments,
+    trace: &Path,
+    state: &mut State,
+    stdin: StdinPosition,
+    stop: &AtomicBool,
+) -> Result<Result<PathBuf, Exit>> {
+    let (file, first) = match &arguments.file {
+        Some(file) => {
+            let found = file.canonicalize().map_err(|error| anyhow!("{}: {error}", file.display()))?;
+            let shown = found.display();
+            ensure!(
+                found.to_str().is_some(),
+                "the path {shown} is not UTF-8: run files and workers need UTF-8"
+            );
+            (found, None)
+        }
+        None => match first_run(arguments, stop)? {
+            Ok(first) => (first.file.clone(), Some(first)),
+            Err(ending) => return Ok(Err(ending)),
+        },
+    };
+    stdin.restore();
+    let cold = [file.clone()];
+    let request = Request {
+        command: &arguments.command,
+        memory: arguments.memory,
+        cold: &cold,
+        quiet: true,
+        needed: recorded_by(arguments.windows, arguments.memory),
+    };
+    let recorded = request.record(trace, Some(state)).map_err(|error| match (&first, Exit::of(&error)) {
+        // The command has run, so it is not true that nothing was done.
+        (Some(_), Exit::WrongUse) => Exit::FellShort.because(error),
+        _ => error,
+    })?;
+    let Recorded { inspection, kept, status } = recorded;
+    if let Some(ending) = stopped(status, stop) {
+        return Ok(Err(ending));
+    }
+    match &first {
+        None => told_status(status),
+        Some(first) if first.status != status => {
+            return Err(Exit::FellShort.because(anyhow!(
+                "the command did not end as in its first run ({} and {}), so it does not do the same each time",
+                first.status,
+                status
+            )));
+        }
+        Some(_) => {}
+    }
+    show(&inspection, arguments, Some(&file))?;
+    if !kept {
+        return Err(Exit::FellShort.because(anyhow!("there is no trace to be replayed")));
+    }
+    if let Some(first) = &first {
+        difference(&first.inspection, &inspection, &file).iter().for_each(say);
+    }
+    Ok(Ok(file))
+}
+
+/// Beside the run file, if that is named: `NAME.trace`; else in this directory, with its date and the name of the program.
+fn trace_name(arguments: &AdviseArguments) -> Result<PathBuf> {
+    if let Some(out) = &arguments.out {
+        let trace = out.with_extension("trace");
+        ensure!(
+            trace != *out,
+            "{} is the name of the trace: name the run file otherwise, as in run.jsonl",
+            out.display()
+        );
+        return Ok(trace);
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut name = std::ffi::OsString::from(format!("pagewise-{}-", compact_utc(now.as_secs())));
+    name.push(usual_name(&arguments.command));
+    Ok(name.into())
+}
+
+/// True if the file may be dropped from the page cache: by the command line, or by the user's answer on a terminal.
+fn may_evict(arguments: &AdviseArguments) -> Result<bool> {
+    if arguments.evict {
+        return Ok(true);
+    }
+    let what = match &arguments.file {
+        Some(file) => file.display().to_string(),
+        None => "the file that the command reads most of".to_string(),
+    };
+    let why = format!("{what} is dropped from the page cache before it is recorded and replayed");
+    match output::confirm(&format!("{why}; other programs that read it then wait for the device. Go on?")) {
+        Some(answer) => Ok(answer),
+        None => bail!("{why}: allow it with: {}", command_lines::typed_first(&["--evict"])),
+    }
+}
+
+/// A command that ran as it is.
+struct FirstRun {
+    /// The file of which it read most.
+    file: PathBuf,
+    inspection: Inspection,
+    status: ExitStatus,
+}
+
+/// Run the command as it is, to find the file of which it reads most; or the ending, if there is nothing to be replayed.
+fn first_run(arguments: &AdviseArguments, stop: &AtomicBool) -> Result<Result<FirstRun, Exit>> {
+    let command = command_of(&arguments.command)?;
+    let mut started = Started::begin(command, &arguments.command, needed_without_windows(arguments), true)?;
+    started.follow(|| true, |_, _| ())?;
+    let (watched, rest) = started.into_parts();
+    let inspection = watched.inspection(|_, _| ())?;
+    let status = rest.wait()?;
+    if let Some(ending) = stopped(status, stop) {
+        return Ok(Err(ending));
+    }
+    told_status(status);
+    let candidates = Candidates::of(&inspection);
+    let file = match candidates.chosen(arguments.windows) {
+        Ok(file) => file,
+        Err(reason) => {
+            show(&inspection, arguments, None)?;
+            return Err(Exit::FellShort.because(reason));
+        }
+    };
+    candidates.lines(file).iter().for_each(say);
+    let file = PathBuf::from(file.path.as_deref().unwrap_or_default());
+    Ok(Ok(FirstRun { file, inspection, status }))
+}
+
+/// The ending, if a signal ended the command, or asked pagewise to end.
+fn stopped(status: ExitStatus, stop: &AtomicBool) -> Option<Exit> {
+    if let Some(signal) = status.signal() {
+        say(format_args!("signal {signal} ended the command, so there is no advice"));
+        return Some(exit_of(status));
+    }
+    stop.load(Ordering::Relaxed).then(|| {
+        say("stopped before anything was measured");
+        Exit::Interrupted
+    })
+}
+
+fn told_status(status: ExitStatus) {
+    if let Some(code) = status.code().filter(|code| *code != 0) {
+        say(format_args!("note: the command ended with status {code}"));
+    }
+}
+
+/// Print the inspection of the program on stdout above the answer; JSON has it within.
+fn show(inspection: &Inspection, arguments: &AdviseArguments, replayed: Option<&Path>) -> Result<()> {
+    if arguments.print.json {
+        return Ok(());
+    }
+    let replayed = replayed.and_then(Path::to_str);
+    // Without a replay there is no page that has the others.
+    let most = if replayed.is_some() { NAMED } else { text::SHOWN };
+    let others = Some(text::PAGE).filter(|_| replayed.is_some() && !arguments.print.no_html);
+    let lines = text::lines(inspection, output::width(), Shown { most, replayed, others });
+    output::lines(&lines)?;
+    Ok(writeln!(output::stdout())?)
+}
+
+/// A note if a second run of the command read another amount of a file than the first.
+fn difference(first: &Inspection, second: &Inspection, file: &Path) -> Option<String> {
+    let (first, second) = (read_bytes_of(file, first), read_bytes_of(file, second));
+    let apart = first.abs_diff(second) as f64 / (first.max(1)) as f64;
+    (apart > SAME).then(|| {
+        format!(
+            "note: the command read {} of {} in its first run and {} in its second: it does not do the same each time, and \
+             what follows is of the second",
+            bytes(first),
+            file.display(),
+            bytes(second)
+        )
+    })
+}
+
+/// The needs of a run of the command that is not recorded: with windows, calls may be shut.
+fn needed_without_windows(arguments: &AdviseArguments) -> Needed {
+    if arguments.windows { Needed::Nothing } else { Needed::Calls }
+}
+
+/// The command, to be run in turn with its replay as it was recorded, but without windows, which slow it down; `None`, and a note, if it
+/// takes long.
+fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -> Option<ProgramInTurn> {
+    if let Some(wall_ns) = traced.planned.wall_ns.filter(|wall_ns| *wall_ns > LONGEST_IN_TURN_NS) {
+        say(format_args!(
+            "note: the command took {}, so it is not run again in turn with its replay",
+            duration(wall_ns)
+        ));
+        return None;
+    }
+    let (words, memory) = (arguments.command.clone(), arguments.memory);
+    let (cold, needed) = ([traced.file.clone()], needed_without_windows(arguments));
+    let ended = traced.planned.inspection.as_ref().and_then(|inspection| inspection.subject.ended.clone());
+    Some(Rc::new(move |state| {
+        stdin.restore();
+        let request = Request { command: &words, memory, cold: &cold, quiet: true, needed };
+        let (trailer, ..) = request.run(Some(state), |_| ())?;
+        if ended.as_ref().is_some_and(|ended| *ended != trailer.program.ended) {
+            return Err(Exit::FellShort.because(anyhow!(
+                "the command did not end as when it was recorded: {}, and now {}",
+                ended.as_deref().unwrap_or_default(),
+                trailer.program.ended
+            )));
+        }
+        let path = cold[0].to_str();
+        let file = trailer.files.iter().find(|file| Some(file.path.as_str()) == path);
+        Ok((trailer.program.wall_ns, file.and_then(|file| trailer.device_bytes(file))))
+    }))
+}
+
+/// Replay the reads by every method that applies.
+fn replay(
+    arguments: &AdviseArguments,
+    traced: Traced,
+    out: Option<PathBuf>,
+    program: Option<ProgramInTurn>,
+) -> Result<Taken> {
+    let text = run::question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
+    let place = Destination::File { path: traced.file.clone(), evict: true };
+    let all = AllArguments { print: arguments.print, ..AllArguments::default() };
+    let options = Options { out, all, program, ..Options::default() };
+    let (variant, chosen) = (arguments.variant(), arguments.layer());
+    run::measure(Asked { text, variant, chosen, place, traced: Some(traced) }, &options)
+}
+
+/// The position of stdin, if it is a file: a further run of a command begins there too.
+#[derive(Clone, Copy)]
+struct StdinPosition(Option<u64>);
+
+impl StdinPosition {
+    fn now() -> Self {
+        Self(as_file().and_then(|mut file| file.stream_position().ok()))
+    }
+
+    fn restore(&self) {
+        if let (Some(at), Some(mut file)) = (self.0, as_file()) {
+            // A stdin that cannot be set back is told by what the further run reads.
+            let _ = file.seek(SeekFrom::Start(at));
+        }
+    }
+}
+
+/// Stdin, if it is a regular file. Descriptors share their position.
+fn as_file() -> Option<fs::File> {
+    let file = fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+}

@@ -1,0 +1,201 @@
+//! `pagewise advise`: a program, from its first run to the answer.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::replay::{FILE_BYTES, data, judged, methods};
+use crate::support::until::my_turn;
+use crate::support::{
+    Finished, Place, expect_refused, expect_told, is_root, load, of_methods, sees_calls, was_disturbed,
+};
+
+/// The words of a quick run of a command.
+fn advise<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    [&["advise", "--evict", "--quick"], options, &["--"], command].concat()
+}
+
+/// A run into run.jsonl, begun again twice if somebody uses the device so that a method has fewer samples than a verdict needs: then every
+/// invalid one must say so. True if it has them.
+#[track_caller]
+fn measured(place: &Place, words: &[&str]) -> (Finished, bool) {
+    const RUNS: usize = 3;
+    for run in 1.. {
+        for left in ["run.jsonl", "run.trace", "run.html", "ran"] {
+            let _ = fs::remove_file(place.file(left));
+        }
+        let finished = place.run(words);
+        let cells = finished.judged()["cells"].clone();
+        let mut measured =
+            cells.as_array().expect("cells").iter().filter(|cell| cell["role"] == "measured").peekable();
+        if measured.peek().is_some() && measured.all(|cell| cell["samples"].as_u64() >= Some(5)) {
+            return (finished, true);
+        }
+        let run_file = load(&place.file("run.jsonl"));
+        let invalid = of_methods(&run_file).into_iter().filter(|sample| sample.valid().is_none());
+        let undisturbed: Vec<_> = invalid.filter(|sample| !was_disturbed(sample)).collect();
+        assert!(undisturbed.is_empty(), "{undisturbed:?}");
+        if run == RUNS {
+            return (finished, false);
+        }
+    }
+    unreachable!("it ends with the last run")
+}
+
+#[test]
+fn a_program_is_told_how_to_read_its_file() {
+    const NAME: &str = "a_program_is_told_how_to_read_its_file";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let options = ["--json", "--out=run.jsonl", "--methods=pread:direct,mmap:random"];
+    let (finished, is_measured) = measured(&place, &advise(&options, &["cat", &path]));
+    assert!(finished.stderr.contains("first run, as it is: "), "{}", finished.stderr);
+    assert!(place.file("run.trace").exists(), "{}", finished.stderr);
+    if !is_measured {
+        return;
+    }
+    let judged = judged(&finished, true);
+    let found = methods(&judged);
+    for method in ["pread:direct", "mmap:random", judged["self_replay"]["method"].as_str().expect("a method")]
+    {
+        assert!(found.contains(&method), "{method}: {found:?}");
+    }
+    assert!(
+        judged["advice"][0]["sentence"].as_str().is_some_and(|told| told.contains("choose ")),
+        "{judged}"
+    );
+    assert!(
+        judged["gain"]["sentence"].as_str().is_some_and(|told| told.starts_with("its reads by")),
+        "{}",
+        judged["gain"]
+    );
+    let runs = judged["self_replay"]["program_runs_bytes"].as_array().expect("runs of the program");
+    assert_eq!(runs.len(), 3, "{runs:?}");
+    let files = judged["inspection"]["files"].as_array().expect("files");
+    let file = files.iter().find(|file| file["path"] == path.as_str()).expect("the file");
+    assert_eq!(file["reads"]["bytes"], FILE_BYTES);
+    // The page is a function of the run file alone: of the trace nothing is needed any more.
+    fs::remove_file(place.file("run.trace")).expect("remove");
+    place.run(&["report", "run.jsonl", "--html", "page.html"]).expect_code(0);
+    let page = fs::read_to_string(place.file("page.html")).expect("a page");
+    let gain = judged["gain"]["sentence"].as_str().expect("a sentence");
+    for told in ["Where in its file does the program read, and when?", "(cat), ", gain] {
+        assert!(page.contains(told), "{told}");
+    }
+    place.expect_no_trace();
+}
+
+#[test]
+fn the_answer_stands_below_what_the_program_does() {
+    const NAME: &str = "the_answer_stands_below_what_the_program_does";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    // One recording: the file is named. What the command prints is dropped, and its status told.
+    let file = format!("--file={path}");
+    let script = format!("cat {path}; exit 3");
+    let options = [file.as_str(), "--out=run.jsonl", "--methods=pread:random"];
+    let finished = place.run(&advise(&options, &["sh", "-c", &script]));
+    // A busy machine disturbs samples.
+    let finished = finished.expect_code_for(&load(&place.file("run.jsonl")));
+    let inspected = finished.stdout.find("brought in").expect("what it does");
+    let answer = finished.stdout.find("the trace stands for the program").expect("the answer");
+    assert!(inspected < answer, "{}", finished.stdout);
+    assert!(finished.stdout.len() < 20_000, "the output of the command is not ours");
+    assert!(finished.stderr.contains("note: the command ended with status 3"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("first run"), "{}", finished.stderr);
+    assert!(place.file("run.html").exists());
+    place.expect_no_trace();
+}
+
+#[test]
+fn a_program_that_does_something_else_the_second_time_is_noticed() {
+    const NAME: &str = "a_program_that_does_something_else_the_second_time_is_noticed";
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    // The descriptor is open for long enough to be looked at.
+    let script =
+        format!("exec 3<{path}; sleep 0.2; if [ -e ran ]; then head -c 1M; else cat; fi <&3; touch ran");
+    let options = ["--json", "--methods=pread:random", "--out=run.jsonl"];
+    let (finished, is_measured) = measured(&place, &advise(&options, &["sh", "-c", &script]));
+    if is_measured {
+        judged(&finished, true);
+    }
+    let told = "in its first run and 1 MiB in its second: it does not do the same each time";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    // A stdin that is a file is read twice from where it stood.
+    let script = "read line; cat >/dev/null";
+    let words = advise(&["--json", "--methods=pread:random", "--out=stdin.jsonl"], &["sh", "-c", script]);
+    let mut command: Command = place.command(&words);
+    command.stdin(fs::File::open(&path).expect("open"));
+    let finished = place.finish(command.spawn().expect("start"));
+    assert!(!finished.stderr.contains("the same each time"), "{}", finished.stderr);
+    let judged: Value =
+        serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{}", finished.stderr));
+    let files = judged["inspection"]["files"].as_array().expect("files");
+    let read = files.iter().find(|file| file["path"] == path.as_str()).map(|file| &file["reads"]["bytes"]);
+    assert!(read.and_then(Value::as_u64).is_some_and(|bytes| bytes >= FILE_BYTES), "{judged}");
+}
+
+#[test]
+fn what_cannot_be_advised_is_told() {
+    const NAME: &str = "what_cannot_be_advised_is_told";
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    place.write("taken.trace", "x");
+    place.write("taken.jsonl", "x");
+    let refused: [(&[&str], &str); 7] = [
+        (&["advise"], "COMMAND"),
+        (&["advise", "--", "cat", &path], "allow it with: pagewise advise --evict -- cat "),
+        (&["advise", "--evict", "--out=taken.jsonl", "--", "cat"], "taken.jsonl exists: name another file"),
+        (&["advise", "--evict", "--out=taken.txt", "--", "cat"], "taken.trace exists: name another file"),
+        (&["advise", "--evict", "--out=new.trace", "--", "cat"], "new.trace is the name of the trace"),
+        (&["advise", "--evict", "--methods=pwrite", "--", "cat"], "'pwrite' is not a method for replay"),
+        (&["advise", "--evict", "--file=gone", "--", "touch", "executed"], "gone: No such file"),
+    ];
+    for (words, sentence) in refused {
+        expect_refused(&place.run(words), sentence);
+    }
+    if !is_root(NAME) || !sees_calls(NAME) {
+        return;
+    }
+    expect_told(&place.run(&advise(&[], &["no-such-command"])), 127, "there is no such command");
+    expect_told(&place.run(&advise(&[], &[&path])), 126, "cannot be executed");
+    let told = |command: &[&str], code: i32, sentence: &str| {
+        // Other locales have files that are read.
+        let mut run: Command = place.command(&advise(&["--json"], command));
+        let finished = place.finish(run.env("LC_ALL", "C").spawn().expect("start"));
+        assert_eq!(finished.status.code(), Some(code), "{}", finished.stderr);
+        assert!(finished.stderr.contains(sentence), "{}", finished.stderr);
+        assert!(finished.stdout.is_empty(), "{}", finished.stderr);
+    };
+    told(&["sh", "-c", "kill -9 $$"], 137, "signal 9 ended the command, so there is no advice");
+    told(&["touch", "executed"], 1, "the command read no file by calls");
+    place.write("small", "a line\n");
+    // The descriptor is open for long enough to be looked at.
+    told(&["sh", "-c", "exec 3<small; sleep 0.3; cat <&3"], 1, "too little for an advice");
+    // Written in small pieces, it lies in small folios, which are mapped 16 pages at a time.
+    let words = [&format!("if={path}"), "of=pieces", "bs=4k", "status=none"];
+    assert!(Command::new("dd").args(words).current_dir(place.path()).status().expect("dd").success());
+    let mapped = "import mmap,sys;f=open(sys.argv[1]);m=mmap.mmap(f.fileno(),0,access=1);sum(m[::4096])";
+    told(&["python3", "-c", mapped, "pieces"], 1, "through a mapping");
+    let left = fs::read_dir(place.path()).expect("a directory").flatten();
+    let left: Vec<_> = left
+        .map(|file| file.file_name())
+        .filter(|name| name.to_string_lossy().starts_with("pagewise-"))
+        .collect();
+    assert!(left.is_empty(), "without an advice, a trace is of no use: {left:?}");
+    place.expect_no_trace();
+}
