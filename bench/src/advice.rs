@@ -1,11 +1,13 @@
-//! `advice`: whether what a quick run advises holds on a fresh seed and a fresh file.
+//! `advice`: whether what quick runs advise holds in full ones, on fresh seeds and fresh files.
 //!
-//! One quick run of a question advises; a full one, with a seed and a file of its own, says how far the advised method
-//! is behind the best there, by the paired ratios of that full run: of rates, and of the total of set-up, measured
-//! region and tear-down where the work is done once.
+//! Full runs are the reference. A few of them serve many quick ones: a *case* is one comparison of a quick run, and it holds if the
+//! advised method is near the best of the full runs of the same conditions. That is by the paired ratios of the full runs: of
+//! rates, and of the total of set-up, measured region and tear-down where the work is done once; the mean over the full runs,
+//! each of which has datasets of its own. The cases are a function of run files, which may have been taken before.
 
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -21,87 +23,180 @@ const QUESTIONS: [&str; 4] = ["read", "scan", "append", "fill"];
 const IN_MEMORY: &str = "fill";
 /// How far behind the best an advised method may be.
 const AT_MOST: f64 = 1.05;
+/// Budget of a reference: with the usual one of full runs (800 %) four questions take 27 minutes.
+const REFERENCE_BUDGET: &str = "--budget=300%";
 
-/// Whether what a quick run advises holds on a fresh seed and a fresh file.
+/// Whether what quick runs advise holds in full ones, on fresh seeds and fresh files.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
     place: Place,
-    /// Runs of each question that advise; each is followed by one that tells.
+    /// Runs of each question that advise.
     #[arg(long, default_value_t = 2)]
     pairs: usize,
+    /// Full runs of each question that tell.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    references: u32,
+    /// Measure nothing: run files that advise, such as those of overviews.
+    #[arg(long, num_args = 1.., value_name = "FILE", requires = "telling", conflicts_with = "questions")]
+    advising: Vec<PathBuf>,
+    /// Run files that tell, taken by `--full`.
+    #[arg(long, num_args = 1.., value_name = "FILE", requires = "advising")]
+    telling: Vec<PathBuf>,
     /// The questions, such as `scan append`; all of them if none is named.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(QUESTIONS))]
     questions: Vec<String>,
 }
 
-/// Measures and prints a line for each advice.
+/// Measures, unless there are run files, and prints a line for each advice.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
+    if !options.advising.is_empty() {
+        let load_all = |paths: &[PathBuf]| paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>();
+        let (advising, telling) = (load_all(&options.advising)?, load_all(&options.telling)?);
+        let mut cases = Vec::new();
+        for (path, judged) in options.advising.iter().zip(&advising) {
+            cases.extend(cases_of(&path.display().to_string(), judged, &telling));
+        }
+        return print(&cases, out);
+    }
     let scratch = Scratch::new(&options.place.dir)?;
     let pagewise = options.place.find(&scratch)?;
     let all: Vec<String> = QUESTIONS.map(str::to_string).to_vec();
     let questions = if options.questions.is_empty() { &all } else { &options.questions };
-    let (mut held, mut given) = (0, 0);
+    let mut cases = Vec::new();
     for question in questions {
-        let full = full(question);
+        let mut telling = Vec::new();
+        for reference in 0..options.references {
+            let name = format!("telling-{question}-{reference}.jsonl");
+            telling.push(measured(&pagewise, &scratch, question, &reference_arguments(question), &name)?);
+        }
         for pair in 0..options.pairs {
-            let advising = measured(
-                &pagewise,
-                &scratch,
-                question,
-                &["--quick"],
-                &format!("advising-{question}-{pair}.jsonl"),
-            )?;
-            let telling =
-                measured(&pagewise, &scratch, question, &full, &format!("telling-{question}-{pair}.jsonl"))?;
-            let (of_pair, holds) = tell(&advising, &telling, out)?;
-            given += of_pair;
-            held += holds;
-            out.flush()?;
+            let name = format!("advising-{question}-{pair}.jsonl");
+            let advising = measured(&pagewise, &scratch, question, &["--quick"], &name)?;
+            cases.extend(cases_of(&name, &advising, &telling));
         }
     }
-    writeln!(out, "\nwithin {:.0} % of the best: {held} of {given}", (AT_MOST - 1.0) * 100.0)?;
+    print(&cases, out)
+}
+
+/// One comparison of a run that advises.
+#[derive(Clone, Debug, PartialEq)]
+struct Case {
+    /// The run.
+    run: String,
+    /// The conditions.
+    label: String,
+    /// The advised method.
+    method: Option<String>,
+    told: Told,
+}
+
+/// What the full runs say of the advised method.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    /// It is so many times as slow as the best, which is one of these.
+    Behind(f64, Vec<String>),
+    /// Nothing, for this reason.
+    Nothing(String),
+}
+
+impl Case {
+    fn holds(&self) -> bool {
+        matches!(self.told, Told::Behind(times, _) if times <= AT_MOST)
+    }
+}
+
+/// The cases of a run that advises.
+fn cases_of(run: &str, advising: &Judged, telling: &[Judged]) -> Vec<Case> {
+    let cases = advising.advice.iter().map(|advice| {
+        let rankings: Vec<Ranking> = telling
+            .iter()
+            .flat_map(|judged| &judged.comparisons)
+            .filter(|comparison| comparison.conditions.conditions == advice.conditions.conditions)
+            .map(|comparison| {
+                let others = comparison.ratios.iter().map(|ratio| (ratio.method.clone(), ratio.ratio));
+                Ranking { leader: comparison.leader.clone(), times: others.collect() }
+            })
+            .collect();
+        Case {
+            run: run.to_string(),
+            label: advice.conditions.label.clone(),
+            method: advice.recommended.clone(),
+            told: tell(advice.recommended.as_deref(), &advice.sentence, &rankings),
+        }
+    });
+    cases.collect()
+}
+
+/// The methods of a comparison of a full run.
+#[derive(Clone, Debug, Default)]
+struct Ranking {
+    leader: Option<String>,
+    /// How many times as slow as the leader the others are.
+    times: BTreeMap<String, f64>,
+}
+
+impl Ranking {
+    fn times(&self, method: &str) -> Option<f64> {
+        let leads = self.leader.as_deref() == Some(method);
+        if leads { Some(1.0) } else { self.times.get(method).copied() }
+    }
+}
+
+/// What the rankings of full runs say of the method: how far it is behind the method that is best over all of them. Each other method
+/// is compared with it by the geometric mean over the full runs that rank both.
+fn tell(method: Option<&str>, sentence: &str, rankings: &[Ranking]) -> Told {
+    let Some(method) = method else { return Told::Nothing(format!("no advice: {sentence}")) };
+    let ranked: Vec<&Ranking> = rankings.iter().filter(|ranking| ranking.leader.is_some()).collect();
+    if ranked.is_empty() {
+        return Told::Nothing("no full run has these conditions and a best".to_string());
+    }
+    if ranked.iter().any(|ranking| ranking.times(method).is_none()) {
+        return Told::Nothing(format!("{method} is not ranked in a full run"));
+    }
+    let mut names: Vec<&String> =
+        ranked.iter().flat_map(|ranking| ranking.times.keys().chain(&ranking.leader)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let behind = |name: &String| {
+        let logs =
+            ranked.iter().filter_map(|ranking| Some((ranking.times(method)? / ranking.times(name)?).ln()));
+        let logs: Vec<f64> = logs.collect();
+        logs.iter().sum::<f64>() / logs.len() as f64
+    };
+    // The method itself is at 0.
+    let most = names.iter().map(|name| behind(name)).fold(0.0, f64::max);
+    let best = names.into_iter().filter(|name| behind(name) == most).cloned().collect();
+    Told::Behind(most.exp(), best)
+}
+
+/// A line for each case, and how many hold.
+fn print(cases: &[Case], out: &mut impl Write) -> Result<()> {
+    for Case { run, label, method, told } in cases {
+        let method = method.as_deref().unwrap_or("-");
+        match told {
+            Told::Behind(times, best) => {
+                let mark = if *times <= AT_MOST { "" } else { "  behind" };
+                writeln!(out, "{run}: {label}: {method}; best: {}, {times:.3}x{mark}", best.join(", "))?;
+            }
+            Told::Nothing(reason) => writeln!(out, "{run}: {label}: {method}; not told: {reason}")?,
+        }
+    }
+    let told = cases.iter().filter(|case| matches!(case.told, Told::Behind(..))).count();
+    let (held, percent) = (cases.iter().filter(|case| case.holds()).count(), (AT_MOST - 1.0) * 100.0);
+    writeln!(out, "\nwithin {percent:.0} % of the best: {held} of {told}; not told: {}", cases.len() - told)?;
     Ok(())
 }
 
-/// How many methods were advised, and how many of them are near the best of the other run under the same conditions.
-fn tell(advising: &Judged, telling: &Judged, out: &mut impl Write) -> Result<(usize, usize)> {
-    let (mut given, mut held) = (0, 0);
-    for advice in &advising.advice {
-        let label = &advice.conditions.label;
-        let Some(method) = &advice.recommended else {
-            writeln!(out, "no advice: {}", advice.sentence)?;
-            continue;
-        };
-        let fresh = telling.comparisons.iter().find(|fresh| fresh.conditions.label == *label);
-        let fresh = fresh.with_context(|| format!("the second run has no {label}"))?;
-        let Some(best) = fresh.leader.as_deref() else {
-            writeln!(out, "{label}: {method}; the second run has no best")?;
-            continue;
-        };
-        // The leader itself is at 1.
-        let ratio = fresh.ratios.iter().find(|ratio| ratio.method == *method).map(|ratio| ratio.ratio);
-        let Some(behind) = ratio.or((best == method).then_some(1.0)) else {
-            writeln!(out, "{label}: {method}; not ranked in the second run")?;
-            continue;
-        };
-        given += 1;
-        held += usize::from(behind <= AT_MOST);
-        let mark = if behind <= AT_MOST { "" } else { "  behind" };
-        writeln!(out, "{label}: {method}; best there: {best}, {behind:.3}x{mark}")?;
-    }
-    Ok((given, held))
-}
-
 /// Arguments of a full run that has the conditions of a quick one, on files of its size, and more methods.
-fn full(question: &str) -> Vec<&'static str> {
+fn reference_arguments(question: &str) -> Vec<&'static str> {
     let conditions: &[&str] = match question {
-        "read" => &["--threads=1"],
-        "scan" => &["--consume=lines", "--file-size=256MiB"],
-        "append" => &["--record-size=100B,1KiB", "--file-size=64MiB"],
-        _ => &["--file-size=128MiB"],
+        "read" => &["--threads=1", "--file-size=1GiB"],
+        "scan" => &["--consume=lines", "--file-size=128MiB"],
+        "append" => &["--record-size=100B,1KiB", "--file-size=32MiB"],
+        _ => &["--block-size=128B", "--file-size=64MiB"],
     };
-    [&["--full"], conditions].concat()
+    [&["--full", REFERENCE_BUDGET], conditions].concat()
 }
 
 fn measured(
@@ -124,5 +219,57 @@ fn measured(
 
 fn load(path: &Path) -> Result<Judged> {
     let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    Ok(judge(&Run::parse(&text)?))
+    Ok(judge(&Run::parse(&text).with_context(|| format!("in {}", path.display()))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranking(leader: &str, others: &[(&str, f64)]) -> Ranking {
+        let times = others.iter().map(|(method, times)| (method.to_string(), *times)).collect();
+        Ranking { leader: Some(leader.to_string()), times }
+    }
+
+    fn behind(method: &str, rankings: &[Ranking]) -> f64 {
+        match tell(Some(method), "", rankings) {
+            Told::Behind(times, _) => times,
+            Told::Nothing(reason) => panic!("{reason}"),
+        }
+    }
+
+    #[test]
+    fn an_advised_method_is_compared_with_the_best_over_all_full_runs() {
+        let one = ranking("mmap", &[("pread", 1.08), ("uring", 3.0)]);
+        let other = ranking("pread", &[("mmap", 1.04), ("uring", 2.0)]);
+        assert_eq!(behind("mmap", std::slice::from_ref(&one)), 1.0);
+        assert_eq!(behind("pread", std::slice::from_ref(&one)), 1.08);
+        let both = [one, other];
+        // Mean of 1 and 1.04 against that of 1.08 and 1.
+        assert_eq!(behind("mmap", &both), 1.0);
+        assert!((behind("pread", &both) - (1.08f64 / 1.04).sqrt()).abs() < 1e-9);
+        let Told::Behind(_, best) = tell(Some("uring"), "", &both) else { panic!("it is ranked") };
+        assert_eq!(best, ["mmap"]);
+    }
+
+    #[test]
+    fn what_no_full_run_tells_is_no_case_that_holds() {
+        let nothing = |method, rankings: &[Ranking]| matches!(tell(method, "", rankings), Told::Nothing(_));
+        assert!(nothing(None, &[ranking("mmap", &[])]));
+        assert!(nothing(Some("mmap"), &[]));
+        assert!(nothing(Some("mmap"), &[Ranking::default()]), "it has no best");
+        assert!(nothing(Some("read"), &[ranking("mmap", &[("pread", 1.5)])]));
+        let case = |told| Case { run: "r".into(), label: "l".into(), method: Some("mmap".into()), told };
+        let cases = [
+            case(Told::Behind(1.05, vec!["pread".into()])),
+            case(Told::Behind(1.06, vec!["pread".into()])),
+            case(Told::Nothing("because".into())),
+        ];
+        assert_eq!(cases.iter().filter(|case| case.holds()).count(), 1);
+        let mut out = Vec::new();
+        print(&cases, &mut out).expect("printed");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.ends_with("\nwithin 5 % of the best: 1 of 2; not told: 1\n"), "{text}");
+        assert!(text.contains("1.060x  behind\n") && text.contains("not told: because\n"), "{text}");
+    }
 }
