@@ -174,12 +174,19 @@ fn count(tally: &mut ComparisonTally, setting: &ComparisonScenario, judgement: &
     }
 }
 
+/// Number of simulations in a test: all of `count` in an optimised build (`cargo test --release -p pagewise-analysis`), a third in
+/// a plain one, in which they would take most of the time of `./check`.
+#[cfg(test)]
+pub(crate) const fn simulations(count: u32) -> u32 {
+    if cfg!(debug_assertions) { count / 3 } else { count }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::judge::verdict::{FULL_ROUNDS, QUICK_ROUNDS};
 
-    const COMPARISONS: u32 = 300;
+    const COMPARISONS: u32 = simulations(300);
 
     fn setting(truth: &[f64], sampling: SimulatedSampling, noise: Noise) -> ComparisonScenario {
         ComparisonScenario { truth: truth.to_vec(), sampling, noise }
@@ -194,7 +201,7 @@ mod tests {
     }
 
     /// The bound of 2 %, and three standard errors of a share of 2 % among 300.
-    const FALSE_AT_MOST: f64 = 0.02 + 3.0 * 0.0081;
+    const FALSE_AT_MOST: f64 = 0.02 + 3.0 * if cfg!(debug_assertions) { 0.014 } else { 0.0081 };
 
     #[test]
     fn equals_have_no_best() {
@@ -250,7 +257,11 @@ mod tests {
         for (name, noise) in Noise::all() {
             for rounds in [3, 4] {
                 let tally = |truth: &[f64]| {
-                    simulate(&setting(truth, SimulatedSampling::Rounds(rounds), noise.clone()), 4000, 5)
+                    simulate(
+                        &setting(truth, SimulatedSampling::Rounds(rounds), noise.clone()),
+                        simulations(4000),
+                        5,
+                    )
                 };
                 let equal = tally(&[1.0; 4]);
                 assert_eq!(equal.not_comparable, equal.comparisons, "{name}, {rounds} rounds: {equal:?}");

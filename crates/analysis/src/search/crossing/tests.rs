@@ -9,7 +9,7 @@ use super::simulation::{
 };
 use super::*;
 use crate::judge::cliff::*;
-use crate::judge::simulation::{Noise, NoiseSource, Scatter};
+use crate::judge::simulation::{Noise, NoiseSource, Scatter, simulations};
 
 /// Three percent on each sample, and a drift from round to round.
 const THREE_PERCENT: Scatter =
@@ -46,12 +46,12 @@ fn assert_nearly_all(tally: SearchTally, within_tolerance: f64) {
 
 #[test]
 fn a_known_crossing_is_bracketed_to_five_percent() {
-    assert_nearly_all(simulate(&setting(falling(10.0), &FULL, 7, 50), 200, 1), 0.97);
+    assert_nearly_all(simulate(&setting(falling(10.0), &FULL, 7, 50), simulations(200), 1), 0.97);
 }
 
 #[test]
 fn a_quick_search_brackets_it_to_ten_percent() {
-    let tally = simulate(&setting(falling(10.0), &QUICK, 7, 100), 200, 3);
+    let tally = simulate(&setting(falling(10.0), &QUICK, 7, 100), simulations(200), 3);
     assert_nearly_all(tally, 0.97);
     assert!(tally.added_cells_most <= 8, "{tally:?}");
 }
@@ -82,7 +82,7 @@ fn curves_that_do_not_cross_have_no_crossing() {
         vec![CurveShape::Flat(1.0); 7],
         vec![CurveShape::Flat(1.0), CurveShape::Flat(1.1)],
     ] {
-        let tally = simulate(&setting(shapes, &QUICK, 7, 100), 100, 4);
+        let tally = simulate(&setting(shapes, &QUICK, 7, 100), simulations(100), 4);
         assert!(tally.false_searches <= 1, "{tally:?}");
     }
 }
