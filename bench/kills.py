@@ -47,18 +47,18 @@ CONDITIONS = [
     ("race", ["run", "read", "--workload", "random-read", "--threads", "1", "--sample", "1ms", "--latency", "1ms", "--methods",
               "pread,mmap,mmap:random,pread:random", "--cache", "warm", "--file-size", "8MiB", "--budget", "3s"], [], ""),
     ("memory limit, device cap", ["run", "read", *READS, "--methods", "pread", "--cache", "warm", "--memory", "12MiB", "--file-size",
-                                  "20MiB", "--device-cap", "read-iops=100000", "--no-ceilings"], [], "groups"),
+                                  "20MiB", "--device-cap", "read-iops=100000", "--no-ceilings"], [], "cgroup"),
     ("readahead", ["run", "read", *READS, "--methods", "pread,mmap", "--cache", "cold", "--read-size", "4KiB", "--reads-per-op", "4",
                    "--file-size", "8MiB", "--readahead", "64KiB,256KiB", "--no-ceilings"], [], "readahead"),
     ("cliff", ["run", "cliff", "--quick", "--methods", "mmap,pread", "--memory", "12MiB", "--span", "0.5x,2x", "--sample", "1ms",
-               "--latency", "1ms"], [], "groups"),
+               "--latency", "1ms"], [], "cgroup"),
     ("own worker", ["run", "read", *READS, "--methods", "pread,mine/pread", "--cache", "warm", "--no-ceilings", "--file-size", "4MiB"],
      ["--worker", "mine={pagewise} worker"], ""),
     ("jvm", ["run", "read", *READS, "--methods", "jvm/pread", "--cache", "warm", "--no-ceilings", "--file-size", "4MiB", "--stall"], [],
-     "javac"),
+     "jvm"),
     ("go", ["run", "read", *READS, "--methods", "go/pread,pread", "--cache", "warm", "--no-ceilings", "--file-size", "4MiB"], [], "go"),
     ("python", ["run", "read", *READS, "--methods", "python/pread,pread", "--cache", "warm", "--no-ceilings", "--file-size", "4MiB"],
-     [], "python3"),
+     [], "python"),
     ("conformance", ["conformance", "--dir", ".", "--", "{pagewise}", "worker"], [], ""),
 ]
 
@@ -277,7 +277,7 @@ class Session:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def lacking(self, needs):
-        if needs in ("", "groups"):
+        if needs in ("", "cgroup"):
             return None
         if needs == "readahead":
             if os.geteuid() != 0:
@@ -287,7 +287,8 @@ class Session:
             except (OSError, subprocess.CalledProcessError) as error:
                 return f"no filesystem of its own: {error}"
             return None
-        return None if shutil.which(needs) else f"no {needs}"
+        program = {"jvm": "javac", "go": "go", "python": "python3"}[needs]
+        return None if shutil.which(program) else f"no {program}"
 
     def possible(self):
         """Conditions that this machine has, each with how long an undisturbed run takes."""
@@ -312,7 +313,7 @@ class Session:
                 place.clean()
                 place.remove()
             if reason:
-                print(f"skipped: {condition[0]}: {reason}", flush=True)
+                print(f"skipped: {condition[3] or 'kills'}: {condition[0]}: {reason}", flush=True)
                 continue
             found.append((condition, took))
             self.table[condition[0]] = collections.Counter()

@@ -360,7 +360,7 @@ mod tests {
         if mount.kind() == FilesystemKind::Block {
             return Some(directory);
         }
-        println!("skipped: {} lies on {}", directory.path().display(), mount.filesystem);
+        println!("skipped: disk: {} lies on {}", directory.path().display(), mount.filesystem);
         None
     }
 
@@ -426,7 +426,7 @@ mod tests {
         match dirty_bytes(&file) {
             // The kernel may have started writeback by itself.
             Some(bytes) => assert!(bytes <= 2 << 20),
-            None => println!("skipped: no cachestat(2)"),
+            None => println!("skipped: cachestat: there is no cachestat(2)"),
         }
         file.sync_all().expect("sync");
         assert!(dirty_bytes(&file).is_none_or(|bytes| bytes == 0));
@@ -454,7 +454,7 @@ mod tests {
     fn a_file_in_memory_cannot_be_cold() {
         let shm = Path::new("/dev/shm");
         if !Mount::holding(shm).is_ok_and(|mount| mount.is_some_and(|mount| mount.filesystem == "tmpfs")) {
-            println!("skipped: /dev/shm is no tmpfs");
+            println!("skipped: tmpfs: /dev/shm is no tmpfs");
             return;
         }
         let error = evict(&file_of(shm, 4096), 4096).expect_err("in memory").to_string();
@@ -477,7 +477,7 @@ mod tests {
         let file = scratch::nameless_file(directory.path()).expect("file");
         let len = 1 << 42;
         if file.set_len(len).is_err() {
-            println!("skipped: no sparse file of 4 TiB here");
+            println!("skipped: sparse-files: no sparse file of 4 TiB here");
             return;
         }
         match warm(&file, len, &GO) {

@@ -374,7 +374,7 @@ mod tests {
                     Ok(()) => {}
                     // A kernel without CONFIG_NUMA, or a filter of system calls.
                     Err(error) => {
-                        println!("skipped: mbind: {error}");
+                        println!("skipped: numa-calls: mbind: {error}");
                         return;
                     }
                 }
@@ -395,14 +395,14 @@ mod tests {
         let file = match tempfile::NamedTempFile::new_in("/dev/shm") {
             Ok(file) if crate::cache::in_memory(file.as_file()).is_some() => file,
             _ => {
-                println!("skipped: /dev/shm is no tmpfs");
+                println!("skipped: tmpfs: /dev/shm is no tmpfs");
                 return;
             }
         };
         file.as_file().set_len(LEN).expect("size");
         let node = Topology::read().expect("nodes").nodes.last().expect("a node").number;
         if let Err(error) = place_pages(file.as_file(), LEN, node) {
-            println!("skipped: mbind: {error}");
+            println!("skipped: numa-calls: mbind: {error}");
             return;
         }
         assert_eq!(file.as_file().metadata().map(|file| blocks(&file)).expect("fstat"), 0);
@@ -413,7 +413,7 @@ mod tests {
         let address = format!("{:x} ", mapping.bytes().as_ptr() as usize);
         match maps.lines().find_map(|line| line.strip_prefix(&address)) {
             Some(line) => assert!(line.starts_with(&format!("bind:{node} ")), "{line}"),
-            None => println!("skipped: no numa_maps"),
+            None => println!("skipped: numa-maps: there is no numa_maps"),
         }
         // Pages of write(2) are on the node as well.
         (&mut file.as_file()).write_all(&vec![1; LEN as usize]).expect("write");

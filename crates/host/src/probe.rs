@@ -469,7 +469,7 @@ mod tests {
     fn direct_reads_of_memory_are_no_direct_reads() {
         let shm = Path::new("/dev/shm");
         if !Mount::holding(shm).is_ok_and(|mount| mount.is_some_and(|mount| mount.filesystem == "tmpfs")) {
-            println!("skipped: /dev/shm is no tmpfs");
+            println!("skipped: tmpfs: /dev/shm is no tmpfs");
             return;
         }
         let capability = probe_direct(shm);
@@ -478,7 +478,7 @@ mod tests {
             Availability::Unavailable { reason } => {
                 assert!(reason.contains("served from memory") || reason.starts_with("open: "), "{reason}");
             }
-            Availability::Unknown { reason } => println!("skipped: {reason}"),
+            Availability::Unknown { reason } => println!("skipped: direct-io: {reason}"),
             Availability::Available => panic!("{capability}"),
         }
     }

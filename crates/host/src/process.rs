@@ -450,7 +450,7 @@ mod tests {
                 assert!(read >= 16 * 65536, "{done:?}");
                 assert!(done.write_call_bytes >= Some(8 * 65536) && done.write_calls >= Some(8), "{done:?}");
             }
-            None => println!("skipped: /proc/self/io is missing"),
+            None => println!("skipped: proc-io: /proc/self/io is missing"),
         }
         assert!(done.minor_faults.is_some() && done.user_ns.is_some(), "{done:?}");
         assert_eq!(totals(u32::MAX), ProcessCounters::default());
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(descriptor_direct(pid, &key), None);
         let flags = OFlags::DIRECT.bits() as i32;
         let Ok(direct) = File::options().read(true).custom_flags(flags).open(&path) else {
-            println!("skipped: the filesystem of {} has no O_DIRECT", path.display());
+            println!("skipped: direct-io: the filesystem of {} has no O_DIRECT", path.display());
             return;
         };
         assert_eq!(descriptor_direct(pid, &key), Some(true));

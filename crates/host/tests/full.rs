@@ -19,7 +19,7 @@ fn what_did_not_fit_is_missing_and_looking_for_it_takes_no_room() {
     let point = directory.path().join("mounted");
     fs::create_dir(&point).expect("directory");
     if let Err(reason) = run("mount", &["-t", "tmpfs", "-o", "size=8m", "tmpfs", text(&point)]) {
-        println!("skipped: tmpfs-mount: {reason}");
+        println!("skipped: mount: {reason}");
         return;
     }
     let mounted = Mounted(point);

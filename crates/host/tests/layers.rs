@@ -42,7 +42,7 @@ fn a_loop_device_is_the_device_of_what_is_mounted_on_it() {
     let mounted = match mount_image(directory.path()) {
         Ok(mounted) => mounted,
         Err(reason) => {
-            println!("skipped: loop-mount: {reason}");
+            println!("skipped: mount: {reason}");
             return;
         }
     };
@@ -76,7 +76,7 @@ fn an_overlay_leads_to_the_layer_that_holds_the_file() {
     let (overlay, image) = match mounted {
         Ok(mounted) => mounted,
         Err(reason) => {
-            println!("skipped: overlay-mount: {reason}");
+            println!("skipped: mount: {reason}");
             return;
         }
     };

@@ -98,7 +98,7 @@ mod tests {
         let nodes = match nodes_of_pages(&mapping, &[0, 32 * page]) {
             Ok(nodes) => nodes,
             Err(error) if lacks_the_call(&error) => {
-                println!("skipped: move_pages: {error}");
+                println!("skipped: numa-calls: move_pages: {error}");
                 return;
             }
             Err(error) => panic!("{error}"),
@@ -108,7 +108,7 @@ mod tests {
         assert!(matches!(nodes[1], Ok(_) | Err(libc::ENOENT)), "{nodes:?}");
         match bind(&mapping, node) {
             Ok(()) => {}
-            Err(error) if lacks_the_call(&error) => println!("skipped: mbind: {error}"),
+            Err(error) if lacks_the_call(&error) => println!("skipped: numa-calls: mbind: {error}"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -121,7 +121,7 @@ mod tests {
         for node in [MOST_NODES - 1, MOST_NODES, u32::MAX] {
             let error = bind(&mapping, node).expect_err("bound");
             if lacks_the_call(&error) && node < MOST_NODES {
-                println!("skipped: mbind: {error}");
+                println!("skipped: numa-calls: mbind: {error}");
                 continue;
             }
             assert_eq!(error.raw_os_error(), Some(libc::EINVAL));

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn pages_that_were_touched_are_in_place() {
         let Ok(faults) = SinglePageFaults::of_this_process() else {
-            println!("skipped: single-page-faults: this kernel has no asynchronous write protection");
+            println!("skipped: windows: this kernel has no asynchronous write protection");
             return;
         };
         let page = rustix::param::page_size();

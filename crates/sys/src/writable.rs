@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(mapping.bytes(), content);
         match mapping.advise(0..content.len(), Advice::PopulateWrite) {
             Ok(()) => assert_eq!(mapping.bytes(), content),
-            Err(error) => println!("skipped: MADV_POPULATE_WRITE: {error}"),
+            Err(error) => println!("skipped: method: MADV_POPULATE_WRITE: {error}"),
         }
     }
 

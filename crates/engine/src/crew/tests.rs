@@ -44,7 +44,7 @@ fn go_again_and_again(text: &str, job: &Job, sums: &[u64], gos: &[Go]) {
         let readers = match reader::open(&method, job, Consume::Sum, per_thread) {
             Ok(readers) => readers,
             Err(failure) if failure.unavailable == 1 => {
-                println!("skipped: {text}: {}", failure.detail);
+                println!("skipped: method: {text}: {}", failure.detail);
                 return;
             }
             Err(failure) => panic!("{text}: {}", failure.detail),

@@ -136,7 +136,7 @@ fn open_or_skip(text: &str, job: &Job, consume: Consume, per_thread: bool) -> Op
     match open(&text.parse().expect(text), job, consume, per_thread) {
         Ok(readers) => Some(readers),
         Err(failure) if failure.unavailable == 1 => {
-            println!("skipped: {text}: {}", failure.detail);
+            println!("skipped: method: {text}: {}", failure.detail);
             None
         }
         Err(failure) => panic!("{text}: {}", failure.detail),

@@ -72,7 +72,7 @@ fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Scann
     match open(&method(text), job, consume) {
         Ok(scanner) => Some(scanner),
         Err(failure) if failure.unavailable == 1 => {
-            println!("skipped: {text}: {}", failure.detail);
+            println!("skipped: method: {text}: {}", failure.detail);
             None
         }
         Err(failure) => panic!("{text}: {}", failure.detail),

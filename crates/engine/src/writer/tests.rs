@@ -181,7 +181,7 @@ fn must(result: Result<(), CallFailure>) {
 /// Accept a refusal by the machine, and report it.
 fn may(name: &str, result: Result<(), CallFailure>) {
     match result {
-        Err(failure) if failure.unavailable == 1 => println!("skipped: {name}: {}", failure.detail),
+        Err(failure) if failure.unavailable == 1 => println!("skipped: method: {name}: {}", failure.detail),
         result => must(result),
     }
 }

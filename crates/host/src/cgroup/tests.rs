@@ -26,7 +26,7 @@ fn with_memory(name: &str) -> Option<Control> {
     match control.memory() {
         Ok(_) => Some(control),
         Err(reason) => {
-            println!("skipped: {name}: {reason}");
+            println!("skipped: cgroup: {name}: {reason}");
             None
         }
     }
@@ -150,13 +150,13 @@ fn a_limit_that_cannot_hold_is_refused() {
 fn a_cap_is_set_read_back_and_lifted() {
     let control = Control::detect();
     if let Err(reason) = control.device() {
-        println!("skipped: cgroup-device: {reason}");
+        println!("skipped: cgroup: {reason}");
         return;
     }
     let device = match BlockDevice::behind(Path::new(".")) {
         Ok(device) => device.number(),
         Err(reason) => {
-            println!("skipped: cgroup-device: {reason}");
+            println!("skipped: cgroup: {reason}");
             return;
         }
     };

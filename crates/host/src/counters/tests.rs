@@ -162,7 +162,7 @@ fn this_host_is_read_again_and_again() {
     assert_eq!(HostCounters::difference(&after, &host()).free_bytes.is_some(), after.free_bytes.is_some());
     match before.io_some_ns {
         Some(_) => assert!(done.io_some_ns.is_some(), "{done:?}"),
-        None => println!("skipped: this kernel has no pressure stall information"),
+        None => println!("skipped: psi: this kernel has no pressure stall information"),
     }
 }
 

@@ -161,7 +161,7 @@ mod tests {
     fn a_probe_that_was_killed_is_swept_by_the_next() {
         let control = Control::detect();
         let Ok(place) = control.memory() else {
-            println!("skipped: cgroup-memory: {}", control.memory().expect_err("seen above"));
+            println!("skipped: cgroup: {}", control.memory().expect_err("seen above"));
             return;
         };
         // A process id that Linux never assigns.

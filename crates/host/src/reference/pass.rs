@@ -233,7 +233,7 @@ mod tests {
         let file = scratch::nameless_file(directory.path()).expect("file");
         file.write_all_at(&vec![b'\n'; 3 << 20], 0).expect("write");
         if let Err(error) = cache::evict(&file, 3 << 20) {
-            println!("skipped: {error}");
+            println!("skipped: disk: {error}");
             return;
         }
         let (_, source) = SourceReader::open(&file, 3 << 20, &GO).expect("open");
@@ -243,7 +243,7 @@ mod tests {
             crate::ReferenceSource::DirectReads => {
                 assert_eq!(cache::residency(&file, 3 << 20).resident_bytes.unwrap_or(0), 0);
             }
-            other => println!("skipped: no direct reads here: {other:?}"),
+            other => println!("skipped: direct-io: no direct reads here: {other:?}"),
         }
     }
 

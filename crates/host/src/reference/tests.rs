@@ -113,7 +113,7 @@ fn a_file_gives_what_its_bytes_give() {
                 conditions.work.reads_mut().expect("reads").reads_per_op = 1;
                 let table = OffsetTable::new(&conditions, 1).expect("table");
                 if evict && let Err(error) = cache::evict(&file, span) {
-                    println!("skipped: {error}");
+                    println!("skipped: disk: {error}");
                     return;
                 }
                 let reference =

@@ -63,7 +63,7 @@ fn a_directory_that_others_can_write_is_refused_on_the_way_and_at_the_end() {
 #[test]
 fn what_belongs_to_another_user_is_refused_on_the_way_and_at_the_end() {
     if !geteuid().is_root() {
-        return println!("skipped: another_users_directory: only root can give a directory away");
+        return println!("skipped: root: only root can give a directory away");
     }
     let place = place();
     let theirs = place.path().join("theirs");

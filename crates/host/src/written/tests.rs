@@ -228,7 +228,7 @@ fn a_file_of_another_size_lacks_bytes_or_has_foreign_ones() {
 #[test]
 fn holes_are_not_filled_by_looking_at_them() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
-        println!("skipped: no /dev/shm");
+        println!("skipped: tmpfs: there is no /dev/shm");
         return;
     };
     let ring = RecordRing::new(16 << 20, 4096, 1);

@@ -94,7 +94,7 @@ mod tests {
                 .output()
             {
                 Ok(output) => output,
-                Err(error) => return println!("skipped: bash_reads_back_what_is_quoted: {error}"),
+                Err(error) => return println!("skipped: bash: {error}"),
             };
             assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{script}");
         }

@@ -45,8 +45,7 @@ fn measured(place: &Place, words: &[&str]) -> (Finished, bool) {
 
 #[test]
 fn a_program_is_told_how_to_read_its_file() {
-    const NAME: &str = "a_program_is_told_how_to_read_its_file";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let _turn = my_turn();
@@ -92,8 +91,7 @@ fn a_program_is_told_how_to_read_its_file() {
 
 #[test]
 fn the_answer_stands_below_what_the_program_does() {
-    const NAME: &str = "the_answer_stands_below_what_the_program_does";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let _turn = my_turn();
@@ -118,8 +116,7 @@ fn the_answer_stands_below_what_the_program_does() {
 
 #[test]
 fn a_program_that_does_something_else_the_second_time_is_noticed() {
-    const NAME: &str = "a_program_that_does_something_else_the_second_time_is_noticed";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let _turn = my_turn();
@@ -151,7 +148,6 @@ fn a_program_that_does_something_else_the_second_time_is_noticed() {
 
 #[test]
 fn what_cannot_be_advised_is_told() {
-    const NAME: &str = "what_cannot_be_advised_is_told";
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     place.write("taken.trace", "x");
@@ -168,7 +164,7 @@ fn what_cannot_be_advised_is_told() {
     for (words, sentence) in refused {
         expect_refused(&place.run(words), sentence);
     }
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     expect_told(&place.run(&advise(&[], &["no-such-command"])), 127, "there is no such command");

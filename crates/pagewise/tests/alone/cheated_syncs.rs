@@ -53,7 +53,9 @@ fn caught(kind: &str, sync: &str, expected: FailureKind, also: &[FailureKind]) {
         let samples = samples(kind, sync);
         let on_flushes = kind == "overstates-syncs";
         if on_flushes && !has_flushes(&samples) {
-            println!("skipped: {kind}: the device has no volatile cache, or its flushes are not counted");
+            println!(
+                "skipped: device-flushes: the device has no volatile cache, or its flushes are not counted"
+            );
             return;
         }
         for sample in &samples {

@@ -81,7 +81,6 @@ fn read_part(path: &Path, from: u64, len: u64) {
 
 #[test]
 fn a_limit_that_is_lifted_behind_the_workers_back() {
-    const NAME: &str = "a_limit_that_is_lifted_behind_the_workers_back";
     const FITS: [&str; 6] = [
         "--methods=pread",
         "--memory=64MiB",
@@ -92,7 +91,7 @@ fn a_limit_that_is_lifted_behind_the_workers_back() {
     ];
     const LIFTED: u64 = 256 << 20;
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     expect_believed(&FITS);
@@ -121,9 +120,8 @@ fn a_limit_that_is_lifted_behind_the_workers_back() {
 /// It reads as it should before and after; what was charged meanwhile tells.
 #[test]
 fn a_limit_that_is_lifted_for_a_while() {
-    const NAME: &str = "a_limit_that_is_lifted_for_a_while";
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     expect_believed(&ABOVE);
@@ -165,7 +163,6 @@ fn other_file(place: &Place) -> PathBuf {
 
 #[test]
 fn somebody_who_reads_the_device() {
-    const NAME: &str = "somebody_who_reads_the_device";
     const DIRECT: [&str; 4] =
         ["--methods=pread:direct", "--file-size=64MiB", "--sample=150ms", "--no-ceilings"];
     let _turn = my_turn();
@@ -174,7 +171,7 @@ fn somebody_who_reads_the_device() {
     let direct =
         File::options().read(true).custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32).open(&path);
     let Some(direct) = direct.ok().filter(|_| !in_memory(&path)) else {
-        return support::skipped(NAME, "the build directory takes no direct reads");
+        return support::skipped("disk", "the build directory takes no direct reads");
     };
     expect_believed(&DIRECT);
     let mut memory = AnonymousMemory::new(1 << 20).expect("memory");
@@ -199,13 +196,12 @@ fn somebody_who_reads_the_device() {
 
 #[test]
 fn somebody_who_warms_a_cold_file() {
-    const NAME: &str = "somebody_who_warms_a_cold_file";
     const COLD: [&str; 5] =
         ["--methods=pread:random", "--cache=cold", "--file-size=128MiB", "--sample=300ms", "--no-ceilings"];
     let _turn = my_turn();
     let place = Place::new();
     if in_memory(&place.path()) {
-        return support::skipped(NAME, "nothing is evicted from memory");
+        return support::skipped("disk", "nothing is evicted from memory");
     }
     expect_believed(&COLD);
     let directory = place.path();
@@ -230,13 +226,12 @@ fn somebody_who_warms_a_cold_file() {
 
 #[test]
 fn a_mapping_that_keeps_a_cold_file_resident() {
-    const NAME: &str = "a_mapping_that_keeps_a_cold_file_resident";
     const COLD: [&str; 5] =
         ["--methods=pread", "--cache=cold", "--file-size=64MiB", "--sample=10ms", "--no-ceilings"];
     let _turn = my_turn();
     let place = Place::new();
     if in_memory(&place.path()) {
-        return support::skipped(NAME, "nothing is evicted from memory");
+        return support::skipped("disk", "nothing is evicted from memory");
     }
     expect_believed(&[&COLD[..], &["--readahead=none"]].concat());
     let (directory, mut mapping) = (place.path(), None);
@@ -263,7 +258,6 @@ fn is_broken(sample: &Sample) -> bool {
 
 #[test]
 fn somebody_who_warms_the_file_from_outside_the_limit() {
-    const NAME: &str = "somebody_who_warms_the_file_from_outside_the_limit";
     const FITS: [&str; 6] = [
         "--methods=pread",
         "--memory=128MiB",
@@ -273,7 +267,7 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
         "--no-ceilings",
     ];
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     expect_believed(&FITS);
@@ -309,9 +303,8 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
 /// [`a_limit_that_is_lifted_for_a_while`].
 #[test]
 fn somebody_who_holds_a_part_of_the_file_in_the_cache() {
-    const NAME: &str = "somebody_who_holds_a_part_of_the_file_in_the_cache";
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     let place = Place::new();
@@ -335,14 +328,13 @@ fn somebody_who_holds_a_part_of_the_file_in_the_cache() {
 /// What lies in memory is charged to whoever wrote it, and cannot be evicted to be charged anew.
 #[test]
 fn a_file_in_memory_that_was_made_outside_the_limit() {
-    const NAME: &str = "a_file_in_memory_that_was_made_outside_the_limit";
     let _turn = my_turn();
     let shm = Path::new("/dev/shm");
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     if !shm.is_dir() || !in_memory(shm) {
-        return support::skipped(NAME, "/dev/shm is no tmpfs");
+        return support::skipped("tmpfs", "/dev/shm is no tmpfs");
     }
     let more = [
         "--methods=mmap,pread",

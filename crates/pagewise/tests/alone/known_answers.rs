@@ -39,9 +39,8 @@ fn amplification(run: &Run, name: &'static str) -> f64 {
 
 #[test]
 fn data_that_fit_the_memory_are_read_from_it() {
-    const NAME: &str = "data_that_fit_the_memory_are_read_from_it";
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     // Pages of the worker's own code may have to come back, and the host may reclaim pages that look idle: a few of the
@@ -82,10 +81,9 @@ fn data_that_fit_the_memory_are_read_from_it() {
 /// almost four standard deviations. A slow disk has so many too.
 #[test]
 fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
-    const NAME: &str = "above_memory_uniform_reads_miss_what_the_cache_does_not_hold";
     const READS: f64 = 5_000.0;
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     let exact = ["mmap:random", "pread:random"];
@@ -173,11 +171,11 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
     let _turn = my_turn();
     let place = Place::new();
     let Some(setting) = Readahead::of(&place.path()).ok().filter(|setting| setting.read().is_ok()) else {
-        return support::skipped("a_plain_mapping_reads_the_union_of_its_windows", "no readahead is shown");
+        return support::skipped("readahead", "no readahead is shown");
     };
     let found = setting.read().expect("readahead");
     if let Err(reason) = setting.set(&found) {
-        return support::skipped("a_plain_mapping_reads_the_union_of_its_windows", &reason.to_string());
+        return support::skipped("readahead", &reason.to_string());
     }
     let more = [
         "--methods=mmap",
@@ -251,10 +249,7 @@ fn a_cold_start_ends_with_everything_in_the_cache() {
     let refused = |run: &Run| unavailable(run).is_some();
     let taken = take(&place, &more, |run| refused(run) || (kept(run) >= 1 && is_timed(run)));
     if unavailable(&taken.run).is_some_and(|reason| reason.contains("in memory")) {
-        return support::skipped(
-            "a_cold_start_ends_with_everything_in_the_cache",
-            "nothing is evicted from memory",
-        );
+        return support::skipped("disk", "nothing is evicted from memory");
     }
     expect_honest(&taken.run);
     for (_, seen) in valid(&taken.run, |_| true).into_iter().filter(|(_, seen)| keeps(seen)) {
@@ -284,9 +279,8 @@ fn unavailable(run: &Run) -> Option<&str> {
 
 #[test]
 fn popular_places_stay_in_the_cache() {
-    const NAME: &str = "popular_places_stay_in_the_cache";
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     let place = Place::new();
@@ -349,10 +343,9 @@ fn dependent_reads_and_cpus_are_what_they_are_called() {
 
 #[test]
 fn pages_are_on_the_node_that_was_asked_for() {
-    const NAME: &str = "pages_are_on_the_node_that_was_asked_for";
     let _turn = my_turn();
     if fs::metadata("/dev/shm").is_err() || placement::describe().is_err() {
-        return support::skipped(NAME, "there is no /dev/shm, or nodes are not shown");
+        return support::skipped("tmpfs", "there is no /dev/shm, or nodes are not shown");
     }
     // Pages of a file in memory can be moved; elsewhere they lie where they were brought in.
     let nodes = fs::read_dir("/sys/devices/system/node").map_or(1, |entries| {

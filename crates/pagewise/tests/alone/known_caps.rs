@@ -127,10 +127,9 @@ fn median_rate(
 
 #[test]
 fn a_cap_of_reads_is_what_the_device_does() {
-    const NAME: &str = "a_cap_of_reads_is_what_the_device_does";
     const CAP: &str = "read-iops=2000";
     let _turn = my_turn();
-    if !can_cap_device(NAME) {
+    if !can_cap_device() {
         return;
     }
     let common = ["--device-cap=read-iops=2000", "--cache=cold", "--reads-per-op=1"];
@@ -168,11 +167,10 @@ fn a_cap_of_reads_is_what_the_device_does() {
 
 #[test]
 fn a_cap_of_bytes_is_what_the_device_does() {
-    const NAME: &str = "a_cap_of_bytes_is_what_the_device_does";
     const CAP: &str = "read-bandwidth=50MiB/s";
     const CAP_BYTES: f64 = 50.0 * 1048576.0;
     let _turn = my_turn();
-    if !can_cap_device(NAME) {
+    if !can_cap_device() {
         return;
     }
     let large = is(Role::Ceiling, "uring:direct+depth=8", 1 << 20);

@@ -308,7 +308,7 @@ fn every_append_that_is_synced_is_whole() {
 fn every_append_in_memory_is_whole() {
     let _turn = my_turn();
     let Some(place) = in_memory() else {
-        return support::skipped("every_append_in_memory_is_whole", "there is no /dev/shm");
+        return support::skipped("tmpfs", "there is no /dev/shm");
     };
     let more = ["--file-size=4MiB", "--record-size=10B,100B,1000B", "--laps=1,3", "--sync=none,end"];
     let taken = take(&place, "append", &more);
@@ -485,7 +485,7 @@ fn contents(seed: &str, cache: &str) -> BTreeSet<String> {
 fn a_seed_says_what_is_written() {
     let _turn = my_turn();
     if PAGEWISE.contains(' ') {
-        return support::skipped("a_seed_says_what_is_written", "the path of the program holds a space");
+        return support::skipped("path-without-space", "the path of the program holds a space");
     }
     let first = contents("--seed=7", "--cache=cold");
     assert_eq!(first.len(), 4, "one content for each round, whichever cell: {first:?}");
@@ -496,10 +496,9 @@ fn a_seed_says_what_is_written() {
 
 #[test]
 fn more_is_appended_than_memory_holds() {
-    const NAME: &str = "more_is_appended_than_memory_holds";
     const LIMIT: u64 = 64 * MIB;
     let _turn = my_turn();
-    if !can_limit_memory(NAME) {
+    if !can_limit_memory() {
         return;
     }
     let methods = "--methods=mmap,pwrite:buffer=64KiB";

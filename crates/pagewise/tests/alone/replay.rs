@@ -156,8 +156,7 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
 
 #[test]
 fn what_cat_reads_is_recorded_and_replayed() {
-    const NAME: &str = "what_cat_reads_is_recorded_and_replayed";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let _turn = my_turn();

@@ -64,8 +64,7 @@ fn the_reads_of_several_threads_are_replayed_by_as_many() {
 
 #[test]
 fn threads_that_read_at_once_are_recorded_and_replayed() {
-    const NAME: &str = "threads_that_read_at_once_are_recorded_and_replayed";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let _turn = my_turn();

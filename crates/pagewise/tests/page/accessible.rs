@@ -18,7 +18,7 @@ pub fn expect_accessible(browser: &mut Browser, page: &Path) {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/check-axe/node_modules/axe-core/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(&path) else {
-        println!("skipped: axe: axe-core is not in target/check-axe, where ./check puts it");
+        println!("skipped: axe-core: axe-core is not in target/check-axe, where ./check puts it");
         return;
     };
     for scheme in ["light", "dark"] {

@@ -179,7 +179,7 @@ impl Place {
         let open =
             |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 1 == 1);
         if !self.root().ancestors().all(open) {
-            skipped("as_another_user", &format!("others may not enter {}", self.root().display()));
+            skipped("open-path", &format!("others may not enter {}", self.root().display()));
             return None;
         }
         // The build directory may be closed to others.
@@ -431,7 +431,7 @@ pub fn in_own_mounts(test: &str, setup: &str) -> bool {
         return true;
     }
     if !rustix::process::geteuid().is_root() {
-        skipped(test, "only root can mount");
+        skipped("root", "only root can mount");
         return false;
     }
     // The module of a test is its file.
@@ -447,11 +447,11 @@ pub fn in_own_mounts(test: &str, setup: &str) -> bool {
             print!("{}", String::from_utf8_lossy(&output.stdout));
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             match output.status.code() {
-                Some(77) => skipped(test, "the mounts cannot be had"),
+                Some(77) => skipped("mount", "the mounts cannot be had"),
                 code => assert_eq!(code, Some(0), "it failed in mounts of its own"),
             }
         }
-        Err(error) => skipped(test, &format!("unshare: {error}")),
+        Err(error) => skipped("unshare", &format!("unshare: {error}")),
     }
     false
 }
@@ -469,28 +469,28 @@ pub const OWN_FILESYSTEM: &str = concat!(
 pub const NOBODY: u32 = 65_534;
 
 /// Whether this is root; else the test is skipped.
-pub fn is_root(test: &str) -> bool {
+pub fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        skipped(test, "only root can give files to another user");
+        skipped("root", "only root can give files to another user");
     }
     root
 }
 
 /// The watch needs tracefs for calls; if this user cannot have it, the test says so.
-pub fn sees_calls(name: &str) -> bool {
+pub fn sees_calls() -> bool {
     let open = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
         .iter()
         .any(|place| fs::read_dir(format!("{place}/events/syscalls")).is_ok());
     if !open {
-        skipped(name, "tracefs is not mounted, or closed to this user");
+        skipped("tracefs", "tracefs is not mounted, or closed to this user");
     }
     open
 }
 
-/// Tells why a test cannot be run here.
-pub fn skipped(name: &str, reason: &str) {
-    println!("skipped: {name}: {reason}");
+/// Tells what a test needs that is not here; `checks/needs` lists what may be missing.
+pub fn skipped(need: &str, detail: &str) {
+    println!("skipped: {need}: {}", detail.trim_end().replace('\n', " "));
 }
 
 /// Exit 2, one line that says `sentence`, nothing on stdout.

@@ -40,28 +40,28 @@ pub fn my_turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether memory can be limited here; told as a skip of `name` if not.
-pub fn can_limit_memory(name: &str) -> bool {
+/// Whether memory can be limited here; told as a skip if not.
+pub fn can_limit_memory() -> bool {
     match Control::detect().tried(random()).memory() {
         Ok(_) => true,
         Err(reason) => {
-            skipped(name, &reason.to_string());
+            skipped("cgroup", &reason.to_string());
             false
         }
     }
 }
 
-/// Whether the device below the tests can be capped; told as a skip of `name` if not.
-pub fn can_cap_device(name: &str) -> bool {
+/// Whether the device below the tests can be capped; told as a skip if not.
+pub fn can_cap_device() -> bool {
     let reason = match Control::detect().tried(random()).device() {
         Ok(_) => pagewise_host::BlockDevice::behind(Path::new(env!("CARGO_TARGET_TMPDIR"))).err(),
         Err(reason) => {
-            skipped(name, &reason.to_string());
+            skipped("cgroup", &reason.to_string());
             return false;
         }
     };
     if let Some(reason) = &reason {
-        skipped(name, &reason.to_string());
+        skipped("cgroup", &reason.to_string());
     }
     reason.is_none()
 }

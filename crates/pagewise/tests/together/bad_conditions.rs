@@ -238,7 +238,7 @@ fn plans_with_conditions_that_make_no_sense() {
 fn a_cap_needs_a_block_device() {
     let shm = Path::new("/dev/shm");
     if BlockDevice::behind(shm).is_ok() || !shm.is_dir() {
-        return skipped("a_cap_needs_a_block_device", "/dev/shm is no tmpfs");
+        return skipped("tmpfs", "/dev/shm is no tmpfs");
     }
     let place = Place::on(shm);
     refuse_all(
@@ -270,7 +270,7 @@ fn a_cap_needs_a_block_device() {
 #[test]
 fn the_least_memory_that_is_said_works() {
     if let Some(reason) = lacking() {
-        return skipped("the_least_memory_that_is_said_works", &reason);
+        return skipped("cgroup", &reason);
     }
     let place = Place::new();
     let methods = "--methods=mmap,mmap:random,pread,pread:direct,uring:direct+depth=32";
@@ -299,7 +299,7 @@ fn the_least_memory_that_is_said_works() {
 #[test]
 fn a_worker_killed_for_memory_is_a_result_and_the_run_goes_on() {
     if let Some(reason) = lacking() {
-        return skipped("a_worker_killed_for_memory_is_a_result_and_the_run_goes_on", &reason);
+        return skipped("cgroup", &reason);
     }
     let place = Place::new();
     // Thirty-two buffers of 1 MiB do not fit where one does.
@@ -320,7 +320,7 @@ fn a_worker_killed_for_memory_is_a_result_and_the_run_goes_on() {
 #[test]
 fn a_foreign_worker_that_takes_all_memory_dies_alone() {
     if let Some(reason) = lacking() {
-        return skipped("a_foreign_worker_that_takes_all_memory_dies_alone", &reason);
+        return skipped("cgroup", &reason);
     }
     let place = Place::new();
     // It keeps what it reads until a line ends, which never does.
@@ -337,7 +337,7 @@ fn a_foreign_worker_that_takes_all_memory_dies_alone() {
 fn another_node_is_not_taken_for_this_one() {
     let nodes = Topology::read().expect("the nodes of this machine").nodes;
     if nodes.iter().filter(|node| node.memory_bytes > 0).count() > 1 {
-        return skipped("another_node_is_not_taken_for_this_one", "this machine has more than one node");
+        return skipped("one-node", "this machine has more than one node");
     }
     let place = Place::new();
     let (run, _) = run(&place, &["--methods=pread", "--file-size=4MiB", "--numa=other,same"]);
@@ -388,7 +388,7 @@ impl Drop for Cpuset {
 fn a_cpu_that_this_process_may_not_use_is_told() {
     let set = match Cpuset::of_first_cpu() {
         Ok(set) => set,
-        Err(reason) => return skipped("a_cpu_that_this_process_may_not_use_is_told", &reason),
+        Err(reason) => return skipped("cpuset", &reason),
     };
     let place = Place::new();
     let mut command = Command::new("sh");
@@ -456,17 +456,11 @@ const LIMIT_AND_CAP: [&str; 5] = [
 #[test]
 fn without_the_right_to_limit_cells_are_unavailable() {
     if !rustix::process::geteuid().is_root() {
-        return skipped(
-            "without_the_right_to_limit_cells_are_unavailable",
-            "only root can become another user",
-        );
+        return skipped("root", "only root can become another user");
     }
     let place = Place::on(&std::env::temp_dir());
     if BlockDevice::behind(&place.path()).is_err() {
-        return skipped(
-            "without_the_right_to_limit_cells_are_unavailable",
-            "the temporary directory has no device",
-        );
+        return skipped("disk", "the temporary directory has no device");
     }
     let Some(mut command) = place.command_as(NOBODY, &brief(&LIMIT_AND_CAP)) else { return };
     command.env_remove("XDG_RUNTIME_DIR");
@@ -558,7 +552,7 @@ fn a_limit_in_place_is_used_where_no_cgroup_can_be_made() {
 fn a_read_only_cgroup_filesystem_is_told() {
     const TEST: &str = "a_read_only_cgroup_filesystem_is_told";
     if let Some(reason) = lacking().filter(|_| !cgroup_mounts().contains("cgroup ro,")) {
-        return skipped(TEST, &reason);
+        return skipped("cgroup", &reason);
     }
     if !support::in_own_mounts(TEST, READ_ONLY_CGROUPS) {
         return;
@@ -573,7 +567,7 @@ fn a_read_only_cgroup_filesystem_is_told() {
 fn a_missing_cgroup_filesystem_is_told() {
     const TEST: &str = "a_missing_cgroup_filesystem_is_told";
     if let Some(reason) = lacking().filter(|_| cgroup_mounts().contains(" cgroup")) {
-        return skipped(TEST, &reason);
+        return skipped("cgroup", &reason);
     }
     let unmount = "umount -R /sys/fs/cgroup && ! grep -qE ' cgroup2? ' /proc/self/mounts";
     if !support::in_own_mounts(TEST, unmount) {

@@ -199,7 +199,7 @@ fn block_devices_are_not_read() {
         .map(|entry| Path::new("/dev").join(entry.file_name()))
         .find(|path| path.exists());
     let Some(device) = device else {
-        return support::skipped("block_devices_are_not_read", "this machine shows none");
+        return support::skipped("block-device", "this machine shows none");
     };
     let place = Place::new();
     let finished = place.run(&["run".into(), "read".into(), "--file".into(), device]);
@@ -210,7 +210,7 @@ fn block_devices_are_not_read() {
 #[test]
 fn what_another_user_may_not_touch() {
     if !rustix::process::geteuid().is_root() {
-        return support::skipped("what_another_user_may_not_touch", "only root can become another user");
+        return support::skipped("root", "only root can become another user");
     }
     let place = Place::on(&std::env::temp_dir());
     let secret = place.root().join("secret");
@@ -313,14 +313,11 @@ fn too_little_disk_is_refused_before_the_first_byte() {
     command.args(["--file-size", "12MiB"]);
     place.settle(&mut command);
     let Ok(child) = command.spawn() else {
-        return support::skipped("too_little_disk_is_refused_before_the_first_byte", "there is no unshare");
+        return support::skipped("unshare", "there is no unshare");
     };
     let finished = place.finish(child);
     if finished.code() == 77 || finished.stderr.starts_with("unshare: ") {
-        return support::skipped(
-            "too_little_disk_is_refused_before_the_first_byte",
-            "tmpfs cannot be mounted",
-        );
+        return support::skipped("mount", "tmpfs cannot be mounted");
     }
     // Whatever were left in it would stand on stdout.
     expect_refused(&finished, "a dataset of 12MiB does not fit");

@@ -408,7 +408,7 @@ fn has_memory_for(bytes: u64) -> bool {
 fn a_line_of_two_gibibytes_is_one_line() {
     const BYTES: u64 = 2 << 30;
     if !has_memory_for(BYTES) {
-        return support::skipped("a_line_of_two_gibibytes_is_one_line", "it needs 4 GiB of memory");
+        return support::skipped("memory", "it needs 4 GiB of memory");
     }
     let place = Place::new();
     let path = place.file("data");

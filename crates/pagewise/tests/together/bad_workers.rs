@@ -157,7 +157,7 @@ fn one_whose_time_the_clock_outside_contradicts() {
 #[test]
 fn one_that_needs_more_than_its_heap() {
     if let Err(reason) = toolchain::find(Language::Jvm, &Choices::default()) {
-        return skipped("one_that_needs_more_than_its_heap", &reason.to_string());
+        return skipped("jvm", &reason.to_string());
     }
     let place = Place::new();
     // A read goes into an array of its size, and the heap has no room for it.

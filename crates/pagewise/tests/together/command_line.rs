@@ -37,7 +37,7 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
     ] {
         match without_memory_limit().filter(|_| short.contains("--memory")) {
             None => assert_eq!(plan(&place, short), plan(&place, long), "{short}"),
-            Some(reason) => skipped(short, &reason),
+            Some(reason) => skipped("cgroup", &format!("{short}: {reason}")),
         }
     }
     assert_eq!(place.entries().len(), 2, "{:?}", place.entries());
@@ -105,7 +105,7 @@ fn help_has_the_exit_statuses_and_commands_end_with_them() {
 #[test]
 fn an_own_file_under_a_memory_limit_takes_one_correction() {
     if let Some(reason) = without_memory_limit() {
-        return skipped("an_own_file_under_a_memory_limit_takes_one_correction", &reason);
+        return skipped("cgroup", &reason);
     }
     let place = Place::new();
     place.write("index.bin", vec![1; 64 << 20]);
@@ -137,8 +137,7 @@ fn an_own_file_under_a_memory_limit_takes_one_correction() {
 
 #[test]
 fn a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written() {
-    const TEST: &str = "a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written";
-    if !is_root(TEST) {
+    if !is_root() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -207,10 +206,7 @@ fn much_writing_needs_consent_and_what_was_allowed_is_a_limit() {
     // A filesystem on a device: memory does not wear.
     let place = Place::new();
     if rustix::fs::statfs(place.path()).is_ok_and(|found| found.f_type == 0x0102_1994) {
-        return skipped(
-            "much_writing_needs_consent_and_what_was_allowed_is_a_limit",
-            "the files are in memory",
-        );
+        return skipped("disk", "the files are in memory");
     }
     let planned = |words: &str| {
         let words: Vec<&str> = words.split(' ').chain(["--dry-run", "--json"]).collect();
@@ -246,10 +242,7 @@ fn much_writing_needs_consent_and_what_was_allowed_is_a_limit() {
 fn a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted() {
     let place = Place::new();
     if rustix::fs::statfs(place.path()).is_ok_and(|found| found.f_type == 0x0102_1994) {
-        return skipped(
-            "a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted",
-            "the files are in memory",
-        );
+        return skipped("disk", "the files are in memory");
     }
     place.write("taken.jsonl", "");
     place.write("index.bin", vec![1; 4 << 20]);

@@ -121,7 +121,7 @@ fn the_example_in_c_conforms() {
         if Command::new("cc").arg("--version").output().is_ok() {
             panic!("{reason}");
         }
-        return skipped("the_example_in_c_conforms", &format!("cc: {reason}"));
+        return skipped("cc", &format!("cc: {reason}"));
     }
     // It is short: one thread, no scan, nothing written, no heartbeat.
     let judged = conforms(&place, &[text(&program)], &["two threads", "scan", "append", "fill", "beats"]);
@@ -134,7 +134,7 @@ fn the_example_in_c_conforms() {
 fn the_worker_in_go_conforms() {
     let found = match toolchain::find(Language::Go, &Choices::default()) {
         Ok(found) => found,
-        Err(reason) => return skipped("the_worker_in_go_conforms", &reason.to_string()),
+        Err(reason) => return skipped("go", &reason.to_string()),
     };
     let place = Place::new();
     let program = place.root().join("worker");
@@ -160,7 +160,7 @@ fn the_worker_in_go_conforms() {
 fn the_worker_in_python_conforms() {
     let found = match toolchain::find(Language::Python, &Choices::default()) {
         Ok(found) => found,
-        Err(reason) => return skipped("the_worker_in_python_conforms", &reason.to_string()),
+        Err(reason) => return skipped("python", &reason.to_string()),
     };
     let script = shipped("python/worker.py");
     let command = [text(&found.program), text(&script)];
@@ -183,7 +183,7 @@ fn the_worker_in_python_conforms() {
 fn the_worker_in_java_conforms() {
     let found = match toolchain::find(Language::Jvm, &Choices::default()) {
         Ok(found) => found,
-        Err(reason) => return skipped("the_worker_in_java_conforms", &reason.to_string()),
+        Err(reason) => return skipped("jvm", &reason.to_string()),
     };
     let place = Place::new();
     let classes = place.root().join("classes");
@@ -340,7 +340,7 @@ fn what_is_not_in_the_file_is_told() {
         is_dirty
     });
     if !is_seen {
-        return skipped("ignored_sync_is_told", "dirty pages cannot be seen here");
+        return skipped("disk", "dirty pages cannot be seen here");
     }
     let also = ["sync every", "a sync of each record", "commits of records"];
     let try_it = |_| told("ignores-sync", "sync at the end", "were still dirty after closed", &also);

@@ -37,7 +37,7 @@ fn conditions_are_listed_and_nothing_is_left() {
         (Ok(memory), Ok(device)) => (memory, device),
         (memory, device) => {
             let refused = memory.err().or(device.err()).expect("one was refused");
-            return skipped(TEST, &refused.to_string());
+            return skipped("cgroup", &refused.to_string());
         }
     };
     if !in_own_mounts(TEST, OWN_FILESYSTEM) {
@@ -118,7 +118,7 @@ fn workers_of_other_languages_are_listed() {
 #[test]
 fn rights_that_are_missing_are_told() {
     if !rustix::process::geteuid().is_root() {
-        return skipped("rights_that_are_missing_are_told", "only root can become another user");
+        return skipped("root", "only root can become another user");
     }
     let place = Place::on(&std::env::temp_dir());
     let Some(mut command) = place.command_as(65_534, &["doctor", "--json"]) else { return };

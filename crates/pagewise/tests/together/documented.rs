@@ -117,7 +117,7 @@ fn every_documented_command_runs() {
             let name = document.file_name().expect("a name").to_string_lossy();
             for failed in finished.stdout.lines().filter(|line| line.starts_with("ended with ")) {
                 assert!(failed.starts_with("ended with 3:"), "{name}: {failed}\n{}", finished.stderr);
-                skipped("documented_commands", &format!("{name}: {failed}"));
+                skipped("what-a-document-needs", &format!("{name}: {failed}"));
             }
             assert!(!finished.stderr.contains("command not found"), "{name}: {}", finished.stderr);
             commands += block.lines().filter(|line| line.starts_with("pagewise")).count();

@@ -67,7 +67,7 @@ fn filesystem(path: &Path) -> String {
 fn on_the_filesystem_of_the_build() {
     let place = Place::new();
     if filesystem(&place.path()) == "tmpfs" {
-        return support::skipped("on_the_filesystem_of_the_build", "the build directory lies in memory");
+        return support::skipped("disk", "the build directory lies in memory");
     }
     let methods = "--methods=mmap,mmap:random+prefetch,mmap:populate,mmap:in-place,pread,pread:random,pread:direct,uring:depth=4,uring:direct+fixed+depth=4";
     let (run, _) = measure(&place, &["--cache=warm,cold", "--consume=sum", "--file-size=32MiB", methods]);
@@ -98,7 +98,7 @@ fn on_the_filesystem_of_the_build() {
 fn in_memory() {
     let shm = Path::new("/dev/shm");
     if filesystem(shm) != "tmpfs" {
-        return support::skipped("in_memory", "/dev/shm is no tmpfs");
+        return support::skipped("tmpfs", "/dev/shm is no tmpfs");
     }
     let place = Place::on(shm);
     let methods = "--methods=mmap,pread,pread:direct,uring:direct+depth=4";
@@ -184,15 +184,12 @@ const NEARLY_ALL: u64 = 28 << 20;
 fn the_users_file_is_only_evicted_when_told_to() {
     let place = Place::new();
     if filesystem(&place.path()) == "tmpfs" {
-        return support::skipped(
-            "the_users_file_is_only_evicted_when_told_to",
-            "nothing is evicted from memory",
-        );
+        return support::skipped("disk", "nothing is evicted from memory");
     }
     let path = user_file(&place, "index.bin", 32);
     let before = state_of(&path);
     let Some(whole) = resident(&path) else {
-        return support::skipped("the_users_file_is_only_evicted_when_told_to", "there is no cachestat");
+        return support::skipped("cachestat", "there is no cachestat");
     };
     // Nearly all: a machine that takes idle pages away by itself (DAMON) may have begun.
     assert!(whole >= NEARLY_ALL, "{whole}");
@@ -222,10 +219,7 @@ fn the_users_file_is_only_evicted_when_told_to() {
 fn a_file_that_another_process_maps_is_warned_of_and_not_called_cold() {
     let place = Place::new();
     if filesystem(&place.path()) == "tmpfs" {
-        return support::skipped(
-            "a_file_that_another_process_maps_is_warned_of_and_not_called_cold",
-            "nothing is evicted from memory",
-        );
+        return support::skipped("disk", "nothing is evicted from memory");
     }
     let path = user_file(&place, "index.bin", 4);
     let mapping = FileMapping::new(File::open(&path).expect("open"), 4 << 20, true).expect("map");
@@ -367,21 +361,22 @@ const WITHOUT_IO_URING: &str = r#"
 
 #[test]
 fn where_io_uring_is_blocked_the_rest_runs() {
-    let name = "where_io_uring_is_blocked_the_rest_runs";
     let prctl = match std::env::consts::ARCH {
         "x86_64" => "157",
         "aarch64" | "riscv64" => "167",
-        other => return support::skipped(name, &format!("the number of prctl on {other} is not known here")),
+        other => {
+            return support::skipped("seccomp", &format!("the number of prctl on {other} is not known here"));
+        }
     };
     let place = Place::new();
     let mut command = Command::new("perl");
     command.args(["-e", WITHOUT_IO_URING, prctl, "-", PAGEWISE]).args(SMALL);
     command.args(["--file-size=4MiB", "--cache=warm", "--methods=pread,uring:depth=4,uring:direct+depth=4"]);
     place.settle(&mut command);
-    let Ok(child) = command.spawn() else { return support::skipped(name, "there is no perl") };
+    let Ok(child) = command.spawn() else { return support::skipped("perl", "there is no perl") };
     let finished = place.finish(child);
     if finished.code() == 77 {
-        return support::skipped(name, "no seccomp filter can be set");
+        return support::skipped("seccomp", "no seccomp filter can be set");
     }
     let run = load(&place.file("run.jsonl"));
     expect_whole(&run);
@@ -397,9 +392,8 @@ fn where_io_uring_is_blocked_the_rest_runs() {
 
 #[test]
 fn an_unprivileged_user_measures_with_less_evidence() {
-    let name = "an_unprivileged_user_measures_with_less_evidence";
     if !rustix::process::geteuid().is_root() {
-        return support::skipped(name, "only root can become another user");
+        return support::skipped("root", "only root can become another user");
     }
     let place = Place::on(&std::env::temp_dir());
     let more = ["--file-size=16MiB", "--cache=warm,cold", "--methods=mmap:random,pread,pread:direct"];
@@ -423,9 +417,8 @@ fn an_unprivileged_user_measures_with_less_evidence() {
 
 #[test]
 fn a_file_of_somebody_else_is_read_without_the_right_to_write_it() {
-    let name = "a_file_of_somebody_else_is_read_without_the_right_to_write_it";
     if !rustix::process::geteuid().is_root() {
-        return support::skipped(name, "only root can become another user");
+        return support::skipped("root", "only root can become another user");
     }
     let place = Place::on(&std::env::temp_dir());
     let path = user_file(&place, "index.bin", 16);

@@ -122,7 +122,7 @@ fn memory_that_fills_up_during_an_append() {
     }
     let place = Place::new();
     let Some(directory) = mounted(&place, &["-t", "tmpfs", "-o", "size=40m", "none"]) else {
-        return skipped("memory_that_fills_up_during_an_append", "tmpfs cannot be mounted");
+        return skipped("mount", "tmpfs cannot be mounted");
     };
     let filler = filler(&place, &directory);
     let more = ["--file-size=4MiB", "--record-size=1KiB", &methods()];
@@ -147,7 +147,7 @@ fn a_disk_that_fills_up_during_a_fill() {
         mounted(&place, &["-o", "loop", image])
     });
     let Some(directory) = directory.flatten() else {
-        return skipped("a_disk_that_fills_up_during_a_fill", "a loop device cannot be mounted");
+        return skipped("mount", "a loop device cannot be mounted");
     };
     let filler = filler(&place, &directory);
     let more = ["--file-size=4MiB", "--block-size=1KiB", &methods()];
@@ -164,7 +164,7 @@ fn no_room_for_what_is_to_be_written_before() {
     }
     let place = Place::new();
     let Some(directory) = mounted(&place, &["-t", "tmpfs", "-o", "size=40m", "none"]) else {
-        return skipped("no_room_for_what_is_to_be_written_before", "tmpfs cannot be mounted");
+        return skipped("mount", "tmpfs cannot be mounted");
     };
     let filler = filler(&place, &directory);
     let more = ["--file-size=4MiB", "--record-size=1KiB", "--cache=warm", "--methods=mmap,pwrite"];
@@ -187,7 +187,7 @@ fn what_does_not_fit_is_refused_before_the_first_byte() {
     }
     let place = Place::new();
     let Some(directory) = mounted(&place, &["-t", "tmpfs", "-o", "size=24m", "none"]) else {
-        return skipped("what_does_not_fit_is_refused_before_the_first_byte", "tmpfs cannot be mounted");
+        return skipped("mount", "tmpfs cannot be mounted");
     };
     for question in ["append", "fill"] {
         let directory = format!("--dir={}", directory.display());
@@ -206,7 +206,7 @@ fn a_filesystem_without_fallocate() {
     }
     let place = Place::new();
     let Some(directory) = mounted(&place, &["-t", "ramfs", "none"]) else {
-        return skipped("a_filesystem_without_fallocate", "ramfs cannot be mounted");
+        return skipped("mount", "ramfs cannot be mounted");
     };
     for question in ["append", "fill"] {
         let more = ["--file-size=2MiB", "--methods=mmap:prealloc,pwrite:prealloc,mmap,pwrite"];
@@ -242,7 +242,7 @@ fn the_advice_for_huge_pages_is_believed_only_where_some_are_mapped() {
         return;
     }
     let Some(run) = filled_hugely(&Place::new(), "never") else {
-        return skipped(name, "tmpfs cannot be mounted");
+        return skipped("mount", "tmpfs cannot be mounted");
     };
     let end = end_of(&run, HUGE);
     assert!(end.starts_with("unavailable: "), "{end}");
@@ -252,11 +252,11 @@ fn the_advice_for_huge_pages_is_believed_only_where_some_are_mapped() {
 
     let allowed = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").unwrap_or_default();
     if allowed.is_empty() || allowed.contains("[deny]") {
-        return skipped(name, "the kernel gives tmpfs no huge pages, however it is mounted");
+        return skipped("huge-tmpfs", "the kernel gives tmpfs no huge pages, however it is mounted");
     }
     for huge in ["advise", "always"] {
         let Some(run) = filled_hugely(&Place::new(), huge) else {
-            return skipped(name, &format!("tmpfs cannot be mounted with huge={huge}"));
+            return skipped("mount", &format!("tmpfs cannot be mounted with huge={huge}"));
         };
         let samples = of_method(&run, HUGE);
         for sample in &samples {

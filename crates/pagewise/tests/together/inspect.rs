@@ -44,8 +44,7 @@ fn missing(seen: &Value, sight: &str) -> Option<String> {
 
 #[test]
 fn a_known_program_is_given_back() {
-    const NAME: &str = "a_known_program_is_given_back";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -92,8 +91,7 @@ fn a_known_program_is_given_back() {
 
 #[test]
 fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
-    const NAME: &str = "without_root_faults_are_seen_and_what_is_not_has_its_reason";
-    if !is_root(NAME) {
+    if !is_root() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -118,8 +116,7 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
 /// The kernel takes the events of an unprivileged user away where a program gains privileges.
 #[test]
 fn a_program_that_gains_privileges_is_told_to_be_unseen() {
-    const NAME: &str = "a_program_that_gains_privileges_is_told_to_be_unseen";
-    if !is_root(NAME) {
+    if !is_root() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -127,7 +124,7 @@ fn a_program_that_gains_privileges_is_told_to_be_unseen() {
         use std::os::unix::fs::PermissionsExt;
         fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o4000 != 0)
     }) else {
-        return support::skipped(NAME, "there is no setuid program");
+        return support::skipped("setuid-program", "there is no setuid program");
     };
     let words = ["inspect", "--json", "--out=seen.json", "--", program, "--help"];
     let Some(mut command) = place.command_as(65_534, &words) else { return };
@@ -143,8 +140,7 @@ fn a_program_that_gains_privileges_is_told_to_be_unseen() {
 
 #[test]
 fn a_process_that_runs_is_inspected_and_goes_on() {
-    const NAME: &str = "a_process_that_runs_is_inspected_and_goes_on";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());

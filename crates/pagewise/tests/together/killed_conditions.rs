@@ -54,7 +54,7 @@ fn lacking() -> Option<String> {
 fn possible(test: &str) -> bool {
     match lacking() {
         Some(reason) => {
-            skipped(test, &reason);
+            skipped("cgroup", &reason);
             false
         }
         None => in_own_mounts(test, OWN_FILESYSTEM),
@@ -445,7 +445,7 @@ fn expect_undisturbed(run: &Run) {
 #[test]
 fn a_run_that_is_stopped_while_it_warms_leaves_nothing_and_is_resumed() {
     if let Some(reason) = lacking() {
-        return skipped("a_run_that_is_stopped_while_it_warms_leaves_nothing_and_is_resumed", &reason);
+        return skipped("cgroup", &reason);
     }
     // As a terminal does, all processes of the run get it; or it alone.
     for group in [true, false] {
@@ -483,7 +483,7 @@ fn a_run_that_is_stopped_while_it_warms_leaves_nothing_and_is_resumed() {
 #[test]
 fn the_group_of_a_live_run_is_left_alone() {
     if let Some(reason) = lacking() {
-        return skipped("the_group_of_a_live_run_is_left_alone", &reason);
+        return skipped("cgroup", &reason);
     }
     let place = Place::new();
     let worker = cheating_worker("hangs-at-start");
@@ -514,7 +514,7 @@ fn the_group_of_a_live_run_is_left_alone() {
 #[test]
 fn what_a_worker_leaves_running_in_its_group_ends_with_it() {
     if let Some(reason) = lacking() {
-        return skipped("what_a_worker_leaves_running_in_its_group_ends_with_it", &reason);
+        return skipped("cgroup", &reason);
     }
     let place = Place::new();
     let worker = cheating_worker("keeps-mapped");

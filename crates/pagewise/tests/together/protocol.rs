@@ -180,7 +180,7 @@ fn dependent_reads_need_the_data_that_they_depend_on() {
         worker.say(&Request::Open(Box::new(job.clone())));
         match worker.hear() {
             Reply::Failed(failure) if failure.unavailable == 1 => {
-                println!("skipped: {method}: {}", failure.detail);
+                println!("skipped: method: {method}: {}", failure.detail);
                 continue;
             }
             reply => assert!(matches!(reply, Reply::Opened { .. }), "{method}: {reply:?}"),

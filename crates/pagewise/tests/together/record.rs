@@ -39,8 +39,7 @@ fn expect_given_back(trace: &Trace, path: &str) {
 
 #[test]
 fn a_known_program_is_recorded_as_it_is() {
-    const NAME: &str = "a_known_program_is_recorded_as_it_is";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -71,8 +70,7 @@ fn a_known_program_is_recorded_as_it_is() {
 /// Where tracefs lets this user see calls, nothing more is needed.
 #[test]
 fn without_root_a_program_is_recorded_as_it_is_or_not_started() {
-    const NAME: &str = "without_root_a_program_is_recorded_as_it_is_or_not_started";
-    if !is_root(NAME) {
+    if !is_root() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -91,7 +89,7 @@ fn without_root_a_program_is_recorded_as_it_is_or_not_started() {
 #[test]
 fn a_full_disk_stops_the_recording_and_not_the_program() {
     const NAME: &str = "a_full_disk_stops_the_recording_and_not_the_program";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     if !in_own_mounts(NAME, "mount -t tmpfs -o size=4k tmpfs /dev/shm") {
@@ -112,12 +110,11 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
 
 #[test]
 fn a_limit_holds_for_the_command_and_is_gone_afterwards() {
-    const NAME: &str = "a_limit_holds_for_the_command_and_is_gone_afterwards";
-    if !is_root(NAME) || !sees_calls(NAME) {
+    if !is_root() || !sees_calls() {
         return;
     }
     if let Some(reason) = support::without_memory_limit() {
-        return support::skipped(NAME, &reason);
+        return support::skipped("cgroup", &reason);
     }
     let place = Place::on(&std::env::temp_dir());
     let program = "import sys; x = bytearray(200 << 20); print('kept')";

@@ -142,8 +142,7 @@ fn a_run_with_a_worker_is_resumed_with_the_line_that_is_printed() {
 
 #[test]
 fn a_run_file_that_others_can_write_is_confirmed_by_its_user_and_refused_by_root() {
-    const TEST: &str = "a_run_file_that_others_can_write_is_confirmed_by_its_user_and_refused_by_root";
-    if !is_root(TEST) {
+    if !is_root() {
         return;
     }
     let place = stopped(|header| header.plan.drop_caches = true);
@@ -214,7 +213,7 @@ fn what_a_run_file_sets_is_shown_and_compared() {
 
 #[test]
 fn root_resumes_nothing_that_another_user_could_put_there() {
-    if !is_root("root_resumes_nothing_that_another_user_could_put_there") {
+    if !is_root() {
         return;
     }
     let place = stopped(|_| ());
@@ -258,7 +257,7 @@ fn a_file_that_was_there_is_neither_written_nor_removed() {
     let metadata = fs::metadata(&path).expect("stat");
     assert_eq!((metadata.ino(), metadata.len()), (inode, 0));
     // Another user's, in a directory that all share.
-    if is_root("a_file_that_was_there_is_neither_written_nor_removed") {
+    if is_root() {
         chown(&path, Some(NOBODY), Some(NOBODY)).expect("chown");
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).expect("chmod");
         let finished = place.run(&[&SMALL[..], &["--file-size=4MiB", "--out=mine.txt"]].concat());
@@ -360,7 +359,7 @@ fn a_name_that_is_taken_in_any_way_is_passed_over() {
     let now = run.header.environment.started_unix_s;
     let name_at = |second: u64| format!("pagewise-{}-{host}-read", pagewise_model::date::compact_utc(second));
     assert_eq!(name, format!("{}.jsonl", name_at(now)));
-    let owned = is_root("a_name_that_is_taken_in_any_way_is_passed_over");
+    let owned = is_root();
     for name in (now + 1..now + 300).map(name_at) {
         symlink("nowhere", place.file(&format!("{name}.jsonl"))).expect("link");
         place.write(&format!("{name}-2.jsonl"), "");

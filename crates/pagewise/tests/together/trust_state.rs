@@ -63,8 +63,7 @@ fn killed(place: &Place, directory: &Path, prepare: impl FnOnce(&mut Command)) -
 
 #[test]
 fn a_state_directory_that_others_can_write_is_refused() {
-    const TEST: &str = "a_state_directory_that_others_can_write_is_refused";
-    if !is_root(TEST) {
+    if !is_root() {
         return;
     }
     let place = Place::new();
@@ -162,7 +161,7 @@ fn as_root_nothing_is_made_in_another_users_home() {
     assert!(has_journal(&own.join(".local/state/pagewise")), "the state is in root's own home");
     for (language, method) in [(Language::Python, "python/pread"), (Language::Go, "go/pread")] {
         if let Err(missing) = toolchain::find(language, &Choices::default()) {
-            skipped(TEST, &missing.to_string());
+            skipped(language.name(), &missing.to_string());
             continue;
         }
         fs::remove_file(place.file("run.jsonl")).expect("remove");
@@ -234,7 +233,6 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 #[test]
 fn a_lock_that_fails_is_no_other_run() {
-    const TEST: &str = "a_lock_that_fails_is_no_other_run";
     let place = Place::new();
     place.run(&["clean"]).expect_code(0);
     let flock = if cfg!(target_arch = "x86_64") { "73" } else { "32" };
@@ -246,10 +244,10 @@ fn a_lock_that_fails_is_no_other_run() {
         let mut command = Command::new("python3");
         command.args(["-c", REFUSING, flock, PAGEWISE]).args(words);
         place.settle(&mut command);
-        let Ok(child) = command.spawn() else { return skipped(TEST, "there is no python3") };
+        let Ok(child) = command.spawn() else { return skipped("python", "there is no python3") };
         let finished = place.finish(child);
         if finished.code() == 77 {
-            return skipped(TEST, &finished.stdout);
+            return skipped("seccomp", &finished.stdout);
         }
         expect_refused(&finished, &said);
     }
@@ -339,14 +337,13 @@ fn what_is_in_a_directory_that_was_moved_is_kept_until_it_is_back_or_forgotten()
 
 #[test]
 fn the_journal_is_on_the_device_before_what_it_announces() {
-    const TEST: &str = "the_journal_is_on_the_device_before_what_it_announces";
     let place = Place::new();
     let trace = place.root().join("trace");
     let mut command = Command::new("strace");
     command.args(["-f", "-y", "-e", "trace=openat,write,fsync,fdatasync", "-s", "300", "-o"]).arg(&trace);
     command.arg(PAGEWISE).args(SMALL);
     place.settle(&mut command);
-    let Ok(child) = command.spawn() else { return skipped(TEST, "there is no strace") };
+    let Ok(child) = command.spawn() else { return skipped("strace", "there is no strace") };
     let finished = place.finish(child);
     finished.expect_code_for(&load(&place.file("run.jsonl")));
     let trace = fs::read_to_string(&trace).expect("read");
@@ -496,8 +493,7 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
 /// A home on a network filesystem: each host has its own right to run, and none sweeps what another holds.
 #[test]
 fn hosts_that_share_a_home_do_not_hinder_each_other() {
-    const TEST: &str = "hosts_that_share_a_home_do_not_hinder_each_other";
-    if !support::is_root(TEST) {
+    if !support::is_root() {
         return;
     }
     let homes = Place::new();
@@ -523,13 +519,13 @@ fn hosts_that_share_a_home_do_not_hinder_each_other() {
     let mut words = SMALL.to_vec();
     words.retain(|word| !word.starts_with("--trial-rounds") && !word.starts_with("--rounds"));
     let long = [&words[..], &["--rounds=2000"]].concat();
-    let Ok(mut held) = on("node-a", &first, &long) else { return skipped(TEST, "there is no unshare") };
+    let Ok(mut held) = on("node-a", &first, &long) else { return skipped("unshare", "there is no unshare") };
     let has_begun = || match held.try_wait().expect("wait") {
         Some(status) => Some(status.code()),
         None => (support::whole_lines(&first.file("run.jsonl")).len() > 3).then_some(Some(0)),
     };
     if support::wait_for("samples", has_begun) == Some(77) {
-        return skipped(TEST, "the name of the host cannot be set");
+        return skipped("uts-namespace", "the name of the host cannot be set");
     }
     let dataset = first.traces();
     assert_eq!(dataset.len(), 1, "{dataset:?}");

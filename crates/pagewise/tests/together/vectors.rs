@@ -11,9 +11,9 @@ fn workers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers").canonicalize().expect("the workers")
 }
 
-fn found(language: Language, test: &str) -> Option<Found> {
+fn found(language: Language) -> Option<Found> {
     let found = toolchain::find(language, &Choices::default());
-    found.inspect_err(|reason| skipped(test, &reason.to_string())).ok()
+    found.inspect_err(|reason| skipped(language.name(), &reason.to_string())).ok()
 }
 
 #[track_caller]
@@ -24,14 +24,14 @@ fn succeeds(command: &mut Command) {
 
 #[test]
 fn the_worker_in_go_reproduces_the_vectors() {
-    let Some(found) = found(Language::Go, "the_worker_in_go_reproduces_the_vectors") else { return };
+    let Some(found) = found(Language::Go) else { return };
     let mut go = Command::new(&found.program);
     succeeds(go.args(["test", "-count=1", "."]).current_dir(workers().join("go")).env("GOWORK", "off"));
 }
 
 #[test]
 fn the_worker_in_java_reproduces_the_vectors() {
-    let Some(found) = found(Language::Jvm, "the_worker_in_java_reproduces_the_vectors") else { return };
+    let Some(found) = found(Language::Jvm) else { return };
     let classes = tempfile::tempdir().expect("a folder");
     let sources = std::fs::read_dir(workers().join("jvm/pagewise")).expect("the folder");
     let mut javac = Command::new(found.home.join("bin/javac"));
@@ -43,7 +43,7 @@ fn the_worker_in_java_reproduces_the_vectors() {
 
 #[test]
 fn the_worker_in_python_reproduces_the_vectors() {
-    let Some(found) = found(Language::Python, "the_worker_in_python_reproduces_the_vectors") else { return };
+    let Some(found) = found(Language::Python) else { return };
     let mut python = Command::new(&found.program);
     python.args(["-B", "vectors.py", "../vectors.json"]).current_dir(workers().join("python"));
     succeeds(&mut python);

@@ -22,10 +22,10 @@ fn known_touches() -> String {
 }
 
 /// The reason if this kernel or user can have no windows; a test that needs them says so.
-fn has_windows(name: &str) -> bool {
+fn has_windows() -> bool {
     let reason = pagewise_host::windows::refusal();
     if let Some(reason) = &reason {
-        skipped(name, reason);
+        skipped("windows", reason);
     }
     reason.is_none()
 }
@@ -73,8 +73,7 @@ fn missed_and_invented(order: &[u32], windows: &[Vec<u32>]) -> (usize, usize) {
 
 #[test]
 fn touches_of_a_known_program_are_given_back() {
-    const NAME: &str = "touches_of_a_known_program_are_given_back";
-    if !is_root(NAME) || !has_windows(NAME) {
+    if !is_root() || !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -106,8 +105,7 @@ fn touches_of_a_known_program_are_given_back() {
 
 #[test]
 fn a_traced_program_lives_as_without_a_tracer() {
-    const NAME: &str = "a_traced_program_lives_as_without_a_tracer";
-    if !has_windows(NAME) {
+    if !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -147,8 +145,7 @@ fn recorded(place: &Place, path: &str, program: &str, code: i32) -> (Trace, Stri
 
 #[test]
 fn a_child_that_ends_ends_no_window_of_its_parent() {
-    const NAME: &str = "a_child_that_ends_ends_no_window_of_its_parent";
-    if !has_windows(NAME) {
+    if !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -170,8 +167,7 @@ fn a_child_that_ends_ends_no_window_of_its_parent() {
 /// Pages that are in place without a fault are touched unseen, and so may be those of a process that is killed.
 #[test]
 fn windows_in_which_something_was_not_seen_are_not_proven() {
-    const NAME: &str = "windows_in_which_something_was_not_seen_are_not_proven";
-    if !has_windows(NAME) {
+    if !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -211,8 +207,7 @@ fn windows_in_which_something_was_not_seen_are_not_proven() {
 /// The mapping of one file is moved to where another was mapped, and made longer there.
 #[test]
 fn touches_of_a_mapping_that_is_moved_are_of_its_file() {
-    const NAME: &str = "touches_of_a_mapping_that_is_moved_are_of_its_file";
-    if !is_root(NAME) || !has_windows(NAME) {
+    if !is_root() || !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -251,8 +246,7 @@ for i in p: ctypes.string_at(z+i,1)
 /// The tracer makes a shared mapping a private one, which nobody may write to either.
 #[test]
 fn a_mapping_for_reading_only_stays_one() {
-    const NAME: &str = "a_mapping_for_reading_only_stays_one";
-    if !has_windows(NAME) {
+    if !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -269,8 +263,7 @@ fn is_known_touches(process: u32) -> bool {
 
 #[test]
 fn a_tracer_that_is_killed_leaves_the_program_right() {
-    const NAME: &str = "a_tracer_that_is_killed_leaves_the_program_right";
-    if !has_windows(NAME) {
+    if !has_windows() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
@@ -294,8 +287,7 @@ fn a_tracer_that_is_killed_leaves_the_program_right() {
 
 #[test]
 fn windows_that_cannot_be_had_are_refused_before_the_command_is_started() {
-    const NAME: &str = "windows_that_cannot_be_had_are_refused_before_the_command_is_started";
-    if !has_windows(NAME) {
+    if !has_windows() {
         return;
     }
     let place = Place::new();

@@ -122,7 +122,7 @@ fn reason_or(method: &str, change: impl Fn(&mut Job), expected: &str) -> String 
     match fixture.open(method) {
         Ok(_) => panic!("{method} was taken"),
         Err(failure) if failure.call.contains("O_DIRECT") => {
-            println!("skipped: {method}: {}", failure.detail);
+            println!("skipped: direct-io: {method}: {}", failure.detail);
             format!("{expected} of the file (10000 bytes)")
         }
         Err(failure) => failure.detail,

@@ -320,24 +320,24 @@ fn a_folder_that_others_write_is_refused() {
     assert_says(&fakes.unbuilt(&found), &["/workers can be written by others", "set XDG_CACHE_HOME"]);
     fs::set_permissions(fakes.workers(), fs::Permissions::from_mode(0o700)).expect("chmod");
     if !rustix::process::geteuid().is_root() {
-        return println!("skipped: a_folder_that_others_write_is_refused: only root can give a folder away");
+        return println!("skipped: root: only root can give a folder away");
     }
     std::os::unix::fs::chown(fakes.workers(), Some(65_534), None).expect("chown");
     assert_says(&fakes.unbuilt(&found), &["/workers belongs to user 65534, not to user 0"]);
 }
 
 /// A tmpfs in place of the cache folder.
-fn mount(fakes: &mut Fakes, options: &str, test: &str) -> Option<Tmpfs> {
+fn mount(fakes: &mut Fakes, options: &str) -> Option<Tmpfs> {
     let point = fakes.path("cache");
     fs::create_dir_all(&point).expect("folder");
     fakes.set("XDG_CACHE_HOME", &point);
-    Tmpfs::mount(&point, options, test)
+    Tmpfs::mount(&point, options)
 }
 
 #[test]
 fn a_read_only_cache_folder_is_named() {
     let (mut fakes, found) = with_jdk(JAVAC);
-    let Some(mounted) = mount(&mut fakes, "size=1m", "a_read_only_cache_folder_is_named") else { return };
+    let Some(mounted) = mount(&mut fakes, "size=1m") else { return };
     mounted.remount("ro");
     let said = fakes.unbuilt(&found);
     let wanted =
@@ -358,8 +358,7 @@ fn a_full_cache_folder_is_named_and_left_empty() {
         "while [ $# -gt 0 ]; do [ \"$1\" = -d ] && out=$2; shift; done\n\
          exec /bin/dd if=/dev/zero of=\"$out/Worker.class\" bs=64k count=64",
     );
-    let test = "a_full_cache_folder_is_named_and_left_empty";
-    let Some(_mounted) = mount(&mut fakes, "size=512k", test) else { return };
+    let Some(_mounted) = mount(&mut fakes, "size=512k") else { return };
     let workers = fakes.path("cache/pagewise/workers");
     let said = fakes.unbuilt(&found);
     assert_says(
@@ -382,7 +381,6 @@ fn a_full_cache_folder_is_named_and_left_empty() {
 fn a_program_is_not_built_where_none_may_be_run() {
     let mut fakes = Fakes::new();
     fakes.go("system/usr/local/go", "1.26.8");
-    let test = "a_program_is_not_built_where_none_may_be_run";
-    let Some(_mounted) = mount(&mut fakes, "size=1m,noexec", test) else { return };
+    let Some(_mounted) = mount(&mut fakes, "size=1m,noexec") else { return };
     assert_says(&fakes.unbuilt(&fakes.found(Language::Go)), &["it is mounted noexec; set XDG_CACHE_HOME"]);
 }

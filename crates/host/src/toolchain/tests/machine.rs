@@ -18,16 +18,16 @@ fn machine(cache: &Path) -> ToolchainVariables {
 }
 
 /// Find the toolchain, or print the reason that the test is skipped.
-fn found(machine: &ToolchainVariables, language: Language, test: &str) -> Option<Found> {
+fn found(machine: &ToolchainVariables, language: Language) -> Option<Found> {
     let found = machine.find(language, &Choices::default());
-    found.inspect_err(|missing| println!("skipped: {test}: {missing}")).ok()
+    found.inspect_err(|missing| println!("skipped: {language}: {missing}")).ok()
 }
 
 /// Build a program in the language and run it.
-fn hello(language: Language, name: &'static str, text: &'static str, test: &str) {
+fn hello(language: Language, name: &'static str, text: &'static str) {
     let folder = tempfile::tempdir().expect("folder");
     let machine = machine(folder.path());
-    let Some(found) = found(&machine, language, test) else { return };
+    let Some(found) = found(&machine, language) else { return };
     let stop = AtomicBool::new(false);
     let built =
         machine.build(&found, &Choices::default(), &[SourceFile { name, text }], &stop).expect("built");
@@ -55,27 +55,26 @@ fn hello(language: Language, name: &'static str, text: &'static str, test: &str)
 fn a_java_program_is_built_and_runs() {
     let source = "package pagewise;\n\npublic class Worker {\n    public static void main(String[] arguments) {\n        \
                   System.out.println(\"hello\");\n    }\n}\n";
-    hello(Language::Jvm, "Worker.java", source, "a_java_program_is_built_and_runs");
+    hello(Language::Jvm, "Worker.java", source);
 }
 
 #[test]
 fn a_go_program_is_built_and_runs() {
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
-    hello(Language::Go, "main.go", source, "a_go_program_is_built_and_runs");
+    hello(Language::Go, "main.go", source);
 }
 
 #[test]
 fn a_python_program_runs() {
-    hello(Language::Python, "worker.py", "print('hello')\n", "a_python_program_runs");
+    hello(Language::Python, "worker.py", "print('hello')\n");
 }
 
 #[test]
 fn a_newer_jdk_is_found_beside_the_one_on_path() {
-    const TEST: &str = "a_newer_jdk_is_found_beside_the_one_on_path";
     let folder = tempfile::tempdir().expect("folder");
     let mut machine = machine(folder.path());
     machine.variables.remove(std::ffi::OsStr::new("JAVA_HOME"));
-    let Some(found) = found(&machine, Language::Jvm, TEST) else { return };
+    let Some(found) = found(&machine, Language::Jvm) else { return };
     let first: u64 = found.version.split('.').next().and_then(|text| text.parse().ok()).expect("a version");
     assert!(first >= 22, "{found:?}");
     for language in Language::ALL {
@@ -86,13 +85,12 @@ fn a_newer_jdk_is_found_beside_the_one_on_path() {
 
 #[test]
 fn a_go_program_that_does_not_fit_leaves_nothing() {
-    const TEST: &str = "a_go_program_that_does_not_fit_leaves_nothing";
     let folder = tempfile::tempdir().expect("folder");
     let point = folder.path().join("mounted");
     fs::create_dir(&point).expect("folder");
     let machine = machine(&point);
-    let Some(found) = found(&machine, Language::Go, TEST) else { return };
-    let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k", TEST) else { return };
+    let Some(found) = found(&machine, Language::Go) else { return };
+    let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k") else { return };
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
     let source = [SourceFile { name: "main.go", text: source }];
     let said = machine.build(&found, &Choices::default(), &source, &AtomicBool::new(false));
@@ -110,7 +108,7 @@ fn the_shipped_sources_build() {
     let folder = tempfile::tempdir().expect("folder");
     let machine = machine(folder.path());
     for language in Language::ALL {
-        let Some(found) = found(&machine, language, "the_shipped_sources_build") else { continue };
+        let Some(found) = found(&machine, language) else { continue };
         let stop = AtomicBool::new(false);
         let built = machine.build(&found, &Choices::default(), language.sources(), &stop);
         println!("{:?}", built.expect("the worker builds"));
@@ -119,10 +117,9 @@ fn the_shipped_sources_build() {
 
 #[test]
 fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
-    const TEST: &str = "the_shipped_python_worker_imports_from_the_folder_that_was_looked_at";
     let cache = tempfile::tempdir().expect("folder");
     let machine = machine(cache.path());
-    let Some(found) = found(&machine, Language::Python, TEST) else { return };
+    let Some(found) = found(&machine, Language::Python) else { return };
     let sources = Language::Python.sources();
     let built = machine.build(&found, &Choices::default(), sources, &AtomicBool::new(false)).expect("built");
     let (program, arguments) = built.by_descriptor();

@@ -15,11 +15,11 @@ pub(super) struct Tmpfs(PathBuf);
 
 impl Tmpfs {
     /// Mount it, or print the reason that the test is skipped.
-    pub(super) fn mount(point: &Path, options: &str, test: &str) -> Option<Self> {
+    pub(super) fn mount(point: &Path, options: &str) -> Option<Self> {
         match run("mount", &["-t", "tmpfs", "-o", options, "tmpfs", text(point)]) {
             Ok(()) => Some(Self(point.to_path_buf())),
             Err(reason) => {
-                println!("skipped: {test}: {reason}");
+                println!("skipped: mount: {reason}");
                 None
             }
         }
