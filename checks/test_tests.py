@@ -1,0 +1,116 @@
+"""How checks/tests.py judges what tests do: by small programs that answer as the harness of Rust does."""
+
+import io
+import os
+import tempfile
+import unittest
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import tests
+
+# A program of one test, which fails as often as there are lines in its file `failures`.
+PROGRAM = """#!/bin/sh
+case "$*" in *--list*) echo "one: test"; exit ;; esac
+cd "$(dirname "$0")"
+if [ -s failures ]; then
+    sed -i 1d failures
+    echo "it said why"
+    exit 101
+fi
+cat printed 2>/dev/null
+"""
+
+
+class Silent:
+    """In place of what is printed meanwhile."""
+
+    def line(self, *_):
+        pass
+
+    def again(self, *_):
+        pass
+
+
+class Judged(unittest.TestCase):
+    def programs(self, *failures, printed=""):
+        """A program for each number, which fails so often."""
+        made = []
+        for number, count in enumerate(failures):
+            folder = Path(self.folder.name) / str(number)
+            folder.mkdir()
+            (folder / "failures").write_text("again\n" * count)
+            (folder / "printed").write_text(printed)
+            (folder / "program").write_text(PROGRAM)
+            (folder / "program").chmod(0o755)
+            made.append(tests.Program(f"made/{number}", str(folder / "program"), str(folder)))
+        return made
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def end(self, programs, allowed={}, may_miss=()):
+        """The states of their tests, the exit status, and what was printed."""
+        out = io.StringIO()
+        with redirect_stdout(out), redirect_stderr(out):
+            ran = tests.of_machine(programs, [], Silent())
+            tests.again(ran, Silent())
+            status = tests.judge(ran, allowed, may_miss)
+        return [test.state for test in ran], status, out.getvalue()
+
+    def test_what_passes_runs_once(self):
+        programs = self.programs(0)
+        self.assertEqual(self.end(programs)[:2], (["passed"], 0))
+
+    def test_what_fails_always_is_red_after_three_runs(self):
+        states, status, said = self.end(self.programs(9))
+        self.assertEqual((states, status), (["failed"], 1))
+        self.assertIn("failed: made/0 one, 3 times of 3", said)
+        self.assertEqual((Path(self.folder.name) / "0/failures").read_text().count("again"), 6)
+
+    def test_what_fails_every_second_time_is_unsteady_and_listed(self):
+        for failures in (1, 2):
+            with self.subTest(failures=failures):
+                states, status, said = self.end(self.programs(failures))
+                self.assertEqual((states, status), (["unsteady"], 0))
+                self.assertIn(f"unsteady: made/0 one, which failed {failures} of {failures + 1} times:", said)
+                self.assertEqual(said.count("it said why"), failures)
+            self.folder.cleanup()
+            Path(self.folder.name).mkdir()
+
+    def test_more_than_three_unsteady_tests_are_red(self):
+        self.assertEqual(self.end(self.programs(1, 1, 1))[1], 0)
+        self.folder.cleanup()
+        Path(self.folder.name).mkdir()
+        self.assertEqual(self.end(self.programs(1, 1, 1, 1))[1], 1)
+
+    def test_a_skip_is_red_unless_its_need_may_be_missing(self):
+        skipping = "skipped: jvm: there is none\n"
+        states, status, said = self.end(self.programs(0, printed=skipping))
+        self.assertEqual((states, status), (["skipped"], 1))
+        self.assertIn("made/0 one: there is none", said)
+        for allowed, may_miss, expected in [
+            ({"jvm": ("always", "why")}, (), 0),
+            ({"jvm": ("as a user", "why")}, (), int(os.geteuid() == 0)),
+            ({}, ("jvm",), 0),
+            ({"go": ("always", "why")}, ("go",), 1),
+        ]:
+            self.folder.cleanup()
+            Path(self.folder.name).mkdir()
+            self.assertEqual(self.end(self.programs(0, printed=skipping), allowed, may_miss)[1], expected)
+
+    def test_a_program_without_a_machine_is_never_run_again(self):
+        program = self.programs(1)[0]
+        ran = tests.whole(program, Silent())
+        self.assertEqual([test.state for test in ran], ["failed"])
+        self.assertEqual(len(ran[0].attempts), 1)
+
+    def test_every_need_of_the_list_has_a_reason(self):
+        for name, (when, reason) in tests.needs(tests.ROOT / "checks/needs").items():
+            self.assertIn(when, ("always", "as a user"), name)
+            self.assertGreater(len(reason), 10, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Builds and runs the tests of the workspace and says how they ended: passed, failed, unsteady, skipped.
+
+    checks/tests.py                   # everything
+    checks/tests.py --gate            # only what needs no machine
+    checks/tests.py kills record::    # only the tests whose names contain one of these words
+
+A test *without a machine* (units, properties, golden files, arrows) computes. Its program runs once, as a whole; a failure
+is red. A test *of a machine* starts processes, reads files or limits memory. Each of these is a process of its own. One that
+fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
+*unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red.
+
+A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
+
+Exit status: 0 all is well, 1 red, 2 wrong use. `target/check/tests.json` has the figures, `target/check/output` what
+each test printed.
+"""
+
+import argparse
+import atexit
+import concurrent.futures
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "target" / "check"
+
+# Test programs that need no machine: all of a package, or one target of it.
+WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows"}
+# Test programs whose tests wait until nothing else runs, and those whose tests wait for each other.
+ALONE = {"pagewise/alone"}
+ONE_BY_ONE = {"pagewise/page"}
+
+# Runs at most of a test that fails.
+TRIES = 3
+UNSTEADY_MAX = 3
+# Only a fault takes longer: commands within tests have bounds of 150 s each.
+PATIENCE_S = 900
+# Lines that are shown of what a test printed.
+SHOWN_LINES = 60
+
+# The processes of tests that run now, by their process groups.
+running = set()
+
+
+@dataclass
+class Program:
+    """A test program as cargo built it."""
+
+    name: str  # package/target
+    path: str
+    directory: str
+
+    @property
+    def needs_machine(self):
+        return self.name not in WITHOUT_MACHINE and self.name.split("/")[0] not in WITHOUT_MACHINE
+
+
+@dataclass
+class Attempt:
+    """One run of a test."""
+
+    passed: bool
+    output: str
+    seconds: float
+
+
+@dataclass
+class Test:
+    """A command that passes or fails, and its runs so far."""
+
+    name: str
+    command: list
+    directory: str
+    attempts: list = field(default_factory=list)
+
+    @property
+    def state(self):
+        if not self.attempts[-1].passed:
+            return "failed"
+        if len(self.attempts) > 1:
+            return "unsteady"
+        return "skipped" if skips(self.attempts[-1].output) else "passed"
+
+    def run(self):
+        """Runs it to its end, or until it takes too long; its processes end with it."""
+        started = time.monotonic()
+        child = subprocess.Popen(
+            self.command,
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        running.add(child.pid)
+        try:
+            output, _ = child.communicate(timeout=PATIENCE_S)
+            ended = "" if child.returncode >= 0 else f"\nended by {signal.Signals(-child.returncode).name}\n"
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            output, _ = child.communicate()
+            ended = f"\nno end within {PATIENCE_S} s\n"
+        running.discard(child.pid)
+        text = output.decode(errors="replace") + ended
+        self.attempts.append(Attempt(child.returncode == 0, text, time.monotonic() - started))
+        return self
+
+
+def skips(output):
+    """The needs that a test said to lack, each with the rest of its line."""
+    return re.findall(r"^skipped: ([^:\n]+): (.*)$", output, re.MULTILINE)
+
+
+def build():
+    """Builds all test programs, and examples and the command, which tests start."""
+    command = ["cargo", "test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE)
+    if built.returncode != 0:
+        sys.exit("checks: the tests do not compile")
+    programs = []
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("reason") != "compiler-artifact" or not message["executable"] or not message["profile"]["test"]:
+            continue
+        directory = str(Path(message["manifest_path"]).parent)
+        package = re.search(r"([\w-]+)@[\d.]+$|/([\w-]+)#[\d.]+$", message["package_id"])
+        package = package.group(1) or package.group(2)
+        # The path of a crate ends in its folder, which is its name but for the first part.
+        package = package if package.startswith("pagewise") else f"pagewise-{package}"
+        programs.append(Program(f"{package}/{message['target']['name']}", message["executable"], directory))
+    return sorted(programs, key=lambda program: program.name)
+
+
+def names(program):
+    """The tests in a program."""
+    listed = subprocess.run([program.path, "--list", "--format=terse"], cwd=program.directory, capture_output=True, text=True)
+    if listed.returncode != 0:
+        sys.exit(f"checks: {program.name} does not list its tests: {listed.stderr}")
+    return [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
+
+
+def whole(program, report):
+    """Runs all tests of a program in one process; the tests as it tells of them."""
+    test = Test(program.name, [program.path, "--show-output"], program.directory).run()
+    output = test.attempts[0].output
+    outcomes = dict(re.findall(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", output, re.MULTILINE))
+    printed = dict(re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|^successes:$|\Z)", output, re.M | re.S))
+    tests = []
+    for name in names(program):
+        passed = outcomes.get(name) == "ok"
+        text = printed.get(name, "" if passed else output)
+        tests.append(Test(f"{program.name} {name}", [], "", [Attempt(passed, text, 0.0)]))
+    if not test.attempts[0].passed and all(test.state != "failed" for test in tests):
+        tests.append(test)
+    report.line(program.name, tests, test.attempts[0].seconds)
+    return tests
+
+
+class Report:
+    """What is printed while tests run."""
+
+    def __init__(self):
+        self.started = time.monotonic()
+
+    def line(self, name, tests, seconds):
+        """A line in the words of the test harness: what is counted by others as well."""
+        failed = [test for test in tests if test.state == "failed"]
+        word = "FAILED" if failed else "ok"
+        print(f"test result: {word}. {len(tests) - len(failed)} passed; {len(failed)} failed; {name} ({seconds:.0f} s)", flush=True)
+        for test in failed:
+            print(f"test {test.name} ... FAILED", flush=True)
+
+    def again(self, test):
+        print(f"again, alone: {test.name}: {'passed' if test.attempts[-1].passed else 'FAILED'}", flush=True)
+
+
+def in_turn(tests):
+    """Runs tests one after another."""
+    for test in tests:
+        if not test.run().attempts[-1].passed:
+            print(f"failed at first: {test.name}", flush=True)
+
+
+def together(chains, width):
+    """Runs chains of tests beside each other, so many at a time; the tests of a chain one after another."""
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=width)
+    try:
+        for done in concurrent.futures.as_completed([pool.submit(in_turn, chain) for chain in chains]):
+            done.result()
+    finally:
+        # Only where this was stopped, tests are still waiting.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def of_machine(programs, words, report):
+    """Runs the tests of a machine: beside each other, then those that want the machine for themselves."""
+    width = int(os.environ.get("PAGEWISE_CHECK_WIDTH", 2 * (os.cpu_count() or 1)))
+    groups = {program.name: [] for program in programs}
+    for program in programs:
+        for name in names(program):
+            label = f"{program.name} {name}"
+            if not words or any(word in label for word in words):
+                command = [program.path, "--exact", name, "--show-output", "--test-threads=1"]
+                groups[program.name].append(Test(label, command, program.directory))
+    chains = [tests for name, tests in groups.items() if name in ONE_BY_ONE]
+    chains += [[test] for name, tests in groups.items() if name not in ALONE | ONE_BY_ONE for test in tests]
+    started = time.monotonic()
+    together(chains, width)
+    print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
+    for name in ALONE:
+        in_turn(groups.get(name, []))
+    for name, tests in groups.items():
+        if tests:
+            report.line(name, tests, sum(test.attempts[0].seconds for test in tests))
+    return [test for tests in groups.values() for test in tests]
+
+
+def killed(report):
+    """Kills the command thirty times, by two programs at a time, and looks at what is left; bench/README.md has the long form."""
+    command = ["python3", "bench/kills.py", "--kills=15", "--brief", "--pagewise=target/debug/pagewise", "--dir=target"]
+    tests = [Test(f"bench/kills seed {seed}", [*command, f"--seed={seed}"], str(ROOT)) for seed in (1, 2)]
+    together([[test] for test in tests], 2)
+    report.line("bench/kills", tests, max(test.attempts[0].seconds for test in tests))
+    return tests
+
+
+def again(tests, report):
+    """Runs again what failed, alone."""
+    for test in tests:
+        while not test.attempts[-1].passed and len(test.attempts) < TRIES:
+            test.run()
+            report.again(test)
+
+
+def shown(text):
+    """The end of what a test printed, without backtraces of the standard library."""
+    lines = [line for line in text.rstrip().splitlines() if not re.match(r"\s+(at /rustc/|\d+: (core|std|test|__rustc)::)", line)]
+    return "\n".join(f"    {line}" for line in lines[-SHOWN_LINES:])
+
+
+def needs(path):
+    """The needs that may be missing here, by the list of them."""
+    missing = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, when, reason = (part.strip() for part in line.split("|", 2))
+            missing[name] = (when, reason)
+    return missing
+
+
+def may_be_missing(when):
+    """Whether a need of this kind may be missing for who runs the check."""
+    return when == "always" or (when == "as a user" and os.geteuid() != 0)
+
+
+def judge(tests, allowed, may_miss):
+    """Prints what is to be known beside the counts; the exit status."""
+    lacking = {}
+    for test in tests:
+        for need, detail in skips(test.attempts[-1].output):
+            lacking.setdefault(need, []).append((test.name, detail))
+    red = 0
+    for need, where in sorted(lacking.items()):
+        when, reason = allowed.get(need, ("never", "it is not in checks/needs"))
+        print(f"skipped, {need}: {len(where)}; {reason}")
+        for name, detail in where:
+            print(f"    {name}: {detail}")
+        if not may_be_missing(when) and need not in may_miss:
+            print(f"checks: {need} may not be missing here", file=sys.stderr)
+            red = 1
+    unsteady = [test for test in tests if test.state == "unsteady"]
+    for test in unsteady:
+        failures = [attempt for attempt in test.attempts if not attempt.passed]
+        print(f"\nunsteady: {test.name}, which failed {len(failures)} of {len(test.attempts)} times:")
+        for attempt in failures:
+            print(shown(attempt.output))
+    if len(unsteady) > UNSTEADY_MAX:
+        print(f"checks: {len(unsteady)} tests are unsteady, {UNSTEADY_MAX} may be", file=sys.stderr)
+        red = 1
+    for test in (test for test in tests if test.state == "failed"):
+        print(f"\nfailed: {test.name}" + (f", {TRIES} times of {TRIES}" if len(test.attempts) == TRIES else ""))
+        print(shown(test.attempts[-1].output))
+        red = 1
+    return red
+
+
+def keep(tests, seconds):
+    """Writes the figures, and what each test printed."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    counts = {state: sum(test.state == state for test in tests) for state in ("passed", "failed", "unsteady", "skipped")}
+    slowest = sorted(tests, key=lambda test: -max(attempt.seconds for attempt in test.attempts))[:40]
+    figures = {
+        **counts,
+        "seconds": round(seconds),
+        "slowest": {test.name: round(test.attempts[0].seconds, 1) for test in slowest},
+        "unsteady_tests": [test.name for test in tests if test.state == "unsteady"],
+        "failed_tests": [test.name for test in tests if test.state == "failed"],
+    }
+    (RESULTS / "tests.json").write_text(json.dumps(figures, indent=1) + "\n")
+    with open(RESULTS / "output", "w", encoding="utf-8") as file:
+        for test in tests:
+            for number, attempt in enumerate(test.attempts, 1):
+                file.write(f"==== {test.name}: attempt {number}, {'passed' if attempt.passed else 'FAILED'}, {attempt.seconds:.1f} s\n")
+                file.write(attempt.output)
+    return counts
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--gate", action="store_true", help="only what needs no machine")
+    arguments.add_argument("--may-miss", metavar="LIST", default="", help="needs that may be missing here, with commas between them")
+    arguments.add_argument("words", nargs="*", metavar="WORD", help="only tests whose names contain one of them")
+    arguments = arguments.parse_args()
+    # Tests lead process groups of their own, so a terminal does not end them.
+    atexit.register(lambda: [os.killpg(group, signal.SIGKILL) for group in list(running)])
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    started, report = time.monotonic(), Report()
+    programs = build()
+    print(f"built in {time.monotonic() - started:.0f} s", flush=True)
+    tests = []
+    if not arguments.words:
+        for program in programs:
+            if not program.needs_machine:
+                tests += whole(program, report)
+    if not arguments.gate:
+        machine = of_machine([program for program in programs if program.needs_machine], arguments.words, report)
+        if not arguments.words or any(word in "bench/kills" for word in arguments.words):
+            machine += killed(report)
+        again(machine, report)
+        tests += machine
+    counts = keep(tests, time.monotonic() - started)
+    if not tests:
+        sys.exit("checks: no test has such a name")
+    status = judge(tests, needs(ROOT / "checks" / "needs"), arguments.may_miss.split(","))
+    print(", ".join(f"{count} {state}" for state, count in counts.items()), flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
