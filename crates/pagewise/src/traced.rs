@@ -35,6 +35,13 @@ pub fn read(path: &Path) -> Result<Trace> {
     Trace::parse(&bytes).map_err(|reason| anyhow::anyhow!("{shown}: {reason}"))
 }
 
+/// Read the trace of a plan, which must be the one that the plan was made of.
+pub fn of_plan(planned: &PlannedTrace, work: &Replay) -> Result<Trace> {
+    let trace = read(Path::new(&planned.path))?;
+    ensure!(trace.trailer.digest == work.trace, "{} is another trace than that of the plan", planned.path);
+    Ok(trace)
+}
+
 /// The table of the reads of a file; `None` if one of them ends behind [`pagewise_model::trace::END_OF_ENTRIES`].
 ///
 /// It has at most so many threads. Each has a buffer for the longest read, so long reads have fewer.

@@ -6,12 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::Control;
 use pagewise_host::dataset;
 use pagewise_host::trusted::Refusal;
 use pagewise_model::run::{Header, Record};
-use pagewise_model::{Plan, Source};
+use pagewise_model::{Plan, Source, Work};
 
 use super::begin::{
     Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, identity, stop_flag,
@@ -27,6 +27,7 @@ use crate::plan::axes::Setting;
 use crate::plan::resolve::Variant;
 use crate::session::RunSession;
 use crate::store::{Resumed, RunFile};
+use crate::traced;
 
 /// Continue a run where it stopped.
 pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Options) -> Result<Taken> {
@@ -52,6 +53,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         return Ok(Taken::File(path.clone()));
     }
     expect_typed(path, &run.header, doubt.as_ref(), arguments, options)?;
+    expect_trace(&run.header.plan).with_context(|| format!("{} cannot be resumed", path.display()))?;
     let place = match &run.header.plan.source {
         Source::Dataset { directory } => Destination::Directory(PathBuf::from(directory)),
         Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
@@ -105,6 +107,18 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         program: None,
     };
     finish(session, programs, options, &stop)
+}
+
+/// Refuse a replay whose trace is gone or another one: every sample that is still to be taken would be unavailable.
+fn expect_trace(plan: &Plan) -> Result<()> {
+    let mut works = plan.cells.iter().filter_map(|cell| match &cell.conditions.work {
+        Work::Replay(work) => Some(work),
+        _ => None,
+    });
+    match (&plan.trace, works.next()) {
+        (Some(planned), Some(work)) => traced::of_plan(planned, work).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Refuse a command line that does not repeat the necessary arguments.

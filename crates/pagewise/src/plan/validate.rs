@@ -137,6 +137,24 @@ fn ensure_replay(conditions: &Conditions, replay: &Replay, machine: &Machine<'_>
         conditions.cache
     );
     ensure!(replay.consume != Consume::Lines, "lines are counted in scans only: use --consume sum or touch");
+    ensure_ballast(conditions, replay.ballast, machine)
+}
+
+/// The memory that stands for the recorded program is a number of a trace, which may be of anybody.
+fn ensure_ballast(conditions: &Conditions, ballast: Bytes, machine: &Machine<'_>) -> Result<()> {
+    if let Some(limit) = conditions.host_settings.memory_limit_bytes {
+        ensure!(
+            ballast < limit,
+            "the trace says that its program held {ballast} besides the file, which do not fit into a memory limit of {limit}: use a larger --memory"
+        );
+    }
+    if let Some(available) = machine.environment.memory_available_bytes {
+        let most = Bytes(available.0 / 10 * 9);
+        ensure!(
+            ballast <= most,
+            "the trace says that its program held {ballast} besides the file, and a replay may take at most {most} here, nine tenths of the available memory"
+        );
+    }
     Ok(())
 }
 

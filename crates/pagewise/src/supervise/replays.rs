@@ -1,9 +1,8 @@
 //! The entries of a trace, and their expected checksum.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use pagewise_host::reference;
 use pagewise_model::trace::RecordedTable;
 use pagewise_model::{Conditions, Plan, Replay};
@@ -31,12 +30,7 @@ impl ReplayTask {
         stop: &AtomicBool,
     ) -> Result<Self> {
         let planned = plan.trace.as_ref().context("the plan has no trace")?;
-        let trace = traced::read(Path::new(&planned.path))?;
-        ensure!(
-            trace.trailer.digest == work.trace,
-            "{} is another trace than that of the plan",
-            planned.path
-        );
+        let trace = traced::of_plan(planned, &work)?;
         let table = traced::table(&trace, work.file, work.trace_threads).filter(|table| {
             table.entries.len() as u64 == work.reads
                 && table.thread_reads.len() == work.trace_threads as usize

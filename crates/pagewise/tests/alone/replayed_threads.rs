@@ -6,12 +6,13 @@ use std::path::Path;
 use pagewise_model::FailureKind::MissingReads;
 use pagewise_model::trace::{AccessKind, Trace, TraceThread};
 use pagewise_model::{Outcome, Sample};
+use rustix::process::{Pid, Signal};
 
 use crate::replay::{FILE_BYTES, data, in_order, judged, methods, store, trace_of};
 use crate::support::until::my_turn;
 use crate::support::{
     FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, is_honest, is_root, kinds, load,
-    load_trace, of_methods, sees_calls, was_disturbed,
+    load_trace, of_methods, sees_calls, wait_for, was_disturbed, whole_lines,
 };
 
 /// Trials of a kind: others who use the machine may disturb any sample.
@@ -180,4 +181,50 @@ fn strange_threads_of_a_trace_are_told_or_refused() {
     many.trailer.threads.truncate(1999);
     store(&many, &place.file("t.trace"));
     expect_refused(&dry(&[]), "it is damaged: an access names a file or a thread that it does not have");
+}
+
+#[test]
+fn the_memory_that_a_trace_asks_for_is_bounded() {
+    let place = Place::on(&std::env::temp_dir());
+    let mut trace = of_three(&data(&place));
+    let refused = |trace: &Trace, more: &[&'static str], sentence: &str| {
+        store(trace, &place.file("t.trace"));
+        let words = [&["run", "replay", "--trace=t.trace", "--evict", "--dry-run"], more].concat();
+        let finished = place.run(&words).expect_code(2);
+        assert!(finished.stderr.contains(sentence), "'{sentence}' is not in: {}", finished.stderr);
+    };
+    for bytes in [1 << 50, u64::MAX] {
+        trace.trailer.program.anonymous_bytes = Some(bytes);
+        refused(&trace, &[], "besides the file, and a replay may take at most");
+    }
+    trace.trailer.program.anonymous_bytes = Some(64 << 20);
+    let limited =
+        "held 64MiB besides the file, which do not fit into a memory limit of 64MiB: use a larger --memory";
+    refused(&trace, &["--memory=64MiB"], limited);
+}
+
+#[test]
+fn a_replay_whose_trace_is_gone_or_another_is_not_resumed() {
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let trace = place.file("t.trace");
+    store(&of_three(&path), &trace);
+    let child = place.command(&replay(&["--rounds=60", "--methods=pread"])).spawn().expect("start");
+    let run = place.file("run.jsonl");
+    let has_sample = || whole_lines(&run).iter().any(|line| line.contains("\"kind\":\"sample\""));
+    wait_for("a sample", || has_sample().then_some(()));
+    rustix::process::kill_process(Pid::from_child(&child), Signal::INT).expect("kill");
+    place.finish(child).expect_code(130);
+    let before = std::fs::read(&run).expect("read");
+    let resumed = |sentence: &str| {
+        let finished = place.run(&["run", "--resume", "--out=run.jsonl"]).expect_code(2);
+        assert!(finished.stderr.contains(sentence), "'{sentence}' is not in: {}", finished.stderr);
+        assert!(std::fs::read(&run).expect("read") == before, "the run was changed");
+    };
+    std::fs::rename(&trace, place.file("moved.trace")).expect("rename");
+    resumed("run.jsonl cannot be resumed: the trace ");
+    store(&trace_of(&path, in_order(), FILE_BYTES), &trace);
+    resumed("t.trace is another trace than that of the plan");
+    place.expect_no_trace();
 }
