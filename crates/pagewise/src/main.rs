@@ -26,6 +26,7 @@ use arguments::{Arguments, Command};
 use exit::Exit;
 
 fn main() -> ExitCode {
+    output::outlive_size_limits();
     let arguments = match Arguments::try_parse_from(arguments::words()) {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),

@@ -161,7 +161,7 @@ fn watch_and_record(
         (Some(_), Exit::WrongUse) => Exit::FellShort.because(error),
         _ => error,
     })?;
-    let Recorded { inspection, kept, status } = recorded;
+    let Recorded { inspection, trace: kept, status } = recorded;
     if let Some(ending) = stopped(status, stop) {
         return Ok(Err(ending));
     }
@@ -177,7 +177,7 @@ fn watch_and_record(
         Some(_) => {}
     }
     show(&inspection, arguments, Some(&file))?;
-    if !kept {
+    if kept.as_deref() != Some(trace) {
         return Err(Exit::FellShort.because(anyhow!("there is no trace to be replayed")));
     }
     if let Some(first) = &first {

@@ -44,14 +44,11 @@ pub(super) fn fresh_seed() -> u64 {
 
 /// Flag set by SIGINT, SIGTERM and SIGHUP.
 pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, stop.clone()).context("the signal handlers cannot be set")?;
     }
-    // A file size limit becomes the error of a write instead of a silent death.
-    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
-        .context("the signal handlers cannot be set")?;
     Ok(stop)
 }
 

@@ -97,7 +97,10 @@ fn started(arguments: &InspectArguments) -> Result<Exit> {
     let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     started.follow(|| until.is_none_or(|until| Instant::now() < until), |_, _| ())?;
     let (watched, rest) = started.into_parts();
-    watched.finish(|_, _| (), |inspection| show(inspection, arguments, true))?;
+    // The command has run: what becomes of the result does not change its status.
+    if let Err(error) = watched.finish(|_, _| (), |inspection| show(inspection, arguments, true)) {
+        output::say(format_args!("the result of inspect is lost: {error:#}"));
+    }
     Ok(exit_of(rest.wait()?))
 }
 
@@ -129,9 +132,9 @@ fn show(inspection: &Inspection, arguments: &InspectArguments, is_command: bool)
     let shown = text::Shown { most, replayed: None, others: Some(text::ALL) };
     let lines = || text::lines(inspection, output::width(), shown);
     match (&arguments.out, arguments.json) {
-        (Some(path), true) => output::file(path, |out| json::write_one(out, inspection)),
+        (Some(path), true) => output::file_or_another(path, |out| json::write_one(out, inspection)),
         (Some(path), false) => {
-            output::file(path, |out| lines().iter().try_for_each(|line| out.line(line, false)))
+            output::file_or_another(path, |out| lines().iter().try_for_each(|line| out.line(line, false)))
         }
         (None, true) if is_command => Ok(json::write_one(&mut output::stderr(), inspection)?),
         (None, true) => Ok(json::write_one(&mut output::stdout(), inspection)?),

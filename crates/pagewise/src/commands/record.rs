@@ -37,7 +37,7 @@ pub fn record(arguments: &RecordArguments) -> Result<Exit> {
         Request { command, memory: *memory, cold, quiet: false, needed: recorded_by(*windows, *memory) };
     let recorded = request.record(&out, state.as_mut())?;
     Ok(match exit_of(recorded.status) {
-        Exit::Program(0) if !recorded.kept => Exit::FellShort,
+        Exit::Program(0) if recorded.trace.is_none() => Exit::FellShort,
         status => status,
     })
 }
@@ -60,8 +60,8 @@ pub(super) struct Request<'a> {
 pub(super) struct Recorded {
     /// The inspection of the command.
     pub(super) inspection: Inspection,
-    /// True if the trace is there.
-    pub(super) kept: bool,
+    /// The trace; `None`: it is lost.
+    pub(super) trace: Option<PathBuf>,
     /// The exit status of the command.
     pub(super) status: ExitStatus,
 }
@@ -71,7 +71,7 @@ impl Request<'_> {
     pub(super) fn record(&self, out: &Path, state: Option<&mut State>) -> Result<Recorded> {
         let mut out = TraceFileWriter::begin(out, &self.header())?;
         let (trailer, inspection, status) = self.run(state, |block| out.write(block))?;
-        Ok(Recorded { inspection, kept: out.end(&trailer)?, status })
+        Ok(Recorded { inspection, trace: out.end(&trailer), status })
     }
 
     /// Run the command, and hand over the blocks of its accesses; the trailer of its trace, what was seen, and its status.
@@ -219,15 +219,29 @@ impl<'a> TraceFileWriter<'a> {
         }
     }
 
-    /// True if the trace is there.
-    fn end(mut self, trailer: &TraceTrailer) -> Result<bool> {
-        self.write(&trace::trailer(trailer)?);
+    /// The path of the trace, if it is there. The command has run by now, so what goes wrong is told, and no error.
+    fn end(mut self, trailer: &TraceTrailer) -> Option<PathBuf> {
+        match trace::trailer(trailer) {
+            Ok(line) => self.write(&line),
+            Err(error) => {
+                say(format_args!("the recording is lost: {error}"));
+                return None;
+            }
+        }
         let Self { path, new, written } = self;
-        let Some(new) = new else { return Ok(false) };
-        new.appear().map_err(|error| output::unwritten(path, &error))?;
-        for line in text::lines(trailer, path, written) {
+        let (path, other) = match new?.appear_or_another() {
+            Ok(named) => named,
+            Err(error) => {
+                say(format_args!("the recording is lost: {}", output::unwritten(path, &error)));
+                return None;
+            }
+        };
+        if let Some(error) = other {
+            say(format_args!("the trace is {}: {}", path.display(), output::unwritten(self.path, &error)));
+        }
+        for line in text::lines(trailer, &path, written) {
             say(line);
         }
-        Ok(true)
+        Some(path)
     }
 }

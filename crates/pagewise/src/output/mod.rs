@@ -16,13 +16,16 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, StdinLock, StdoutLock, Write};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
+use pagewise_host::process;
 use pagewise_model::Untrusted;
 use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
 use rustix::fs::Access;
+use signal_hook::consts::SIGXFSZ;
 
 use new_file::{NewFile, parent};
 
@@ -60,6 +63,26 @@ pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>
     NewFile::begin(path)
         .and_then(|new| fill(&new, write).and_then(|()| new.appear()))
         .map_err(|error| unwritten(path, &error))
+}
+
+/// As [`file()`], for what cannot be had again: if something has the name meanwhile, it gets another one, which is told.
+pub fn file_or_another(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
+    let named = NewFile::begin(path)
+        .or_else(|_| NewFile::beside(path))
+        .and_then(|new| fill(&new, write).and_then(|()| new.appear_or_another()));
+    let (named, other) = named.map_err(|error| unwritten(path, &error))?;
+    if let Some(error) = other {
+        say(format_args!("it is in {}: {}", named.display(), unwritten(path, &error)));
+    }
+    Ok(())
+}
+
+/// A file size limit becomes the error of a write instead of a silent death. What is ignored stays so, for commands that are started.
+pub fn outlive_size_limits() {
+    if !process::has_signal(std::process::id(), "SigIgn", SIGXFSZ) {
+        // Without it, the limit ends this process as it would have.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    }
 }
 
 /// The sentence about a new file that could not be written.

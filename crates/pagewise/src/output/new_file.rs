@@ -1,11 +1,13 @@
 //! Files that appear when they are complete. Whatever ends the process before, nothing of them has the name of the whole.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use pagewise_host::scratch;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 
 /// A file that is being filled.
 #[derive(Debug)]
@@ -33,9 +35,7 @@ impl NewFile {
 
     /// Begin a file with another name in the directory of `path`.
     pub fn beside(path: &Path) -> io::Result<Self> {
-        let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = path.with_file_name(name);
+        let part = named_after(path, &format!(".{}.part", std::process::id()))?;
         let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
         Ok(Self { file, path: path.to_path_buf(), part: Some(part) })
     }
@@ -46,12 +46,58 @@ impl NewFile {
     }
 
     /// Give it its name, which nothing else may have.
-    pub fn appear(self) -> io::Result<()> {
-        if self.part.is_some() {
-            return self.rename(RenameFlags::NOREPLACE);
+    pub fn appear(mut self) -> io::Result<()> {
+        self.take_name()
+    }
+
+    /// Give it its name, or another one if something has that meanwhile or it cannot be given: `NAME.2`, `NAME.3`, and so on. The
+    /// name that it has then, and why it is another one.
+    pub fn appear_or_another(mut self) -> io::Result<(PathBuf, Option<io::Error>)> {
+        let Err(first) = self.take_name() else { return Ok((self.path.clone(), None)) };
+        let wanted = self.path.clone();
+        for number in 2..=MOST_NAMES {
+            self.path = named_after(&wanted, &format!(".{number}"))?;
+            if self.take_name().is_ok() {
+                return Ok((self.path.clone(), Some(first)));
+            }
         }
-        let descriptor = scratch::reopen_path(&self.file);
-        Ok(rustix::fs::linkat(CWD, &descriptor, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?)
+        Err(first)
+    }
+
+    /// Not every filesystem, and not every sandbox, takes each of the ways to a name that nothing else has.
+    fn take_name(&mut self) -> io::Result<()> {
+        if self.part.is_none() {
+            let descriptor = scratch::reopen_path(&self.file);
+            match rustix::fs::linkat(CWD, &descriptor, CWD, &self.path, AtFlags::SYMLINK_FOLLOW) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST) => return Err(Errno::EXIST.into()),
+                // A nameless file gets a name of its own first, by a copy.
+                Err(_) => self.copy_beside()?,
+            }
+        }
+        let part = self.part.clone().ok_or(io::ErrorKind::Unsupported)?;
+        match rustix::fs::renameat_with(CWD, &part, CWD, &self.path, RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(Errno::EXIST.into()),
+            // NFS has no such flag, FAT no second name. What was just made under the name is ours to replace.
+            Err(_) => match fs::hard_link(&part, &self.path) {
+                Ok(()) => fs::remove_file(&part)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+                Err(_) => {
+                    OpenOptions::new().write(true).create_new(true).open(&self.path)?;
+                    fs::rename(&part, &self.path)?;
+                }
+            },
+        }
+        self.part = None;
+        Ok(())
+    }
+
+    fn copy_beside(&mut self) -> io::Result<()> {
+        let copy = Self::beside(&self.path)?;
+        io::copy(&mut File::open(scratch::reopen_path(&self.file))?, &mut copy.file())?;
+        *self = copy;
+        Ok(())
     }
 
     /// Give it its name, in the place of what has it; for a file begun [`NewFile::beside`].
@@ -67,6 +113,16 @@ impl NewFile {
     }
 }
 
+/// Names that are tried for a file whose own name is taken.
+const MOST_NAMES: u32 = 99;
+
+/// The path with something behind its name.
+fn named_after(path: &Path, behind: &str) -> io::Result<PathBuf> {
+    let mut name: OsString = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
+    name.push(behind);
+    Ok(path.with_file_name(name))
+}
+
 /// The directory of a path.
 pub(super) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -77,5 +133,47 @@ impl Drop for NewFile {
         if let Some(part) = &self.part {
             let _ = scratch::remove_same(&self.file, part);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn begun(path: &Path, is_nameless: bool) -> NewFile {
+        let new = if is_nameless { NewFile::begin(path) } else { NewFile::beside(path) };
+        let new = new.expect("a file");
+        new.file().write_all(b"new").expect("write");
+        new
+    }
+
+    #[test]
+    fn a_name_that_is_taken_meanwhile_is_left_and_another_one_is_found() {
+        for is_nameless in [true, false] {
+            let directory = tempfile::tempdir().expect("directory");
+            let path = directory.path().join("name");
+            let first = begun(&path, is_nameless);
+            fs::write(&path, "theirs").expect("write");
+            let (named, why) = first.appear_or_another().expect("another name");
+            assert_eq!((named, why.is_some()), (directory.path().join("name.2"), true));
+            assert_eq!(fs::read(directory.path().join("name.2")).expect("read"), b"new");
+            let error = begun(&directory.path().join("name.2"), false).appear().expect_err("it is taken");
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&path).expect("read"), b"theirs");
+            assert_eq!(fs::read_dir(directory.path()).expect("list").count(), 2, "nothing else is left");
+        }
+    }
+
+    #[test]
+    fn a_nameless_file_that_cannot_be_linked_is_copied() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("name");
+        let mut new = begun(&path, true);
+        new.copy_beside().expect("a copy");
+        new.appear().expect("its name");
+        assert_eq!(fs::read(&path).expect("read"), b"new");
+        assert_eq!(fs::read_dir(directory.path()).expect("list").count(), 1);
     }
 }

@@ -143,3 +143,58 @@ fn what_cannot_be_recorded_is_refused_before_the_command_is_started() {
     assert!(!place.file("executed").exists());
     assert_eq!(fs::read(place.file("there")).expect("read"), b"data");
 }
+
+/// What a command leaves where its trace or its inspection was to be, and how it is told.
+#[test]
+fn what_has_the_name_when_the_command_has_run_costs_neither_its_status_nor_the_result() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let place = Place::new();
+    let read = |name: &str| fs::read(place.file(name)).expect(name);
+    let script = |name: &str| format!("cat /proc/self/status >/dev/null; echo mine > {name}; exit 4");
+    let finished =
+        place.run(&["record", "-o", "t.trace", "--", "sh", "-c", &script("t.trace")]).expect_code(4);
+    let told = "the trace is t.trace.2: t.trace exists: name another file";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    assert_eq!(read("t.trace"), b"mine\n");
+    load_trace(&place.file("t.trace.2"));
+    let inspect = ["inspect", "--json", "--out=seen.json", "--", "sh", "-c", &script("seen.json")];
+    let finished = place.run(&inspect).expect_code(4);
+    assert!(finished.stderr.contains("it is in seen.json.2: seen.json exists"), "{}", finished.stderr);
+    serde_json::from_slice::<serde_json::Value>(&read("seen.json.2")).expect("whole");
+    assert_eq!(read("seen.json"), b"mine\n");
+    // Its directory is gone, so nothing can have a name there.
+    fs::create_dir(place.file("gone")).expect("directory");
+    let finished = place.run(&["record", "-o", "gone/t.trace", "--", "sh", "-c", "rmdir gone; exit 4"]);
+    assert!(finished.expect_code(4).stderr.contains("the recording is lost: gone/t.trace cannot be written"));
+    // Nobody can read the result of inspect.
+    let mut command = place.command(&["inspect", "--json", "--", "sh", "-c", "exit 9"]);
+    command.stderr(fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
+    place.finish(command.spawn().expect("start")).expect_code(9);
+}
+
+#[test]
+fn a_file_size_limit_ends_the_recording_and_not_the_program() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let script = format!("for once in 1 2 3; do {} {path}; done; echo done; exit 5", known_accesses());
+    let limited = |words: &[&str]| {
+        let mut command = std::process::Command::new("prlimit");
+        command.args(["--fsize=1024:", "--", support::PAGEWISE]).args(words);
+        // What is printed goes into files too.
+        place.settle(&mut command);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        place.finish(command.spawn().expect("prlimit"))
+    };
+    limited(&["record", "-o", "t.trace", "--", "sh", "-c", &script]).expect_code(5);
+    limited(&["inspect", "--json", "--out=seen.json", "--", "sh", "-c", &script]).expect_code(5);
+    assert!(
+        place.entries().iter().all(|name| !name.contains("trace") && !name.contains("seen")),
+        "{:?}",
+        place.entries()
+    );
+}
