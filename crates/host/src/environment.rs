@@ -39,6 +39,7 @@ pub fn detect(path: &Path) -> Environment {
         kernel: uname.release().to_string_lossy().into_owned(),
         architecture: uname.machine().to_string_lossy().into_owned(),
         cpu_model: cpu_model(&cpuinfo).or_else(|| kernel_files::text("/proc/device-tree/model")),
+        cpu_vulnerabilities: vulnerabilities(Path::new("/sys/devices/system/cpu/vulnerabilities")),
         cpus: cpus(),
         page_bytes: rustix::param::page_size() as u64,
         memory_bytes: memory.total_bytes.map(Bytes),
@@ -103,6 +104,18 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     }
     let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
     Some(format!("ARM implementer {implementer} part {part}"))
+}
+
+/// Vulnerabilities that affect the CPU, with their states, by name; `None` if the kernel does not show them.
+fn vulnerabilities(folder: &Path) -> Option<String> {
+    let files = fs::read_dir(folder).ok()?.flatten();
+    let affecting = files.filter_map(|file| {
+        let state = kernel_files::text(file.path()).filter(|state| state != "Not affected")?;
+        Some(format!("{}: {state}", file.file_name().to_string_lossy()))
+    });
+    let mut states: Vec<String> = affecting.collect();
+    states.sort_unstable();
+    Some(states.join("; "))
 }
 
 /// Hypervisor: the CPU flag, with the name in the firmware. On machines whose CPUs have no such flag, only a firmware
@@ -380,6 +393,18 @@ mod tests {
         }
         assert_eq!(last_level_cache(directory.path()), Some(32 << 20));
         assert_eq!(last_level_cache(&directory.path().join("none")), None);
+    }
+
+    #[test]
+    fn vulnerabilities_that_affect_the_cpu_are_named() {
+        let folder = tempfile::tempdir().expect("directory");
+        let state = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("write");
+        state("spec_rstack_overflow", "Mitigation: Safe RET\n");
+        state("meltdown", "Not affected\n");
+        state("retbleed", "Vulnerable\n");
+        let expected = "retbleed: Vulnerable; spec_rstack_overflow: Mitigation: Safe RET";
+        assert_eq!(vulnerabilities(folder.path()).as_deref(), Some(expected));
+        assert_eq!(vulnerabilities(&folder.path().join("none")), None);
     }
 
     #[test]

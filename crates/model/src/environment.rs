@@ -23,6 +23,9 @@ pub struct Environment {
     pub architecture: String,
     /// CPU model name.
     pub cpu_model: Option<String>,
+    /// /sys/devices/system/cpu/vulnerabilities: name and state of each that affects this CPU. Mitigations change what a system call costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_vulnerabilities: Option<String>,
     /// CPUs that this process may use.
     pub cpus: u32,
     /// Size of a page.

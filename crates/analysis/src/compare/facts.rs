@@ -19,8 +19,12 @@ const OF_THE_MOMENT: [&str; 6] =
 /// Value of what is not known.
 const UNKNOWN: &str = "unknown";
 /// Names that users have for facts.
-const ALIASES: [(&str, &str); 3] =
-    [("machine", "host-name"), ("hugepages", "transparent-hugepage"), ("cpu", "cpu-model")];
+const ALIASES: [(&str, &str); 4] = [
+    ("machine", "host-name"),
+    ("hugepages", "transparent-hugepage"),
+    ("cpu", "cpu-model"),
+    ("mitigations", "cpu-vulnerabilities"),
+];
 
 /// The facts of a run.
 pub fn of(judged: &Judged) -> Facts {
