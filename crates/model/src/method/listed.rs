@@ -63,9 +63,9 @@ impl Access {
     pub const fn meaning(self) -> &'static str {
         match self {
             Access::Mmap => "a shared mapping: each page that is absent is a page fault",
-            Access::Pread => "a call for each read, at its offset",
+            Access::Pread => "a call for each read, at its offset, through the C library",
             Access::Read => "a stream, front to back",
-            Access::Pwrite => "a call for each record or buffer, at its offset",
+            Access::Pwrite => "a call for each record or buffer, at its offset, through the C library",
             Access::Write => "a stream, front to back",
             Access::Uring => "several reads or writes in flight, without a call for each",
             Access::Anonymous => "copying memory: a ceiling",
