@@ -27,7 +27,6 @@ pub struct Recording {
     /// Index of the last access of each thread among those.
     last: HashMap<u32, usize>,
     window: Option<u32>,
-    /// File and offset of the last touch of each thread.
     /// Number of touches so far, and before this window.
     touches: u64,
     touches_before: u64,

@@ -179,7 +179,7 @@ const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 const LATENCY_ROUNDS: u32 = 9;
 /// Time limit of a sample with fixed work; work left over then is reported.
 const FIXED_WORK_NS: u64 = 60_000_000_000;
-/// A replay that takes twice as many times as long as its program is given up.
+/// Longest phase of a replay, in durations of its program; work left over then is reported.
 const REPLAY_TIMES: u64 = 30;
 /// Time that a cap is in force before the measured region, because a new one lets a double burst through at first. It
 /// ends in the middle of a pause, as a sample does ([`Plan::phases_ns`]).

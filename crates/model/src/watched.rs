@@ -118,7 +118,7 @@ pub enum Call {
     ExpectMapped {
         /// An address of it.
         address: u64,
-        /// The kind of the access.
+        /// The expected order of its reads.
         order: ReadOrder,
     },
     /// A mapping is moved, or made longer or shorter; the call returns its new address (mremap(2)).

@@ -106,7 +106,7 @@ pub enum Command {
     Advise(AdviseArguments),
     /// Watch a program: what it does to its files, and what its threads wait for
     Inspect(InspectArguments),
-    /// Record which bytes of its files a program reads by calls
+    /// Record which bytes of its files a program reads, by calls or through mappings
     Record(RecordArguments),
     /// List methods and their options: meaning, system call, kernel, and whether they are available here
     Methods(MethodsArguments),

@@ -116,11 +116,11 @@ fn measured(program_runs: &[u64]) -> String {
     let (Some(least), Some(most), 2..) =
         (program_runs.iter().min(), program_runs.iter().max(), program_runs.len())
     else {
-        return "measured once, when it was recorded".to_string();
+        return "measured once".to_string();
     };
     let apart = (most - least) as f64 > (*least as f64 * WITHIN).max(SLACK_BYTES);
     let spread = if apart { format!(" ({} to {})", bytes(*least), bytes(*most)) } else { String::new() };
-    format!("run {} times in turn with it{spread}", program_runs.len())
+    format!("measured {} times{spread}", program_runs.len())
 }
 
 /// Conditions that differ from those of the recording.

@@ -48,7 +48,8 @@ const SAME: f64 = 0.05;
 /// `pagewise advise`.
 pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
     let trace = trace_name(arguments)?;
-    for new in arguments.out.iter().chain([&trace]) {
+    let one_thread = arguments.out.as_deref().map(by_one_thread);
+    for new in arguments.out.iter().chain(&one_thread).chain([&trace]) {
         output::can_appear(new)?;
     }
     if let Some(reason) =
@@ -93,7 +94,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
                 path.display()
             ));
             let traced = load(&trace, &file, true)?;
-            replay(arguments, traced, arguments.out.as_deref().map(by_one_thread), program)?
+            replay(arguments, traced, one_thread, program)?
         }
         taken => taken,
     };

@@ -87,7 +87,7 @@ fn a_program_that_ran_again_counts_with_all_of_its_runs() {
     let proof = judged.self_replay.expect("a proof");
     assert_eq!((proof.stands, proof.program_bytes), (true, Some(own)), "the median");
     assert_eq!(proof.program_runs_bytes, [own, 2 * own, own]);
-    assert!(proof.sentence.contains("run 3 times in turn with it ("), "{}", proof.sentence);
+    assert!(proof.sentence.contains("measured 3 times ("), "{}", proof.sentence);
     let gain = judged.gain.expect("a gain");
     assert_eq!(gain.program_ns, 1_800_000_000);
     assert!(gain.sentence.contains("1.8 s between the rounds of the replay"), "{}", gain.sentence);

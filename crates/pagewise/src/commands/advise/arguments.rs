@@ -14,7 +14,7 @@ use crate::plan::{Axes, Layer};
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_HELP)]
 pub struct AdviseArguments {
-    /// The command. It runs up to four times; what it prints on stdout is dropped
+    /// The command. It runs up to six times; what it prints on stdout is dropped
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
     /// The file whose reads are replayed [default: the one of which the command reads most]
