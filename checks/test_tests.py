@@ -4,6 +4,7 @@ import io
 import os
 import tempfile
 import unittest
+import unittest.mock
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class Silent:
         pass
 
 
+@unittest.mock.patch.object(tests, "is_busy", lambda: False)
 class Judged(unittest.TestCase):
     def programs(self, *failures, printed=""):
         """A program for each number, which fails so often."""
@@ -76,6 +78,16 @@ class Judged(unittest.TestCase):
                 self.assertEqual((states, status), (["unsteady"], 0))
                 self.assertIn(f"unsteady: made/0 one, which failed {failures} of {failures + 1} times:", said)
                 self.assertEqual(said.count("it said why"), failures)
+            self.folder.cleanup()
+            Path(self.folder.name).mkdir()
+
+    def test_what_others_leave_without_a_result_is_unsteady_only_if_they_did(self):
+        for busy, expected in [(True, "unsteady"), (False, "failed")]:
+            with self.subTest(busy=busy), unittest.mock.patch.object(tests, "is_busy", lambda: busy):
+                program = self.programs(9)[0]
+                script = Path(program.path)
+                script.write_text(PROGRAM.replace("it said why", "inconclusive: others"))
+                self.assertEqual(self.end([program])[0], [expected])
             self.folder.cleanup()
             Path(self.folder.name).mkdir()
 

@@ -8,13 +8,17 @@
 A test *without a machine* (units, properties, golden files, arrows) computes. Its program runs once, as a whole; a failure
 is red. A test *of a machine* starts processes, reads files or limits memory. Each of these is a process of its own. One that
 fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
-*unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red.
+*unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red. One that
+says `inconclusive: ...`, because others used the machine, is unsteady too if they did so at each of its tries, by the
+counters of the kernel while no test ran.
 
 A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
 
 Exit status: 0 all is well, 1 red, 2 wrong use. `target/check/tests.json` has the figures, `target/check/output` what
 each test printed.
 """
+
+from __future__ import annotations
 
 import argparse
 import atexit
@@ -70,6 +74,12 @@ class Attempt:
     passed: bool
     output: str
     seconds: float
+    # Others used the machine just before; None: other tests may have.
+    busy: bool | None = None
+
+    @property
+    def inconclusive(self):
+        return not self.passed and self.busy is not False and "inconclusive: " in self.output
 
 
 @dataclass
@@ -84,12 +94,12 @@ class Test:
     @property
     def state(self):
         if not self.attempts[-1].passed:
-            return "failed"
+            return "unsteady" if len(self.attempts) == TRIES and all(attempt.inconclusive for attempt in self.attempts) else "failed"
         if len(self.attempts) > 1:
             return "unsteady"
         return "skipped" if skips(self.attempts[-1].output) else "passed"
 
-    def run(self):
+    def run(self, busy=None):
         """Runs it to its end, or until it takes too long; its processes end with it."""
         started = time.monotonic()
         child = subprocess.Popen(
@@ -110,7 +120,7 @@ class Test:
             ended = f"\nno end within {PATIENCE_S} s\n"
         running.discard(child.pid)
         text = output.decode(errors="replace") + ended
-        self.attempts.append(Attempt(child.returncode == 0, text, time.monotonic() - started))
+        self.attempts.append(Attempt(child.returncode == 0, text, time.monotonic() - started, busy))
         return self
 
 
@@ -232,11 +242,27 @@ def killed(report):
     return tests
 
 
+def used():
+    """CPU time of all processes in seconds, and sectors that all devices moved."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    idle = ticks[3] + ticks[4]
+    sectors = sum(int(words[5]) + int(words[9]) for words in map(str.split, Path("/proc/diskstats").read_text().splitlines()))
+    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK"), sectors
+
+
+def is_busy():
+    """Whether others use a fifth of a CPU, or move 4 MiB a second, while nothing of ours runs."""
+    cpu, sectors = used()
+    time.sleep(1)
+    cpu_after, sectors_after = used()
+    return cpu_after - cpu > 0.2 or sectors_after - sectors > 4 << 11
+
+
 def again(tests, report):
     """Runs again what failed, alone."""
     for test in tests:
         while not test.attempts[-1].passed and len(test.attempts) < TRIES:
-            test.run()
+            test.run(is_busy())
             report.again(test)
 
 
@@ -279,7 +305,8 @@ def judge(tests, allowed, may_miss):
     unsteady = [test for test in tests if test.state == "unsteady"]
     for test in unsteady:
         failures = [attempt for attempt in test.attempts if not attempt.passed]
-        print(f"\nunsteady: {test.name}, which failed {len(failures)} of {len(test.attempts)} times:")
+        word = "came to no result" if not test.attempts[-1].passed else "failed"
+        print(f"\nunsteady: {test.name}, which {word} {len(failures)} of {len(test.attempts)} times:")
         for attempt in failures:
             print(shown(attempt.output))
     if len(unsteady) > UNSTEADY_MAX:
