@@ -135,6 +135,12 @@ impl Asked {
             if was_disturbed(sample) && !expected.iter().all(|kind| found.contains(kind)) {
                 continue;
             }
+            // A cold sample of one operation may bring in whatever that brings in: a device that others keep busy leaves no more.
+            let is_single =
+                matches!(&sample.outcome, Outcome::Taken { measurement, .. } if measurement.operations == 1);
+            if is_single && expected == [ColdOverrun] && found == [MethodContradicted] {
+                continue;
+            }
             catches = true;
             let besides = |kind: &FailureKind| {
                 FROM_OUTSIDE.contains(kind) || matches!(kind, MethodContradicted | Implausible)
@@ -342,7 +348,11 @@ fn more_threads_than_asked_for_are_noticed() {
         }
     }
     if caught == 0 {
-        support::skipped("two-cpus", "the machine gave one CPU only");
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        match cpus {
+            1 => support::skipped("two-cpus", "the machine has one CPU"),
+            _ => support::inconclusive("the machine gave one CPU only"),
+        }
     }
 }
 

@@ -136,16 +136,25 @@ fn a_limit_that_is_lifted_for_a_while() {
             std::thread::sleep(Duration::from_millis(40));
         }
     };
-    let outsider = Outsider::meeting(&place, "worker", lifts);
-    let samples = stop_when(&place, &ABOVE, |run: Run| !run.samples.is_empty()).samples;
-    drop(outsider);
-    assert!(!samples.is_empty());
-    for sample in &samples {
-        // What the cache gained and lost again may also have kept it from settling.
-        let found = failed(sample, LimitNotHeld);
-        assert!(found.contains(&LimitNotHeld), "{:?}", sample.outcome);
-        assert!(found.is_subset(&[LimitNotHeld, NotSettled].into()), "{:?}", sample.failures());
+    for _ in 0..5 {
+        let outsider = Outsider::meeting(&place, "worker", lifts);
+        let samples = stop_when(&place, &ABOVE, |run: Run| !run.samples.is_empty()).samples;
+        drop(outsider);
+        assert!(!samples.is_empty());
+        // On a busy machine the outsider may come too late for all that the cache takes in.
+        let caught = samples.iter().filter(|sample| failed(sample, LimitNotHeld).contains(&LimitNotHeld));
+        let caught: Vec<&Sample> = caught.collect();
+        for sample in &caught {
+            // What the cache gained and lost again may also have kept it from settling.
+            let found = failed(sample, LimitNotHeld);
+            assert!(found.is_subset(&[LimitNotHeld, NotSettled].into()), "{:?}", sample.failures());
+        }
+        if !caught.is_empty() {
+            return;
+        }
+        std::fs::remove_file(place.file("run.jsonl")).expect("remove");
     }
+    panic!("it was not noticed in five runs");
 }
 
 /// A file of the test's own beside the dataset, which lies on the same device.

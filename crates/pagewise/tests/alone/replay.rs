@@ -6,6 +6,7 @@ use std::path::Path;
 
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
+use pagewise_model::run::Run;
 use pagewise_model::trace::{
     self, AccessKind, ProgramCost, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread,
     TraceTrailer,
@@ -13,7 +14,9 @@ use pagewise_model::trace::{
 use serde_json::Value;
 
 use crate::support::until::my_turn;
-use crate::support::{Finished, Place, expect_refused, is_root, load_trace, sees_calls};
+use crate::support::{
+    Finished, Place, expect_refused, expect_undisturbed, is_root, load, load_trace, sees_calls,
+};
 
 pub const FILE_BYTES: u64 = 8 << 20;
 
@@ -102,6 +105,12 @@ pub fn methods(judged: &Value) -> Vec<&str> {
     cells.filter(|cell| cell["role"] == "measured").filter_map(|cell| cell["method"].as_str()).collect()
 }
 
+/// The run of a place that has one.
+fn only_run(place: &Place) -> Run {
+    let name = place.entries().into_iter().find(|name| name.ends_with(".jsonl")).expect("a run file");
+    load(&place.file(&name))
+}
+
 /// What was judged. The exit code is 1 where the trace does not stand, and where a cell fell short: a busy machine disturbs samples.
 #[track_caller]
 pub fn judged(finished: &Finished, stands: bool) -> Value {
@@ -119,7 +128,9 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     store(&trace_of(&path, in_order(), FILE_BYTES), &place.file("t.trace"));
-    let judged = judged(&place.run(&REPLAY), true);
+    let finished = place.run(&REPLAY);
+    expect_undisturbed(&only_run(&place));
+    let judged = judged(&finished, true);
     assert_eq!(methods(&judged), ["pread", "mmap:random", "pread:direct"]);
     let proof = &judged["self_replay"];
     assert_eq!((&proof["stands"], &proof["method"]), (&true.into(), &"pread".into()), "{proof}");
@@ -164,7 +175,9 @@ fn what_cat_reads_is_recorded_and_replayed() {
     let path = data(&place);
     let cold = format!("--cold={path}");
     place.run(&["record", &cold, "-o", "t.trace", "--", "cat", &path]).expect_code(0);
-    let judged = place.run(&REPLAY).judged();
+    let finished = place.run(&REPLAY);
+    expect_undisturbed(&only_run(&place));
+    let judged = finished.judged();
     let told = format!("{} {:?}", judged["self_replay"], load_trace(&place.file("t.trace")).trailer);
     assert_eq!(judged["self_replay"]["stands"], true, "{told}");
     // The method by which cat says that it reads is added.

@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal};
 use crate::replay::{FILE_BYTES, data, in_order, judged, methods, store, trace_of};
 use crate::support::until::my_turn;
 use crate::support::{
-    FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, is_honest, is_root, kinds, load,
-    load_trace, of_methods, sees_calls, wait_for, was_disturbed, whole_lines,
+    FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed, is_honest,
+    is_root, kinds, load, load_trace, of_methods, sees_calls, wait_for, was_disturbed, whole_lines,
 };
 
 /// Trials of a kind: others who use the machine may disturb any sample.
@@ -47,6 +47,7 @@ fn the_reads_of_several_threads_are_replayed_by_as_many() {
     let finished = place.run(&replay(&["--rounds=7", "--methods=pread,mmap:random,uring:depth=4"]));
     let told = "3 threads replay the reads, with one descriptor: the order is kept within a thread";
     assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    expect_undisturbed(&load(&place.file("run.jsonl")));
     let judged = judged(&finished, true);
     for cell in judged["cells"].as_array().expect("cells") {
         assert_eq!(cell["threads"], 3, "{cell}");
@@ -58,7 +59,9 @@ fn the_reads_of_several_threads_are_replayed_by_as_many() {
     }
     fs::remove_file(place.file("run.jsonl")).expect("remove");
     // By one thread, in the order of time.
-    let judged = self::judged(&place.run(&replay(&["--rounds=7", "--methods=pread", "--threads=1"])), true);
+    let finished = place.run(&replay(&["--rounds=7", "--methods=pread", "--threads=1"]));
+    expect_undisturbed(&load(&place.file("run.jsonl")));
+    let judged = self::judged(&finished, true);
     assert_eq!(judged["cells"][0]["threads"], 1);
     place.expect_no_trace();
 }
@@ -83,7 +86,9 @@ fn threads_that_read_at_once_are_recorded_and_replayed() {
     reads.sort_unstable();
     assert_eq!((&*reads, table.recorded_threads, table.joined_threads), (&[100, 200, 300][..], 3, 0));
     assert!(!table.own_descriptors);
-    let judged = judged(&place.run(&replay(&["--rounds=7", "--methods=mmap"])), true);
+    let finished = place.run(&replay(&["--rounds=7", "--methods=mmap"]));
+    expect_undisturbed(&load(&place.file("run.jsonl")));
+    let judged = judged(&finished, true);
     assert_eq!(methods(&judged), ["mmap", "pread:random"], "the program said that it reads at random");
     assert_eq!(judged["cells"][0]["threads"], 3);
 }

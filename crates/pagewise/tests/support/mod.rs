@@ -389,6 +389,24 @@ pub fn was_disturbed(sample: &Sample) -> bool {
             .any(|count| count.is_some_and(|count| count > 0))
 }
 
+/// Ends a test that the machine did not let come to a result: `checks/tests.py` runs it again alone, and does not count it as failed.
+#[track_caller]
+pub fn inconclusive(reason: &str) -> ! {
+    panic!("inconclusive: {reason}")
+}
+
+/// Ends the test as [`inconclusive`] if others disturbed every sample of a measured cell.
+#[track_caller]
+pub fn expect_undisturbed(run: &Run) {
+    for cell in run.header.plan.cells.iter().filter(|cell| cell.role == Role::Measured) {
+        let mut samples = run.samples.iter().filter(|sample| sample.cell == cell.id()).peekable();
+        if samples.peek().is_some() && samples.all(|sample| sample.valid().is_none() && was_disturbed(sample))
+        {
+            inconclusive(&format!("others disturbed every sample of {}", cell.id()));
+        }
+    }
+}
+
 /// The failures of a sample that ended its cell, and the end of the worker's stderr.
 #[track_caller]
 pub fn broken(sample: &Sample) -> (&[Failure], &str) {
