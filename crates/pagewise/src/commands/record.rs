@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection};
 use pagewise_analysis::record::Recording;
 use pagewise_host::cgroup::{Control, Group};
@@ -170,6 +170,11 @@ impl Limited {
     /// Make the group; the state remembers it for the case that this process is killed.
     pub(super) fn begin(limit: Bytes, state: &mut State) -> Result<Self> {
         let (control, name) = (Control::detect(), fresh_seed());
+        if let Err(reason) = control.memory() {
+            return Err(
+                Exit::NotMeasurable.because(anyhow!("the memory of a command cannot be limited: {reason}"))
+            );
+        }
         state.announce_groups(&control.group_paths(name, true, false))?;
         Ok(Self(Some(Group::create(&control, name, Some(limit.0), false)?)))
     }
