@@ -50,6 +50,9 @@ PATIENCE_S = 900
 # Lines that are shown of what a test printed.
 SHOWN_LINES = 60
 
+# A test leads a process group, so that all of it can be ended. As the leader of a session it could get a terminal that it opens.
+OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+
 # The processes of tests that run now, by their process groups.
 running = set()
 
@@ -108,7 +111,7 @@ class Test:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            **OWN_GROUP,
         )
         running.add(child.pid)
         try:

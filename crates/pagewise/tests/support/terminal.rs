@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -22,12 +23,16 @@ impl Terminal {
         grantpt(&master).expect("the right to it");
         unlockpt(&master).expect("unlocked");
         let name = ptsname(&master, Vec::new()).expect("its name");
-        let end = OpenOptions::new().read(true).write(true).open(name.to_str().expect("a path"));
+        // The leader of a session that has no terminal yet would get this one as its own, and SIGHUP at its end.
+        let mut end = OpenOptions::new();
+        end.read(true).write(true).custom_flags(rustix::fs::OFlags::NOCTTY.bits() as i32);
+        let end = end.open(name.to_str().expect("a path"));
         let end = end.expect("the end of programs");
         let inner = place.command(arguments);
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(inner.get_program()).args(inner.get_args());
         place.settle(&mut command);
+        command.env("TERM", "xterm");
         let end = || Stdio::from(end.try_clone().expect("clone"));
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("setsid starts");
         (child, Self { master: File::from(master), shown: String::new() })
