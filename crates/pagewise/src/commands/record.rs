@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use anyhow::{Result, anyhow, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection};
 use pagewise_analysis::record::Recording;
-use pagewise_host::cgroup::{Control, Group};
+use pagewise_host::cgroup::{self, Control, Group};
 use pagewise_host::{cache, files, process, watch};
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
@@ -170,7 +170,9 @@ impl Limited {
     /// Make the group; the state remembers it for the case that this process is killed.
     pub(super) fn begin(limit: Bytes, state: &mut State) -> Result<Self> {
         let (control, name) = (Control::detect(), fresh_seed());
-        if let Err(reason) = control.memory() {
+        // What no command can live with is refused as such, wherever.
+        let is_enough = limit.0 >= cgroup::LEAST_MEMORY_BYTES;
+        if let Some(reason) = control.memory().err().filter(|_| is_enough) {
             return Err(
                 Exit::NotMeasurable.because(anyhow!("the memory of a command cannot be limited: {reason}"))
             );
