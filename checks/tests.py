@@ -21,7 +21,6 @@ each test printed.
 from __future__ import annotations
 
 import argparse
-import atexit
 import concurrent.futures
 import json
 import os
@@ -180,9 +179,6 @@ def whole(program, report):
 class Report:
     """What is printed while tests run."""
 
-    def __init__(self):
-        self.started = time.monotonic()
-
     def line(self, name, tests, seconds):
         """A line in the words of the test harness: what is counted by others as well."""
         failed = [test for test in tests if test.state == "failed"]
@@ -204,18 +200,15 @@ def in_turn(tests):
 
 def together(chains, width):
     """Runs chains of tests beside each other, so many at a time; the tests of a chain one after another."""
-    pool = concurrent.futures.ThreadPoolExecutor(max_workers=width)
-    try:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=width) as pool:
         for done in concurrent.futures.as_completed([pool.submit(in_turn, chain) for chain in chains]):
             done.result()
-    finally:
-        # Only where this was stopped, tests are still waiting.
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def of_machine(programs, words, report):
     """Runs the tests of a machine: beside each other, then those that want the machine for themselves."""
-    width = int(os.environ.get("PAGEWISE_CHECK_WIDTH", 2 * (os.cpu_count() or 1)))
+    # Most of them wait for a command.
+    width = 2 * (os.cpu_count() or 1)
     groups = {program.name: [] for program in programs}
     for program in programs:
         for name in names(program):
@@ -349,9 +342,6 @@ def main():
     arguments.add_argument("--may-miss", metavar="LIST", default="", help="needs that may be missing here, with commas between them")
     arguments.add_argument("words", nargs="*", metavar="WORD", help="only tests whose names contain one of them")
     arguments = arguments.parse_args()
-    # Tests lead process groups of their own, so a terminal does not end them.
-    atexit.register(lambda: [os.killpg(group, signal.SIGKILL) for group in list(running)])
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     started, report = time.monotonic(), Report()
     programs = build()
     print(f"built in {time.monotonic() - started:.0f} s", flush=True)
@@ -374,5 +364,14 @@ def main():
     return status
 
 
+def stopped(*_):
+    """Ends the tests that run. They lead process groups of their own, so neither a terminal nor the end of this process does."""
+    for group in list(running):
+        os.killpg(group, signal.SIGKILL)
+    os._exit(130)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, stopped)
+    signal.signal(signal.SIGTERM, stopped)
     sys.exit(main())

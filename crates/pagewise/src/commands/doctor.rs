@@ -111,7 +111,6 @@ fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("kernel", text(&environment.kernel)),
         ("processor", environment.cpu_model.clone()),
         ("processor vulnerabilities", environment.cpu_vulnerabilities.clone()),
-        ("processor vulnerabilities", environment.cpu_vulnerabilities.clone()),
         ("processors to use", Some(environment.cpus.to_string())),
         ("last-level cache", environment.last_level_cache_bytes.map(bytes)),
         ("memory", environment.memory_bytes.map(bytes)),
