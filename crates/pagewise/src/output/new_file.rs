@@ -50,18 +50,20 @@ impl NewFile {
         self.take_name()
     }
 
-    /// Give it its name, or another one if something has that meanwhile or it cannot be given: `NAME.2`, `NAME.3`, and so on. The
-    /// name that it has then, and why it is another one.
+    /// Give it its name, or another one if something has that meanwhile: `NAME.2`, `NAME.3`, and so on. The name that it has then, and
+    /// why it is another one.
     pub fn appear_or_another(mut self) -> io::Result<(PathBuf, Option<io::Error>)> {
-        let Err(first) = self.take_name() else { return Ok((self.path.clone(), None)) };
         let wanted = self.path.clone();
+        let mut taken = None;
         for number in 2..=MOST_NAMES {
-            self.path = named_after(&wanted, &format!(".{number}"))?;
-            if self.take_name().is_ok() {
-                return Ok((self.path.clone(), Some(first)));
+            match self.take_name() {
+                Ok(()) => return Ok((self.path.clone(), taken)),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Err(error) => taken = Some(error),
             }
+            self.path = named_after(&wanted, &format!(".{number}"))?;
         }
-        Err(first)
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Not every filesystem, and not every sandbox, takes each of the ways to a name that nothing else has.
@@ -85,7 +87,7 @@ impl NewFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
                 Err(_) => {
                     OpenOptions::new().write(true).create_new(true).open(&self.path)?;
-                    fs::rename(&part, &self.path)?;
+                    fs::rename(&part, &self.path).inspect_err(|_| drop(fs::remove_file(&self.path)))?;
                 }
             },
         }
@@ -101,13 +103,9 @@ impl NewFile {
     }
 
     /// Give it its name, in the place of what has it; for a file begun [`NewFile::beside`].
-    pub fn replace(self) -> io::Result<()> {
-        self.rename(RenameFlags::empty())
-    }
-
-    fn rename(mut self, flags: RenameFlags) -> io::Result<()> {
-        let Some(part) = &self.part else { return Err(io::ErrorKind::Unsupported.into()) };
-        rustix::fs::renameat_with(CWD, part, CWD, &self.path, flags)?;
+    pub fn replace(mut self) -> io::Result<()> {
+        let part = self.part.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        fs::rename(part, &self.path)?;
         self.part = None;
         Ok(())
     }
