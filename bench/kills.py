@@ -63,11 +63,6 @@ CONDITIONS = [
 ]
 
 
-# Those that take a second or two, and that the tests in Rust do not kill.
-BRIEF = ("read, cold", "scan", "append", "fill", "own worker", "python", "conformance")
-BRIEF_S = 2.0
-
-
 class Defect(Exception):
     """What must not be."""
 
@@ -296,10 +291,8 @@ class Session:
         for condition in CONDITIONS:
             if self.options.only and condition[0] not in self.options.only:
                 continue
-            if self.options.brief and condition[0] not in BRIEF:
-                continue
-            reason, took = self.lacking(condition[3]), BRIEF_S
-            if reason is None and not self.options.brief:
+            reason, took = self.lacking(condition[3]), 0.0
+            if reason is None:
                 place = Place(self, condition)
                 began = time.monotonic()
                 status = place.finish(place.command(resumed=False))
@@ -541,7 +534,6 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pagewise", default=root / "target" / "release" / "pagewise")
     parser.add_argument("--dir", default=".", help="where places are made")
-    parser.add_argument("--brief", action="store_true", help="the conditions that take a second or two, as ./check does")
     parser.add_argument("--only", action="append", help="one of the conditions; may be given again")
     options = parser.parse_args()
     session = Session(options)

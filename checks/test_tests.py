@@ -56,7 +56,7 @@ class Judged(unittest.TestCase):
         """The states of their tests, the exit status, and what was printed."""
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(out):
-            ran = tests.of_machine(programs, [], Silent())
+            ran, _ = tests.of_machine(programs, [], Silent())
             tests.again(ran, Silent())
             status = tests.judge(ran, allowed, may_miss)
         return [test.state for test in ran], status, out.getvalue()

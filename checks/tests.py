@@ -3,6 +3,7 @@
 
     checks/tests.py                   # everything
     checks/tests.py --gate            # only what needs no machine
+    checks/tests.py --soak            # what takes long, instead
     checks/tests.py kills record::    # only the tests whose names contain one of these words
 
 A test *without a machine* (units, properties, golden files, arrows) computes. Its program runs once, as a whole; a failure
@@ -11,6 +12,9 @@ fails runs again when nothing else does, at most twice. If it fails three times 
 *unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red. One that
 says `inconclusive: ...`, because others used the machine, is unsteady too if they did so at each of its tries, by the
 counters of the kernel while no test ran.
+
+The *soak* is what neither of them holds: rates that are known beforehand, many kills at random moments, long fuzz, and every
+simulation of the judge. It takes an hour.
 
 A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
 
@@ -25,6 +29,7 @@ import concurrent.futures
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,9 +42,14 @@ RESULTS = ROOT / "target" / "check"
 
 # Test programs that need no machine: all of a package, or one target of it.
 WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows"}
-# Test programs whose tests wait until nothing else runs, and those whose tests wait for each other.
+# Test programs whose tests wait until nothing else runs, and those that only a soak runs.
 ALONE = {"pagewise/alone"}
-ONE_BY_ONE = {"pagewise/page"}
+SOAK = {"pagewise/soak"}
+# Tests that wait for each other, by their names: one browser at a time; the first build fills Go's cache for the others.
+ONE_BY_ONE = ("pagewise/page ", r"toolchain::tests::machine::|_in_go_|_worker_in_go")
+# What a soak does: kills by each of two programs, cases of each program that fuzzes; and how long one of them may take.
+SOAK_KILLS, SOAK_CASES = 500, 1_000_000
+SOAK_PATIENCE_S = 4 * 3600
 
 # Runs at most of a test that fails.
 TRIES = 3
@@ -51,6 +61,9 @@ SHOWN_LINES = 60
 
 # A test leads a process group, so that all of it can be ended. As the leader of a session it could get a terminal that it opens.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+
+# What comes before the command of a test that leaves the CPUs to all others.
+IDLE = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
 
 # The processes of tests that run now, by their process groups.
 running = set()
@@ -92,6 +105,7 @@ class Test:
     command: list
     directory: str
     attempts: list = field(default_factory=list)
+    patience_s: int = PATIENCE_S
 
     @property
     def state(self):
@@ -101,11 +115,11 @@ class Test:
             return "unsteady"
         return "skipped" if skips(self.attempts[-1].output) else "passed"
 
-    def run(self, busy=None):
-        """Runs it to its end, or until it takes too long; its processes end with it."""
+    def run(self, busy=None, idle=False):
+        """Runs it to its end, or until it takes too long; its processes end with it. If `idle`, where no other wants the CPU."""
         started = time.monotonic()
         child = subprocess.Popen(
-            self.command,
+            [*IDLE, *self.command] if idle else self.command,
             cwd=self.directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -114,12 +128,12 @@ class Test:
         )
         running.add(child.pid)
         try:
-            output, _ = child.communicate(timeout=PATIENCE_S)
+            output, _ = child.communicate(timeout=self.patience_s)
             ended = "" if child.returncode >= 0 else f"\nended by {signal.Signals(-child.returncode).name}\n"
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             output, _ = child.communicate()
-            ended = f"\nno end within {PATIENCE_S} s\n"
+            ended = f"\nno end within {self.patience_s} s\n"
         running.discard(child.pid)
         text = output.decode(errors="replace") + ended
         self.attempts.append(Attempt(child.returncode == 0, text, time.monotonic() - started, busy))
@@ -159,9 +173,9 @@ def names(program):
     return [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
 
 
-def whole(program, report):
+def whole(program, report, idle=False):
     """Runs all tests of a program in one process; the tests as it tells of them."""
-    test = Test(program.name, [program.path, "--show-output"], program.directory).run()
+    test = Test(program.name, [program.path, "--show-output"], program.directory).run(idle=idle)
     output = test.attempts[0].output
     outcomes = dict(re.findall(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", output, re.MULTILINE))
     printed = dict(re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|^successes:$|\Z)", output, re.M | re.S))
@@ -205,8 +219,9 @@ def together(chains, width):
             done.result()
 
 
-def of_machine(programs, words, report):
-    """Runs the tests of a machine: beside each other, then those that want the machine for themselves."""
+def of_machine(programs, words, report, computing=()):
+    """Runs the tests of a machine: beside each other, then those that want the machine for themselves. These leave the CPUs
+    idle for most of the time, which programs without a machine are given; the tests of both."""
     # Most of them wait for a command.
     width = 2 * (os.cpu_count() or 1)
     groups = {program.name: [] for program in programs}
@@ -216,26 +231,39 @@ def of_machine(programs, words, report):
             if not words or any(word in label for word in words):
                 command = [program.path, "--exact", name, "--show-output", "--test-threads=1"]
                 groups[program.name].append(Test(label, command, program.directory))
-    chains = [tests for name, tests in groups.items() if name in ONE_BY_ONE]
-    chains += [[test] for name, tests in groups.items() if name not in ALONE | ONE_BY_ONE for test in tests]
+    beside = [test for name, tests in groups.items() if name not in ALONE for test in tests]
+    chains = [[test for test in beside if re.search(pattern, test.name)] for pattern in ONE_BY_ONE]
+    waiting = {id(test) for chain in chains for test in chain}
+    chains += [[test] for test in beside if id(test) not in waiting]
     started = time.monotonic()
     together(chains, width)
     print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
-    for name in ALONE:
-        in_turn(groups.get(name, []))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as idle:
+        computed = [idle.submit(whole, program, report, True) for program in computing]
+        for name in ALONE:
+            in_turn(groups.get(name, []))
     for name, tests in groups.items():
         if tests:
             report.line(name, tests, sum(test.attempts[0].seconds for test in tests))
-    return [test for tests in groups.values() for test in tests]
+    tests = [test for tests in groups.values() for test in tests]
+    return tests, [test for program in computed for test in program.result()]
 
 
-def killed(report):
-    """Kills the command thirty times, by two programs at a time, and looks at what is left; bench/README.md has the long form."""
-    command = ["python3", "bench/kills.py", "--kills=15", "--brief", "--pagewise=target/debug/pagewise", "--dir=target"]
-    tests = [Test(f"bench/kills seed {seed}", [*command, f"--seed={seed}"], str(ROOT)) for seed in (1, 2)]
-    together([[test] for test in tests], 2)
-    report.line("bench/kills", tests, max(test.attempts[0].seconds for test in tests))
-    return tests
+def soak(programs, report):
+    """Runs what takes long: rates alone, then what only has to be right."""
+    rates, _ = of_machine([program for program in programs if program.name in SOAK], [], report)
+    kills = ["python3", "bench/kills.py", f"--kills={SOAK_KILLS}", "--pagewise=target/debug/pagewise", "--dir=target"]
+    rest = [Test(f"bench/kills seed {seed}", [*kills, f"--seed={seed}"], str(ROOT)) for seed in (1, 2)]
+    fuzzed = [program for program in programs if program.name.startswith("pagewise-fuzz/")]
+    rest += [Test(one.name, ["env", f"PAGEWISE_FUZZ_CASES={SOAK_CASES}", one.path], one.directory) for one in fuzzed]
+    rest.append(Test("simulations", ["cargo", "test", "--release", "-p", "pagewise-analysis"], str(ROOT)))
+    for test in rest:
+        test.patience_s = SOAK_PATIENCE_S
+    together([[test] for test in rest], os.cpu_count() or 1)
+    for test in rest:
+        report.line(test.name, [test], test.attempts[0].seconds)
+    again(rates, report)
+    return rates + rest
 
 
 def used():
@@ -339,23 +367,23 @@ def keep(tests, seconds):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--gate", action="store_true", help="only what needs no machine")
+    arguments.add_argument("--soak", action="store_true", help="what takes long, instead")
     arguments.add_argument("--may-miss", metavar="LIST", default="", help="needs that may be missing here, with commas between them")
     arguments.add_argument("words", nargs="*", metavar="WORD", help="only tests whose names contain one of them")
     arguments = arguments.parse_args()
     started, report = time.monotonic(), Report()
     programs = build()
     print(f"built in {time.monotonic() - started:.0f} s", flush=True)
-    tests = []
-    if not arguments.words:
-        for program in programs:
-            if not program.needs_machine:
-                tests += whole(program, report)
-    if not arguments.gate:
-        machine = of_machine([program for program in programs if program.needs_machine], arguments.words, report)
-        if not arguments.words or any(word in "bench/kills" for word in arguments.words):
-            machine += killed(report)
+    without_machine = [program for program in programs if not program.needs_machine]
+    if arguments.soak:
+        tests = soak(programs, report)
+    elif arguments.gate:
+        tests = [test for program in without_machine for test in whole(program, report)]
+    else:
+        usual = [program for program in programs if program.needs_machine and program.name not in SOAK]
+        machine, computed = of_machine(usual, arguments.words, report, [] if arguments.words else without_machine)
         again(machine, report)
-        tests += machine
+        tests = computed + machine
     counts = keep(tests, time.monotonic() - started)
     if not tests:
         sys.exit("checks: no test has such a name")

@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use crate::replay::{FILE_BYTES, data, judged, methods};
 use crate::support::until::my_turn;
-use crate::support::{
-    Finished, Place, expect_refused, expect_told, is_root, load, of_methods, sees_calls, was_disturbed,
-};
+use crate::support::{Finished, Place, is_root, load, of_methods, sees_calls, was_disturbed};
 
 /// The words of a quick run of a command.
 fn advise<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
@@ -144,54 +142,4 @@ fn a_program_that_does_something_else_the_second_time_is_noticed() {
     let files = judged["inspection"]["files"].as_array().expect("files");
     let read = files.iter().find(|file| file["path"] == path.as_str()).map(|file| &file["reads"]["bytes"]);
     assert!(read.and_then(Value::as_u64).is_some_and(|bytes| bytes >= FILE_BYTES), "{judged}");
-}
-
-#[test]
-fn what_cannot_be_advised_is_told() {
-    let place = Place::on(&std::env::temp_dir());
-    let path = data(&place);
-    place.write("taken.trace", "x");
-    place.write("taken.jsonl", "x");
-    let refused: [(&[&str], &str); 7] = [
-        (&["advise"], "COMMAND"),
-        (&["advise", "--", "cat", &path], "allow it with: pagewise advise --evict -- cat "),
-        (&["advise", "--evict", "--out=taken.jsonl", "--", "cat"], "taken.jsonl exists: name another file"),
-        (&["advise", "--evict", "--out=taken.txt", "--", "cat"], "taken.trace exists: name another file"),
-        (&["advise", "--evict", "--out=new.trace", "--", "cat"], "new.trace is the name of the trace"),
-        (&["advise", "--evict", "--methods=pwrite", "--", "cat"], "'pwrite' is not a method for replay"),
-        (&["advise", "--evict", "--file=gone", "--", "touch", "executed"], "gone: No such file"),
-    ];
-    for (words, sentence) in refused {
-        expect_refused(&place.run(words), sentence);
-    }
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    expect_told(&place.run(&advise(&[], &["no-such-command"])), 127, "there is no such command");
-    expect_told(&place.run(&advise(&[], &[&path])), 126, "cannot be executed");
-    let told = |command: &[&str], code: i32, sentence: &str| {
-        // Other locales have files that are read.
-        let mut run: Command = place.command(&advise(&["--json"], command));
-        let finished = place.finish(run.env("LC_ALL", "C").spawn().expect("start"));
-        assert_eq!(finished.status.code(), Some(code), "{}", finished.stderr);
-        assert!(finished.stderr.contains(sentence), "{}", finished.stderr);
-        assert!(finished.stdout.is_empty(), "{}", finished.stderr);
-    };
-    told(&["sh", "-c", "kill -9 $$"], 137, "signal 9 ended the command, so there is no advice");
-    told(&["touch", "executed"], 1, "the command read no file by calls");
-    place.write("small", "a line\n");
-    // The descriptor is open for long enough to be looked at.
-    told(&["sh", "-c", "exec 3<small; sleep 0.3; cat <&3"], 1, "too little for an advice");
-    // Written in small pieces, it lies in small folios, which are mapped 16 pages at a time.
-    let words = [&format!("if={path}"), "of=pieces", "bs=4k", "status=none"];
-    assert!(Command::new("dd").args(words).current_dir(place.path()).status().expect("dd").success());
-    let mapped = "import mmap,sys;f=open(sys.argv[1]);m=mmap.mmap(f.fileno(),0,access=1);sum(m[::4096])";
-    told(&["python3", "-c", mapped, "pieces"], 1, "through a mapping");
-    let left = fs::read_dir(place.path()).expect("a directory").flatten();
-    let left: Vec<_> = left
-        .map(|file| file.file_name())
-        .filter(|name| name.to_string_lossy().starts_with("pagewise-"))
-        .collect();
-    assert!(left.is_empty(), "without an advice, a trace is of no use: {left:?}");
-    place.expect_no_trace();
 }

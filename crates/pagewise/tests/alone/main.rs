@@ -8,7 +8,6 @@ mod cheated_syncs;
 mod cheats;
 mod contaminated;
 mod known_answers;
-mod known_caps;
 mod once;
 mod out_of_clock;
 mod published_defects;

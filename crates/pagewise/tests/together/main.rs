@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advise;
 mod bad_conditions;
 mod bad_input;
 mod bad_once;
