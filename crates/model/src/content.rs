@@ -41,12 +41,11 @@ pub fn fill(seed: u64, offset: u64, buffer: &mut [u8]) {
         head.copy_from_slice(&word(seed, offset / 8).to_le_bytes()[start..start + lead]);
     }
     let mut index = (offset + lead as u64) / 8;
-    let mut words = rest.chunks_exact_mut(8);
-    for chunk in &mut words {
-        chunk.copy_from_slice(&word(seed, index).to_le_bytes());
+    let (words, tail) = rest.as_chunks_mut::<8>();
+    for bytes in words {
+        *bytes = word(seed, index).to_le_bytes();
         index += 1;
     }
-    let tail = words.into_remainder();
     if !tail.is_empty() {
         let bytes = word(seed, index).to_le_bytes();
         tail.copy_from_slice(&bytes[..tail.len()]);

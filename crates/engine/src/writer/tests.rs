@@ -131,12 +131,11 @@ impl Fixture {
     fn assert_holds(&self, records: u64, what: &str) {
         let (file, expected) = (self.file(), self.expected(records));
         assert_eq!(file.len(), expected.len(), "{what}: length of the file");
-        let differs = file.iter().zip(&expected).position(|(found, wanted)| found != wanted);
-        assert_eq!(differs, None, "{what}: record {:?} of the file", self.record_at(differs));
-    }
-
-    fn record_at(&self, place: Option<usize>) -> Option<u64> {
-        place.map(|place| place as u64 / self.job.record_bytes)
+        if file != expected {
+            let differs = file.iter().zip(&expected).position(|(found, wanted)| found != wanted);
+            let place = differs.expect("a byte that differs") as u64;
+            panic!("{what}: byte {place}, in record {} of the file", place / self.job.record_bytes);
+        }
     }
 
     /// Replace the file by a new sparse one. ext4 flushes a file that is truncated and written again when it is closed
