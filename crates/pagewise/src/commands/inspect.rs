@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
@@ -13,7 +12,7 @@ use pagewise_host::watch::Target;
 use pagewise_report::{inspect as text, json};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::watched::{Needed, Started, Watched, command_of, exit_of, signals};
+use super::watched::{Needed, Requests, Started, Watched, command_of, exit_of};
 use crate::exit::Exit;
 use crate::output;
 
@@ -77,12 +76,12 @@ pub fn inspect(arguments: &InspectArguments) -> Result<Exit> {
 fn running(number: u32, arguments: &InspectArguments) -> Result<Exit> {
     let process = watchable(number)?;
     let end = pidfd_open(process, PidfdFlags::empty()).map_err(|_| gone(number))?;
-    let signal = signals()?;
+    let requests = Requests::begin()?;
     let subject = Subject { command: process::name(number), process: number, ended: None };
     let mut watched = Watched::begin(Target::Running(process), !arguments.no_calls, subject);
     let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
     let until = Instant::now() + Duration::from_secs_f64(seconds);
-    let goes_on = || Instant::now() < until && signal.load(Ordering::Relaxed) == 0;
+    let goes_on = || Instant::now() < until && !requests.is_some();
     let ended = watched.follow(&end, goes_on, |_, _| ())?;
     watched.ended(ended.then(|| "it ended".to_string()));
     watched.finish(|_, _| (), |inspection| show(inspection, arguments, false))?;

@@ -3,7 +3,8 @@
 pub mod arguments;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
@@ -192,6 +193,18 @@ impl Drop for Limited {
     }
 }
 
+/// An error if `more` bytes would leave less than 5 % of the filesystem to others; the recorded program may be one of them.
+fn keep_free(file: &File, more: u64) -> io::Result<()> {
+    let space = rustix::fs::fstatvfs(file)?;
+    let total = space.f_blocks.saturating_mul(space.f_frsize);
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    // Some filesystems report no size.
+    match total > 0 && free < more.saturating_add(total / 20) {
+        true => Err(io::Error::other("less than 5 % of its filesystem would be free")),
+        false => Ok(()),
+    }
+}
+
 /// A trace that is written as it grows; an error ends it, and not the program.
 struct TraceFileWriter<'a> {
     path: &'a Path,
@@ -216,7 +229,7 @@ impl<'a> TraceFileWriter<'a> {
             self.new = None;
             return;
         }
-        match file.write_all(bytes) {
+        match keep_free(file, bytes.len() as u64).and_then(|()| file.write_all(bytes)) {
             Ok(()) => self.written += bytes.len() as u64,
             Err(error) => {
                 let error = output::unwritten(self.path, &error);

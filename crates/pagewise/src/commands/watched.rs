@@ -1,12 +1,13 @@
 //! A program being watched, for the commands that do so: its start, what it does, its end, and its exit status.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ use pagewise_model::ProcessCounters;
 use pagewise_model::trace::WindowTally;
 use pagewise_model::watched::{Happening, Missing, Sight};
 use pagewise_sys::Held;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
+use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::Exit;
@@ -280,7 +282,7 @@ pub(super) struct Rest {
     child: Child,
     process: Pid,
     status: Option<ExitStatus>,
-    signal: Arc<AtomicUsize>,
+    requests: Requests,
 }
 
 impl Started {
@@ -295,7 +297,7 @@ impl Started {
         if quiet {
             command.stdout(Stdio::piped());
         }
-        let signal = signals()?;
+        let requests = Requests::begin()?;
         let held = Held::spawn(command).context("no process can be started")?;
         let process = held.process();
         let end = pidfd_open(process, PidfdFlags::empty()).context("pidfd_open")?;
@@ -321,7 +323,7 @@ impl Started {
             // A child that outlives the command may keep the pipe open, so nobody waits for this thread.
             thread::spawn(move || io::copy(&mut printed, &mut io::sink()));
         }
-        Ok(Self { watched, end, rest: Rest { child, process, status: None, signal } })
+        Ok(Self { watched, end, rest: Rest { child, process, status: None, requests } })
     }
 
     /// The program being watched.
@@ -337,7 +339,7 @@ impl Started {
     ) -> Result<()> {
         let Self { watched, end, rest } = self;
         let going_on = || {
-            pass_on(&rest.signal, rest.process);
+            rest.requests.pass_on(rest.process);
             goes_on()
         };
         if watched.follow(end, going_on, accessed)? {
@@ -362,7 +364,7 @@ impl Rest {
                 return Ok(status);
             }
             self.status = self.child.try_wait()?;
-            pass_on(&self.signal, self.process);
+            self.requests.pass_on(self.process);
             if self.status.is_none() {
                 thread::sleep(LOOK);
             }
@@ -370,29 +372,46 @@ impl Rest {
     }
 }
 
-/// Signals of this process: those of a terminal go to the command by themselves.
-pub(super) fn signals() -> Result<Arc<AtomicUsize>> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    let own = std::process::id();
-    // What is ignored (nohup) is ignored by the command, too: a handler would not be inherited.
-    for number in
-        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|number| !process::has_signal(own, "SigIgn", *number))
-    {
-        signal_hook::flag::register_usize(number, signal.clone(), number as usize)
-            .context("the signal handlers cannot be set")?;
+/// Requests to end that this process has got, each until it is taken: one that follows another does not replace it.
+pub(super) struct Requests(Vec<(Signal, Arc<AtomicBool>)>);
+
+impl Requests {
+    /// Notice them from now on.
+    pub(super) fn begin() -> Result<Self> {
+        let own = std::process::id();
+        let mut requests = Vec::new();
+        for (number, signal) in [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)] {
+            // What is ignored (nohup) is ignored by the command, too: a handler would not be inherited.
+            if process::has_signal(own, "SigIgn", number) {
+                continue;
+            }
+            let came = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(number, came.clone()).context("the signal handlers cannot be set")?;
+            requests.push((signal, came));
+        }
+        Ok(Self(requests))
     }
-    Ok(signal)
+
+    /// True if there is one.
+    pub(super) fn is_some(&self) -> bool {
+        self.0.iter().any(|(_, came)| came.load(Ordering::Relaxed))
+    }
+
+    /// Pass them on to a command.
+    fn pass_on(&self, process: Pid) {
+        for (signal, came) in &self.0 {
+            if came.swap(false, Ordering::Relaxed) && !(*signal == Signal::INT && is_of_terminal()) {
+                // It may have ended meanwhile.
+                let _ = kill_process(process, *signal);
+            }
+        }
+    }
 }
 
-/// Pass a request to end on to the command.
-fn pass_on(signal: &AtomicUsize, process: Pid) {
-    let signal = match signal.swap(0, Ordering::Relaxed) as i32 {
-        SIGTERM => Signal::TERM,
-        SIGHUP => Signal::HUP,
-        _ => return,
-    };
-    // It may have ended meanwhile.
-    let _ = kill_process(process, signal);
+/// True if an interrupt is likely that of a terminal, which the command gets by itself: this process is in its foreground.
+fn is_of_terminal() -> bool {
+    let terminal = File::open("/dev/tty").ok();
+    terminal.and_then(|terminal| tcgetpgrp(terminal).ok()) == Some(getpgrp())
 }
 
 /// The status of shells for a command that is not there (127), or that cannot be executed (126).

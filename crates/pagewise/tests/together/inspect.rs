@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{self, PAGEWISE, Place, expect_refused, is_root, sees_calls};
+use crate::support::{self, PAGEWISE, Place, expect_refused, is_root, sees_calls, wait_for};
 
 /// 128 pages of each of two files would do; this is what `known_accesses` says of itself.
 const TOUCHED_PAGES: u64 = 256;
@@ -208,6 +209,26 @@ fn the_status_is_that_of_the_command() {
     assert_eq!(finished.stdout, "own\n");
     assert!(finished.stderr.starts_with("err\n"), "{finished:?}");
     place.expect_no_process();
+}
+
+#[test]
+fn every_request_to_end_reaches_the_command() {
+    let place = Place::new();
+    let script = "n=0; for s in INT TERM HUP; do trap \"n=\\$((n + 1)); echo $s\" $s; done; echo ready
+        while [ $n -lt 3 ]; do sleep 0.05; done; exit 7";
+    let mut command = place.command(&["inspect", "--no-calls", "--", "sh", "-c", script]);
+    // In the foreground of a terminal an interrupt would be taken for the terminal's.
+    let child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().expect("start");
+    let printed = || fs::read_to_string(place.root().join("stdout")).unwrap_or_default();
+    wait_for("the command is ready", || printed().contains("ready").then_some(()));
+    let pid = Pid::from_raw(child.id() as i32).expect("a process id");
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        kill_process(pid, signal).expect("kill");
+    }
+    place.finish(child).expect_code(7);
+    let mut got: Vec<String> = printed().lines().skip(1).map(str::to_string).collect();
+    got.sort();
+    assert_eq!(got, ["HUP", "INT", "TERM"]);
 }
 
 #[test]
