@@ -27,7 +27,8 @@ pub struct SelfReplay {
     pub replayed_bytes: Option<u64>,
     /// The second over the first, less one.
     pub difference: Option<f64>,
-    /// True if the trace stands for the program. Otherwise no other method is shown.
+    /// True if the trace stands for the program: the replay read as much as a run of it, within 5 % of their median or between the
+    /// least and the most of them. Otherwise no other method is shown.
     pub stands: bool,
     /// The finding, as a sentence.
     pub sentence: String,
@@ -91,14 +92,25 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     };
     let apart = replayed as f64 - program as f64;
     let by = apart / (program as f64).max(1.0);
-    let stands = apart.abs() <= (program as f64 * WITHIN).max(SLACK_BYTES);
-    let figures = format!(
-        "its replay by {method}, the program's own method, read {} from the device, and the program, {}, {} ({} %)",
-        bytes(replayed),
-        measured(&program_runs),
-        bytes(program),
-        difference(by * 100.0)
-    );
+    let (least, most) = spread(&program_runs);
+    let stands =
+        (least..=most).contains(&replayed) || apart.abs() <= (program as f64 * WITHIN).max(SLACK_BYTES);
+    // Of next to nothing, a share is nonsense.
+    let percent = (program as f64 > SLACK_BYTES).then(|| format!("{} %", difference(by * 100.0)));
+    let (of_replay, of_program) = (bytes(replayed), bytes(program));
+    let own = format!("its replay by {method}, the program's own method,");
+    let figures = match (program_runs.len(), percent) {
+        (1, Some(percent)) => format!(
+            "{own} differs by {percent} from the one recording: it read {of_replay} from the device, and the program {of_program}"
+        ),
+        (_, percent) => {
+            let percent = percent.map_or(String::new(), |percent| format!(" ({percent})"));
+            let measured = measured(&program_runs);
+            format!(
+                "{own} read {of_replay} from the device, and the program, {measured}, {of_program}{percent}"
+            )
+        }
+    };
     told(
         Some(by),
         stands,
@@ -111,15 +123,20 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     )
 }
 
+/// The least and the most that a run of the program read.
+fn spread(program_runs: &[u64]) -> (u64, u64) {
+    let least = program_runs.iter().min().copied().unwrap_or_default();
+    (least, program_runs.iter().max().copied().unwrap_or_default())
+}
+
 /// The runs of the program, and how far they are apart if that is more than a replay may be.
 fn measured(program_runs: &[u64]) -> String {
-    let (Some(least), Some(most), 2..) =
-        (program_runs.iter().min(), program_runs.iter().max(), program_runs.len())
-    else {
+    if program_runs.len() < 2 {
         return "measured once".to_string();
-    };
-    let apart = (most - least) as f64 > (*least as f64 * WITHIN).max(SLACK_BYTES);
-    let spread = if apart { format!(" ({} to {})", bytes(*least), bytes(*most)) } else { String::new() };
+    }
+    let (least, most) = spread(program_runs);
+    let apart = (most - least) as f64 > (least as f64 * WITHIN).max(SLACK_BYTES);
+    let spread = if apart { format!(" ({} to {})", bytes(least), bytes(most)) } else { String::new() };
     format!("measured {} times{spread}", program_runs.len())
 }
 

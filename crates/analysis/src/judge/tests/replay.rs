@@ -55,6 +55,32 @@ fn a_trace_stands_for_its_program_if_its_own_method_reads_as_much() {
 }
 
 #[test]
+fn a_program_is_a_distribution() {
+    let own = own_bytes();
+    // One recording says nothing of others.
+    let proof = replayed(own * 2, None).self_replay.expect("a proof");
+    let told =
+        "its replay by pread, the program's own method, differs by -50.0 % from the one recording: it read";
+    assert!(proof.sentence.contains(told), "{}", proof.sentence);
+    // Where the program's runs are further apart than the bar, they are the bar.
+    let with_runs = |runs: [u64; 3]| {
+        let mut run = replays(runs[0], Some(1_000_000_000));
+        for (round, bytes) in [(1, runs[1]), (2, runs[2])] {
+            run.program_runs.push(ProgramRun { round, wall_ns: 1_000_000_000, device_bytes: Some(bytes) });
+        }
+        judge(&run).self_replay.expect("a proof")
+    };
+    assert!(
+        with_runs([own * 8 / 10, own * 12 / 10, own * 13 / 10]).stands,
+        "one of them read less, two more"
+    );
+    assert!(!with_runs([own * 11 / 10, own * 12 / 10, own * 13 / 10]).stands, "each of them read more");
+    // Of next to nothing no share is told.
+    let proof = replayed(0, None).self_replay.expect("a proof");
+    assert!(!proof.stands && !proof.sentence.contains('%'), "{}", proof.sentence);
+}
+
+#[test]
 fn a_gain_is_a_share_of_the_time_of_reads() {
     let gain = replayed(own_bytes(), Some(3_600_000_000)).gain.expect("a gain");
     assert_eq!((gain.quickest.as_str(), gain.program_ns), ("pread:direct", 3_600_000_000));
