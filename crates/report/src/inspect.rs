@@ -57,6 +57,9 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
     if let Some(told) = unattributed(inspection) {
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
     }
+    if let Some(told) = slowed(inspection) {
+        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
+    }
     for told in verdicts(inspection, shown.replayed) {
         lines.extend(paragraph(&told));
     }
@@ -140,6 +143,19 @@ fn lost(inspection: &Inspection) -> String {
             counted(lost, "record")
         ),
     }
+}
+
+/// Processes from which on watching them is what takes the time: each takes a millisecond or two to be begun.
+const MANY_PROCESSES: u64 = 200;
+
+/// The cost of watching a program that forks much.
+fn slowed(inspection: &Inspection) -> Option<String> {
+    (inspection.processes >= MANY_PROCESSES).then(|| {
+        format!(
+            "! {} were watched, and to begin each takes the kernel a millisecond or two: alone the command is faster. --no-calls takes less of it",
+            processes(inspection.processes)
+        )
+    })
 }
 
 /// Told above all else, if it is more than what is known.
@@ -536,6 +552,13 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
   thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked elsewhere; 0 % without a CPU
 ";
         assert_eq!(text(&inspection(0)), expected);
+    }
+
+    #[test]
+    fn a_program_that_forks_much_is_slowed_and_that_is_told() {
+        let of = |processes| text(&Inspection { processes, ..inspection(0) });
+        assert!(!of(MANY_PROCESSES - 1).contains("alone the command is faster"));
+        assert!(of(3_000).contains("! 3000 processes were watched, and to begin each"), "{}", of(3_000));
     }
 
     #[test]
