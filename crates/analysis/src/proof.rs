@@ -34,9 +34,9 @@ mod threads;
 pub mod writes;
 
 pub use again::{Again, again};
-pub use checks::failures;
 #[cfg(test)]
 pub(crate) use checks::honest;
+pub use checks::{failures, unaccounted_ns};
 pub use conditions::no_effect;
 pub use expected::{Expected, Kind, expected};
 pub use faults::{WriteFaults, WriteKind, write_faults};

@@ -1,9 +1,10 @@
 //! Checks of the worker's claims: the bytes, the time, the counts, the calls.
 
-use pagewise_model::{Access, CacheState};
+use pagewise_model::{Access, CacheState, Worker};
 use pagewise_protocol::claims::{false_time, wall_slack};
 
 use super::subject::Subject;
+use crate::statistics::total;
 
 /// Multiple of the answer time that is allowed: the answer time is a median, and a cold worker is slower than a warm
 /// one.
@@ -63,6 +64,36 @@ pub(super) fn false_setup(subject: &Subject<'_>, waited_ns: u64) -> Option<Strin
 pub(super) fn false_teardown(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let claimed = subject.measurement.teardown_ns;
     false_part(subject, "teardown_ns", claimed, subject.evidence.teardown_wall_ns?, waited_ns)
+}
+
+/// Time of one-shot work that the worker's clock leaves out. What is wrong by less than the checks allow is no lie that they
+/// could tell, but the time has passed: it counts. So does CPU time between the phases, when there is nothing to do. Both are
+/// forgiven to the runtimes of pagewise's own workers, which have work of their own.
+pub(super) fn unaccounted_ns(subject: &Subject<'_>) -> u64 {
+    let (measurement, evidence) = (subject.measurement, subject.evidence);
+    if !subject.cell.conditions.is_one_shot() {
+        return 0;
+    }
+    let worker = subject.cell.method.worker();
+    let is_own_runtime = worker.has_runtime() && !matches!(worker, Worker::Other(_));
+    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
+    let late = if is_own_runtime { subject.allowance().answer_ns } else { 0 };
+    let answer = subject.context.answer_ns.saturating_mul(turns).saturating_add(late);
+    let left_out = |wall_ns: Option<u64>, claimed_ns: u64| {
+        wall_ns.map_or(0, |wall_ns| wall_ns.saturating_sub(claimed_ns.saturating_add(answer)))
+    };
+    let set_up = total([&measurement.setup_ns, &measurement.warmup_ns, &measurement.ballast_ns]);
+    let set_up_wall =
+        evidence.setup_wall_ns.map(|wall| wall.saturating_add(evidence.warmup_wall_ns.unwrap_or(0)));
+    let idle_cpu = evidence.waiting.as_ref().and_then(|waiting| waiting.cpu_ns);
+    let beats = subject.context.beating.is_some();
+    let idle_cpu = idle_cpu.filter(|_| !beats && !is_own_runtime);
+    total([
+        &left_out(set_up_wall, set_up),
+        &left_out(Some(evidence.wall_ns), subject.worker_ns()),
+        &left_out(evidence.teardown_wall_ns, measurement.teardown_ns),
+        &idle_cpu.unwrap_or(0),
+    ])
 }
 
 fn false_part(
@@ -213,12 +244,14 @@ pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::proof::honest::{append, cell, fill, kinds};
+    use crate::proof::honest::{CONTEXT, append, cell, fill, kinds, measurement_of};
+    use crate::proof::measured::total_ns;
     use pagewise_model::CacheState::{Cold, ColdStart, Warm};
-    use pagewise_model::Evidence;
     use pagewise_model::FailureKind::{
         FalseTime, InconsistentCounts, MethodContradicted, MissingReads, WrongBytes, WrongChecksum,
     };
+    use pagewise_model::sample::{Measurement, OutsideStretch};
+    use pagewise_model::{Cell, CheckContext, Evidence};
 
     #[test]
     fn other_bytes_are_noticed() {
@@ -276,6 +309,45 @@ mod tests {
             evidence.teardown_wall_ns = Some(80_000_000);
         });
         assert_eq!(hidden, [FalseTime]);
+    }
+
+    #[test]
+    fn what_the_clock_of_one_shot_work_leaves_out_is_part_of_its_total() {
+        let context = CheckContext { answer_ns: 100_000, ..CONTEXT };
+        let total = |cell: &Cell, claimed_ns: u64, idle_cpu_ns: u64| {
+            let mut measurement = Measurement { measured_ns: claimed_ns, ..measurement_of(cell) };
+            let evidence = Evidence {
+                wall_ns: 10_000_000,
+                setup_wall_ns: Some(measurement.setup_ns),
+                warmup_wall_ns: Some(measurement.warmup_ns),
+                teardown_wall_ns: Some(measurement.teardown_ns),
+                waiting: Some(OutsideStretch { cpu_ns: Some(idle_cpu_ns), ..OutsideStretch::default() }),
+                ..Evidence::default()
+            };
+            measurement.unaccounted_ns =
+                crate::proof::unaccounted_ns(cell, &measurement, &evidence, &context);
+            total_ns(&measurement)
+        };
+        let mine = fill("mine/mmap", Cold);
+        let whole = total(&mine, 9_900_000, 0);
+        // 10 ms and a twentieth may be left out without being a lie: they count all the same.
+        for claimed_ns in [1_000, 1_000_000, 5_000_000] {
+            assert_eq!(total(&mine, claimed_ns, 0), whole, "{claimed_ns}");
+        }
+        assert_eq!(
+            total(&mine, 9_900_000, 8_000_000),
+            whole + 8_000_000,
+            "work while there is nothing to do"
+        );
+        assert_eq!(total(&mine, 9_950_000, 0), whole + 50_000, "an answer may be quicker than the usual one");
+        assert_eq!(
+            total(&fill("jvm/mmap", Cold), 9_900_000, 8_000_000),
+            whole,
+            "a runtime has work of its own"
+        );
+        let rate = Measurement { measured_ns: 1, ..measurement_of(&cell("pread", Warm)) };
+        let evidence = Evidence { wall_ns: 10_000_000, ..Evidence::default() };
+        assert_eq!(crate::proof::unaccounted_ns(&cell("pread", Warm), &rate, &evidence, &context), 0);
     }
 
     #[test]

@@ -10,11 +10,11 @@ pub fn operations(measurement: &Measurement) -> u64 {
     measurement.operations.saturating_add(measurement.latency_phase_operations)
 }
 
-/// Sum of set-up, the time between it and the throughput phase, that phase and tear-down: work done before the clock
-/// starts counts.
+/// Sum of set-up, the time between it and the throughput phase, that phase, tear-down, and what the worker's clock leaves
+/// out of them: work done before the clock starts counts.
 pub fn total_ns(measurement: &Measurement) -> u64 {
-    let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, .. } = measurement;
-    total([setup_ns, warmup_ns, measured_ns, teardown_ns])
+    let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns, .. } = measurement;
+    total([setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns])
 }
 
 /// The completed share of fixed work: of the ring in all passes, or of the file. `None` if the work is not fixed.
@@ -44,9 +44,10 @@ mod tests {
             warmup_ns: 20,
             measured_ns: 300,
             teardown_ns: 4000,
+            unaccounted_ns: 50_000,
             ..Measurement::default()
         };
-        assert_eq!(total_ns(&measurement), 4321);
+        assert_eq!(total_ns(&measurement), 54_321);
         assert_eq!(total_ns(&Measurement { warmup_ns: u64::MAX, ..measurement }), u64::MAX);
     }
 }

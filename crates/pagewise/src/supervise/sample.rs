@@ -204,7 +204,9 @@ impl<'a> Sampler<'a> {
             return without_state(state);
         }
         match session.converse(&mut worker, &mut inherited) {
-            Ok((measurement, mut evidence)) => {
+            Ok((mut measurement, mut evidence)) => {
+                measurement.unaccounted_ns =
+                    proof::unaccounted_ns(cell, &measurement, &evidence, &self.context);
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));

@@ -127,10 +127,14 @@ impl WorkerSession<'_> {
         // Where there is none, all of the time is the method's.
         let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
         let setup_wall_ns = opening.elapsed().as_nanos() as u64;
-        let in_setup = ProcessCounters::difference(&before_setup, &process::totals(pid));
+        let set_up = || ProcessCounters::difference(&before_setup, &process::totals(pid));
+        // Of one-shot work all of this time counts, and reading counters takes some.
+        let one_shot = self.cell.conditions.is_one_shot();
+        let opened = (!one_shot).then(set_up);
         let warmup_ns = worker.ready(self.setup_wait())?;
         // From `opened` on, and not from when it was received: the worker goes on while counters are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
+        let in_setup = opened.unwrap_or_else(set_up);
         before_ready.end(pid);
         let mut idling = Stretches::default();
         let idle = self.idle(worker, &mut idling)?;
@@ -217,6 +221,7 @@ impl WorkerSession<'_> {
             operations: reply.operations,
             teardown_ns,
             sync_ns,
+            unaccounted_ns: 0,
             latency_phase_ns: reply.latency_elapsed_ns,
             latency_phase_operations: reply.latency_operations,
             thread_operations: reply.thread_operations,
@@ -265,14 +270,18 @@ impl WorkerSession<'_> {
         let go = Go { first_operation, sample_ns, latency_ns };
         let wait = self.sample_wait(sample_ns + latency_ns);
         let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
-        let (reply, looks) = match self.input.new_file().filter(|_| syncs) {
-            Some(file) => {
-                let (reply, looks) = looks::during(file, || worker.go(go, wait));
-                (reply?, Some(looks))
-            }
-            None => (worker.go(go, wait)?, None),
+        let timed = || {
+            let reply = worker.go(go, wait);
+            (reply, started.elapsed().as_nanos() as u64)
         };
-        let wall_ns = started.elapsed().as_nanos() as u64;
+        let ((reply, wall_ns), looks) = match self.input.new_file().filter(|_| syncs) {
+            Some(file) => {
+                let (timed, looks) = looks::during(file, timed);
+                (timed, Some(looks))
+            }
+            None => (timed(), None),
+        };
+        let reply = reply?;
         let supervisor_run_queue_ns = supervisor.ns();
         progress.waiting.begin(worker.pid());
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);

@@ -1,10 +1,11 @@
 //! From `open` to `closed` no time is outside a clock: work that is done between `opened` and `ready` is told and counts in
-//! the total, or the sample is invalid.
+//! the total, or the sample is invalid. What is too little for that counts in the total too.
 
 use std::path::Path;
 
 use crate::support::until::my_turn;
 use crate::support::{Place, early_worker, kinds, load};
+use pagewise_analysis::proof::measured::total_ns;
 use pagewise_model::FailureKind::{Disturbed, FalseTime};
 use pagewise_model::run::Run;
 use serde_json::Value;
@@ -79,6 +80,24 @@ fn work_before_ready_that_is_told_counts_in_the_total() {
             assert_eq!(cell["status"], "ok", "{kind} {question:?}: {cell}");
             let total_ns = cell["total_ns"].as_u64().expect("a total");
             assert!(total_ns >= MOMENT_NS, "{kind} {question:?}: {total_ns} ns in all");
+        }
+    }
+}
+
+/// Little enough to be no lie that checks could tell, it would be most of short work.
+#[test]
+fn a_moment_that_no_clock_tells_counts_in_the_total() {
+    // The first moment of the thread that works while nothing is asked for is before the supervisor looks.
+    const FORGIVEN_NS: u64 = 8_000_000 / 2;
+    for question in [SCAN, APPEND, FILL] {
+        for kind in ["slack", "idle"] {
+            let (run, _) = run(kind, question);
+            let answer_ns = run.header.environment.worker_answer_ns.expect("an answer time");
+            for (measurement, evidence) in run.samples.iter().filter_map(|sample| sample.valid()) {
+                let told_ns = measurement.measured_ns + measurement.unaccounted_ns + answer_ns;
+                assert!(told_ns > FORGIVEN_NS, "{kind} {question:?}: {measurement:?} {evidence:?}");
+                assert!(total_ns(measurement) >= told_ns - answer_ns, "{measurement:?}");
+            }
         }
     }
 }

@@ -132,6 +132,7 @@ columns!(
         operations,
         teardown_ns,
         sync_ns,
+        unaccounted_ns,
         latency_phase_ns,
         latency_phase_operations,
         thread_operations,
