@@ -4,7 +4,7 @@
     checks/tests.py                   # everything
     checks/tests.py --gate            # only what needs no machine
     checks/tests.py --soak            # what takes long, instead
-    checks/tests.py kills record::    # only the tests whose names contain one of these words
+    checks/tests.py cheats record::   # only the tests whose names contain one of these words
 
 A test *without a machine* (units, properties, golden files, arrows) computes. Its program runs once, as a whole; a failure
 is red. A test *of a machine* starts processes, reads files or limits memory. Each of these is a process of its own. One that
@@ -43,7 +43,7 @@ RESULTS = ROOT / "target" / "check"
 # Test programs that need no machine: all of a package, or one target of it.
 WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows"}
 # Test programs whose tests wait until nothing else runs, and those that only a soak runs.
-ALONE = {"pagewise/alone"}
+ALONE = {"pagewise/alone", "pagewise/soak"}
 SOAK = {"pagewise/soak"}
 # Tests that wait for each other, by their names: one browser at a time; the first build fills Go's cache for the others.
 ONE_BY_ONE = ("pagewise/page ", r"toolchain::tests::machine::|_in_go_|_worker_in_go")
@@ -380,7 +380,7 @@ def main():
     elif arguments.gate:
         tests = [test for program in without_machine for test in whole(program, report)]
     else:
-        usual = [program for program in programs if program.needs_machine and program.name not in SOAK]
+        usual = [program for program in programs if program.needs_machine and (arguments.words or program.name not in SOAK)]
         machine, computed = of_machine(usual, arguments.words, report, [] if arguments.words else without_machine)
         again(machine, report)
         tests = computed + machine
