@@ -2,13 +2,13 @@
 //!
 //! `known_touches FILE ORDER COUNT LIST` maps FILE and touches COUNT pages of it in the order uniform, zipf or sequential; it
 //! writes their numbers into the new file LIST first, as 32 bits each. Half-way it starts a child, and fails to start another.
-//! `known_touches FILE lives RESULT` does what a tracer could disturb (waits without a signal handler, children, threads) for a second, and writes what went wrong to RESULT, or `right`.
+//! `known_touches FILE lives RESULT` does what a tracer could disturb (waits without a signal handler, children, threads) for a second and [`LIVES`] touches, and writes what went wrong to RESULT, or `right`.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ use pagewise_sys::FileMapping;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const PAGE: usize = 4096;
+/// Touches that are several windows, however slow the machine.
+const LIVES: u64 = 12_000;
 
 /// Page numbers in the order of their touches.
 fn order(name: &str, pages: usize, count: usize) -> Vec<usize> {
@@ -71,12 +73,12 @@ fn lives(file: &File, len: usize) -> io::Result<Vec<String>> {
     let mut wrong = Vec::new();
     let mapping = FileMapping::new(file, len, false)?;
     let bytes = mapping.bytes();
-    let over = AtomicBool::new(false);
+    let (over, touches) = (AtomicBool::new(false), AtomicU64::new(0));
     let began = Instant::now();
     thread::scope(|scope| {
         let touching: Vec<_> = (0..2)
             .map(|thread| {
-                let over = &over;
+                let (over, touches) = (&over, &touches);
                 scope.spawn(move || {
                     let mut random = Random::new(thread);
                     let mut buffer = [0; 64];
@@ -86,14 +88,20 @@ fn lives(file: &File, len: usize) -> io::Result<Vec<String>> {
                         if bytes[at..at + 64] != buffer {
                             return Some(format!("other bytes at {at}"));
                         }
+                        touches.fetch_add(1, Ordering::Relaxed);
                     }
                     None
                 })
             })
             .collect();
         let (mut waits, mut is_first) = (0, true);
-        // Once at least: on a busy machine the start alone may take a second.
-        while std::mem::take(&mut is_first) || began.elapsed() < Duration::from_secs(1) {
+        // Once at least: on a busy machine the start alone may take a second. A thread that has found something wrong touches no more.
+        let is_touching = || touching.iter().all(|thread| !thread.is_finished());
+        let goes_on = || {
+            let touches = touches.load(Ordering::Relaxed);
+            began.elapsed() < Duration::from_secs(1) || touches < LIVES && is_touching()
+        };
+        while std::mem::take(&mut is_first) || goes_on() {
             let timeout = Timespec { tv_sec: 0, tv_nsec: 30_000_000 };
             let (waits_for, _keep) = rustix::pipe::pipe()?;
             let waited = Instant::now();
