@@ -14,6 +14,7 @@ use crate::content::Content;
 use crate::inspection::Inspection;
 use crate::method::{Access, Alignment, Method, Worker};
 use crate::pivot::Pivot;
+use crate::sync::Sync;
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
 
@@ -188,6 +189,10 @@ const CAPPED_LEAD_IN_NS: u64 = 650_000_000;
 const DEVICE_LEAD_IN_NS: u64 = 20_000_000;
 /// A smaller span would be used up by them.
 const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
+/// The usual block of a filesystem.
+const BLOCK_BYTES: u64 = 4096;
+/// The largest folio of files.
+const FOLIO_BYTES: u64 = 2 << 20;
 
 impl Plan {
     /// Further rounds of a run with a budget, in which methods that left the race are sampled again. Their numbers follow
@@ -337,15 +342,27 @@ impl Plan {
         self.cells.iter().filter(|cell| Self::sample_writes(cell) > 0)
     }
 
-    /// Bytes that a sample of `cell` writes to a file, including preparation of a warm one.
+    /// Bytes that a sample of `cell` makes a device write, including preparation of a warm file. A sync writes whole blocks: the last
+    /// one is written again by the next sync, and the filesystem's journal takes another. A store through the mapping of a
+    /// file that was written before dirties a whole folio, which each sync writes.
     pub fn sample_writes(cell: &Cell) -> u64 {
         let conditions = &cell.conditions;
         let can_write = cell.method.access() != Access::Anonymous
             && cell.method.excluded_from(&conditions.work, Alignment::ANY).is_none();
         match (conditions.ring(), conditions.writes()) {
             (Some(ring), Some(writes)) if can_write => {
-                let before = if conditions.cache == CacheState::Warm { ring.bytes() } else { 0 };
-                ring.bytes().saturating_mul(u64::from(writes.laps)).saturating_add(before)
+                let is_warm = conditions.cache == CacheState::Warm;
+                let before = if is_warm { ring.bytes() } else { 0 };
+                let records = ring.bytes().saturating_mul(u64::from(writes.laps));
+                let syncs = match writes.sync {
+                    Sync::None => 0,
+                    Sync::End => 1,
+                    Sync::Every(bytes) => records / bytes.0.max(1),
+                    Sync::Commit => ring.records(),
+                };
+                let mapped = is_warm && cell.method.access() == Access::Mmap;
+                let beside = if mapped { FOLIO_BYTES.min(ring.bytes()) } else { 2 * BLOCK_BYTES };
+                [records, before, syncs.saturating_mul(beside)].into_iter().fold(0, u64::saturating_add)
             }
             _ => 0,
         }
@@ -378,6 +395,27 @@ mod tests {
     use super::*;
     use crate::host_settings::HostSettings;
     use crate::{Method, Reads, Work};
+
+    #[test]
+    fn a_sync_writes_blocks_or_a_folio() {
+        let writes = |method: &str, cache, sync: Sync| {
+            let append = crate::Append { record_bytes: Bytes(128), laps: 1, sync, sync_call: None };
+            let conditions = Conditions { cache, ..Conditions::of(Work::Append(append), Bytes::mib(4)) };
+            Plan::sample_writes(&Cell {
+                role: Role::Measured,
+                method: method.parse().expect("a method"),
+                conditions,
+            })
+        };
+        const MIB: u64 = 1 << 20;
+        let each_kib = Sync::Every(Bytes::kib(1));
+        assert_eq!(writes("pwrite", CacheState::Cold, Sync::None), 4 * MIB);
+        assert_eq!(writes("pwrite", CacheState::Warm, Sync::None), 8 * MIB);
+        assert_eq!(writes("pwrite", CacheState::Cold, each_kib), 4 * MIB + 4096 * 2 * 4096);
+        assert_eq!(writes("pwrite", CacheState::Cold, Sync::Commit), 4 * MIB + 32768 * 2 * 4096);
+        assert_eq!(writes("mmap", CacheState::Cold, each_kib), 4 * MIB + 4096 * 2 * 4096);
+        assert_eq!(writes("mmap", CacheState::Warm, Sync::Every(Bytes::mib(1))), 8 * MIB + 4 * 2 * MIB);
+    }
 
     fn phases(sample_ms: u64, cap: Option<&str>) -> (u64, u64) {
         let device_cap = cap.map(|cap| cap.parse().expect("a cap"));

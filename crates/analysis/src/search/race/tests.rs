@@ -62,7 +62,11 @@ fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u
     let is_disturbed = attempt == 0 && random.unit() < 1.0 / 30.0;
     let disturbance = Failure { kind: FailureKind::Contaminated, detail: "by a test".into() };
     let failures = if is_disturbed { vec![disturbance] } else { Vec::new() };
-    let outcome = Outcome::Taken { measurement, evidence: Box::new(Evidence::default()), failures };
+    // Where records are synced, the device writes three times what is estimated.
+    let syncs = cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+    let device_written_bytes = syncs.then(|| 3 * Plan::sample_writes(cell));
+    let evidence = Box::new(Evidence { device_written_bytes, ..Evidence::default() });
+    let outcome = Outcome::Taken { measurement, evidence, failures };
     let took_ns = 60 * MS + random.below(20) * MS;
     Sample { attempt, took_ns, ..Sample::of(cell, round, outcome) }
 }
@@ -162,6 +166,23 @@ fn writing_ends_at_its_limit_after_the_first_rounds() {
             assert_eq!(resumed.samples, run.samples, "cut after {cut}");
         }
     }
+}
+
+#[test]
+fn what_a_device_wrote_counts_and_not_what_was_estimated() {
+    let samples = |sync| {
+        let mut appends = plan(CLOSE, CLEAR, 60 * S);
+        for cell in &mut appends.cells {
+            let append = Append { record_bytes: Bytes(128), laps: 1, sync, sync_call: None };
+            cell.conditions =
+                Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
+        }
+        let limit = Some(Bytes(2 * appends.written_bytes().0));
+        complete(&Plan { max_written_bytes: limit, ..appends }, [CLOSE, CLOSE], Vec::new()).samples.len()
+    };
+    let (plain, synced) =
+        (samples(pagewise_model::Sync::None), samples(pagewise_model::Sync::Every(Bytes::kib(64))));
+    assert!(synced < plain * 3 / 4, "{synced} samples, {plain} where the device writes what is estimated");
 }
 
 #[test]
