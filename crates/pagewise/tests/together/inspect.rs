@@ -224,7 +224,19 @@ while len(got) < 3:
     time.sleep(0.02)
 print(*sorted(got))
 sys.exit(7)";
-    let mut command = place.command(&["inspect", "--no-calls", "--", "python3", "-c", script]);
+    // What is ignored here, as below nohup(1), would be ignored there.
+    let mut command = Command::new("env");
+    command.args([
+        "--default-signal=INT,TERM,HUP",
+        PAGEWISE,
+        "inspect",
+        "--no-calls",
+        "--",
+        "python3",
+        "-c",
+        script,
+    ]);
+    place.settle(&mut command);
     // In the foreground of a terminal an interrupt would be taken for the terminal's.
     let child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().expect("start");
     let printed = || fs::read_to_string(place.root().join("stdout")).unwrap_or_default();
