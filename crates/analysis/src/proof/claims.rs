@@ -50,14 +50,18 @@ pub(super) fn false_elapsed(subject: &Subject<'_>, waited_ns: u64) -> Option<Str
     subject.claims().false_elapsed(subject.evidence.wall_ns, answer)
 }
 
-/// If the total is ranked, set-up on the worker's clock must fit too. Time between `opened` and `ready` is set-up, reported
-/// as warm-up.
-pub(super) fn false_setup(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+/// Set-up on the worker's clock and on the supervisor's. Time between `opened` and `ready` is set-up, reported as warm-up.
+fn set_up_ns(subject: &Subject<'_>) -> (u64, Option<u64>) {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
-    let ballast = measurement.ballast_ns;
-    let claimed = measurement.setup_ns.saturating_add(measurement.warmup_ns).saturating_add(ballast);
-    let wall = evidence.setup_wall_ns?.saturating_add(evidence.warmup_wall_ns.unwrap_or(0));
-    false_part(subject, "setup_ns + warmup_ns", claimed, wall, waited_ns)
+    let claimed = total([&measurement.setup_ns, &measurement.warmup_ns, &measurement.ballast_ns]);
+    let warmup_wall_ns = evidence.warmup_wall_ns.unwrap_or(0);
+    (claimed, evidence.setup_wall_ns.map(|wall_ns| wall_ns.saturating_add(warmup_wall_ns)))
+}
+
+/// If the total is ranked, set-up on the worker's clock must fit too.
+pub(super) fn false_setup(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
+    let (claimed_ns, wall_ns) = set_up_ns(subject);
+    false_part(subject, "setup_ns + warmup_ns", claimed_ns, wall_ns?, waited_ns)
 }
 
 /// So must tear-down.
@@ -75,24 +79,19 @@ pub(super) fn unaccounted_ns(subject: &Subject<'_>) -> u64 {
         return 0;
     }
     let worker = subject.cell.method.worker();
-    let is_own_runtime = worker.has_runtime() && !matches!(worker, Worker::Other(_));
-    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
-    let late = if is_own_runtime { subject.allowance().answer_ns } else { 0 };
-    let answer = subject.context.answer_ns.saturating_mul(turns).saturating_add(late);
-    let left_out = |wall_ns: Option<u64>, claimed_ns: u64| {
-        wall_ns.map_or(0, |wall_ns| wall_ns.saturating_sub(claimed_ns.saturating_add(answer)))
+    let is_own_runtime = worker.has_runtime() && Worker::SHIPPED.contains(worker);
+    let late_ns = if is_own_runtime { subject.allowance().answer_ns } else { 0 };
+    let answer_ns = subject.context.answer_ns.saturating_mul(turns(subject)).saturating_add(late_ns);
+    let left_out = |(claimed_ns, wall_ns): (u64, Option<u64>)| {
+        wall_ns.map_or(0, |wall_ns| wall_ns.saturating_sub(claimed_ns.saturating_add(answer_ns)))
     };
-    let set_up = total([&measurement.setup_ns, &measurement.warmup_ns, &measurement.ballast_ns]);
-    let set_up_wall =
-        evidence.setup_wall_ns.map(|wall| wall.saturating_add(evidence.warmup_wall_ns.unwrap_or(0)));
-    let idle_cpu = evidence.waiting.as_ref().and_then(|waiting| waiting.cpu_ns);
-    let beats = subject.context.beating.is_some();
-    let idle_cpu = idle_cpu.filter(|_| !beats && !is_own_runtime);
+    let is_idle = !is_own_runtime && subject.context.beating.is_none();
+    let idle_cpu_ns = evidence.waiting.as_ref().filter(|_| is_idle).and_then(|waiting| waiting.cpu_ns);
     total([
-        &left_out(set_up_wall, set_up),
-        &left_out(Some(evidence.wall_ns), subject.worker_ns()),
-        &left_out(evidence.teardown_wall_ns, measurement.teardown_ns),
-        &idle_cpu.unwrap_or(0),
+        &left_out(set_up_ns(subject)),
+        &left_out((subject.worker_ns(), Some(evidence.wall_ns))),
+        &left_out((measurement.teardown_ns, evidence.teardown_wall_ns)),
+        &idle_cpu_ns.unwrap_or(0),
     ])
 }
 
@@ -115,15 +114,18 @@ impl Subject<'_> {
     }
 }
 
-/// Time allowed for an answer. It was measured with one thread of a native worker, and threads that share a CPU wake one
-/// after another. A runtime may have other work to do first. A cold start has an answer for each window.
+/// Number of answers, one after another: threads that share a CPU wake so. The answer time was measured with one thread.
+fn turns(subject: &Subject<'_>) -> u64 {
+    u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()))
+}
+
+/// Time allowed for an answer. A runtime may have other work to do first. A cold start has an answer for each window.
 fn answer_slack(subject: &Subject<'_>) -> u64 {
-    let turns = u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()));
     let answers = match subject.cell.conditions.cache {
         CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
         _ => 1,
     };
-    let answer = subject.context.answer_ns.saturating_mul(ANSWERS * turns);
+    let answer = subject.context.answer_ns.saturating_mul(ANSWERS * turns(subject));
     answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
 }
 

@@ -48,25 +48,21 @@ pub(super) fn faster_than_memory(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let memory = subject.evidence.memory_bytes_per_second?.max(1) as f64;
+    let beyond =
+        |rate: f64, factor: f64, whence: &'static str| (rate > memory * factor).then_some((rate, whence));
     // A method that pagewise does not know may have done its work in set-up, and say so.
-    let in_region = cell.conditions.is_one_shot() && cell.access() != Access::Unknown;
-    let region = in_region.then(|| region_rate(cell, subject.measurement));
-    let rates = [
-        (Some(byte_rate(cell, subject.measurement)), MEMORY_FACTOR, ""),
-        (region, REGION_FACTOR, " in the measured region"),
-    ];
-    let beyond = |(rate, factor, whence): &(Option<f64>, f64, &'static str)| {
-        rate.filter(|rate| *rate > memory * factor).map(|rate| (rate, *whence))
-    };
-    rates.iter().find_map(beyond).map(|(rate, whence)| {
-        let mib = |rate: f64| rate / f64::from(1 << 20);
-        format!(
-            "{:.0} MiB/s{whence} is implausible: this machine's memory delivers {:.0} MiB/s, and a method that moves or reads all bytes is not {:.1} times as fast",
-            mib(rate),
-            mib(memory),
-            rate / memory
-        )
-    })
+    let has_region = cell.conditions.is_one_shot() && cell.access() != Access::Unknown;
+    let in_region =
+        || beyond(region_rate(cell, subject.measurement), REGION_FACTOR, " in the measured region");
+    let (rate, whence) = beyond(byte_rate(cell, subject.measurement), MEMORY_FACTOR, "")
+        .or_else(|| has_region.then(in_region).flatten())?;
+    let mib = |rate: f64| rate / f64::from(1 << 20);
+    Some(format!(
+        "{:.0} MiB/s{whence} is implausible: this machine's memory delivers {:.0} MiB/s, and a method that moves or reads all bytes is not {:.1} times as fast",
+        mib(rate),
+        mib(memory),
+        rate / memory
+    ))
 }
 
 /// Bytes of all operations over the time of the measured region.

@@ -27,12 +27,13 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
     let (mut block, last_block) = (0, plan.blocks.saturating_sub(1));
     let limit = plan.max_written_bytes.map_or(f64::INFINITY, |limit| limit.0 as f64);
+    let estimated: Vec<u64> = plan.cells.iter().map(Plan::sample_writes).collect();
     loop {
         let is_before =
             |round: u32| round < regular || (plan.rounds..plan.rounds + returned).contains(&round);
         let so_far = run.samples.iter().filter(|sample| is_before(sample.round));
         let samples = collect_those(plan, so_far);
-        let writes: Vec<f64> = samples.iter().map(writes).collect();
+        let writes: Vec<f64> = samples.iter().map(|cell| writes(cell, estimated[cell.index])).collect();
         let state = State::of(&samples, &looks, in_race);
         let written: f64 = samples.iter().map(|cell| writes[cell.index] * cell.attempts.len() as f64).sum();
         let (left, may_write) = (budget - state.spent, limit - written);
@@ -69,15 +70,17 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     }
 }
 
-/// Bytes that a sample of the cell writes: as estimated, or more where the device wrote more in those that were taken.
-fn writes(samples: &CellSamples<'_>) -> f64 {
+/// Bytes that a sample of the cell writes: as `estimated`, or more where the device wrote more in those that were taken.
+fn writes(samples: &CellSamples<'_>, estimated: u64) -> f64 {
+    if estimated == 0 {
+        return 0.0;
+    }
     let written = samples.attempts.iter().filter_map(|sample| match &sample.outcome {
         Outcome::Taken { evidence, .. } => evidence.device_written_bytes,
         _ => None,
     });
     let (count, sum) = written.fold((0, 0.0), |(count, sum), bytes| (count + 1, sum + bytes as f64));
-    let estimated = Plan::sample_writes(samples.cell) as f64;
-    if estimated > 0.0 { estimated.max(sum / f64::from(count.max(1))) } else { 0.0 }
+    (sum / f64::from(count.max(1))).max(estimated as f64)
 }
 
 impl Step {
