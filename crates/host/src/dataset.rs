@@ -16,6 +16,7 @@ use pagewise_model::{Bytes, Content, checksum};
 
 use crate::memory::Memory;
 use crate::mounts::{FilesystemKind, Mount};
+use crate::space::Space;
 use crate::{cache, scratch};
 
 /// Size of every write except the last.
@@ -174,17 +175,14 @@ pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
         _ => Path::new("."),
     };
     let owned = || directory.to_path_buf();
-    let space = rustix::fs::statvfs(directory)
-        .map_err(|errno| failed(directory, "statvfs", 0, io::Error::from(errno)))?;
-    let total = space.f_blocks.saturating_mul(space.f_frsize);
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    let reserve = space_reserve(total);
-    // Some filesystems (FUSE, tmpfs without a limit) report no size: the check is impossible then.
-    if total > 0 && need.saturating_add(reserve) > free {
+    let space =
+        Space::at(directory).map_err(|errno| failed(directory, "statvfs", 0, io::Error::from(errno)))?;
+    let reserve = space_reserve(space.total_bytes);
+    if space.is_below(need.saturating_add(reserve)) {
         return Err(DatasetError::NoSpace {
             path: owned(),
             need: Bytes(need),
-            free: Bytes(free),
+            free: Bytes(space.free_bytes),
             reserve: Bytes(reserve),
         });
     }

@@ -15,6 +15,7 @@ use pagewise_model::RecordRing;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 
+use crate::space::Space;
 use crate::{cache, scratch};
 pub use read_back::ReadBack;
 
@@ -130,8 +131,7 @@ impl WrittenFile {
 /// True if the filesystem of `file` has no more space for this user, which is why a store into a mapping ends in SIGBUS
 /// and a write in ENOSPC. A quota does not show. A filesystem that reports no size is never full.
 pub fn is_full(file: &File) -> bool {
-    rustix::fs::fstatvfs(file)
-        .is_ok_and(|space| space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < FULL_BYTES)
+    Space::of(file).is_ok_and(|space| space.is_below(FULL_BYTES))
 }
 
 /// Fill `piece` with the content of a warm file from `offset` on.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
-use pagewise_host::{environment, files, mounted, toolchain};
+use pagewise_host::{Space, environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
@@ -175,9 +175,8 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
             files::check_directory(&directory)?;
             let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
             let environment = detect(&directory);
-            let space = rustix::fs::statvfs(&directory).context("the free space is unknown")?;
-            let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
-            Ok((Source::Dataset { directory: text_of(&directory)? }, environment, free_bytes))
+            let space = Space::at(&directory).context("the free space is unknown")?;
+            Ok((Source::Dataset { directory: text_of(&directory)? }, environment, space.free_bytes))
         }
         Destination::File { path, evict } => {
             let (file, identity) = files::identify(&path)?;

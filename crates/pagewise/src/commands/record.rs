@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection};
 use pagewise_analysis::record::Recording;
 use pagewise_host::cgroup::{self, Control, Group};
-use pagewise_host::{cache, files, process, watch};
+use pagewise_host::{Space, cache, files, process, watch};
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{self, FORMAT, ProgramCost, TraceHeader, TraceTrailer};
@@ -195,11 +195,8 @@ impl Drop for Limited {
 
 /// An error if `more` bytes would leave less than 5 % of the filesystem to others; the recorded program may be one of them.
 fn keep_free(file: &File, more: u64) -> io::Result<()> {
-    let space = rustix::fs::fstatvfs(file)?;
-    let total = space.f_blocks.saturating_mul(space.f_frsize);
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    // Some filesystems report no size.
-    match total > 0 && free < more.saturating_add(total / 20) {
+    let space = Space::of(file)?;
+    match space.is_below(more.saturating_add(space.total_bytes / 20)) {
         true => Err(io::Error::other("less than 5 % of its filesystem would be free")),
         false => Ok(()),
     }
