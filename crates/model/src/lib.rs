@@ -45,7 +45,7 @@ pub use method::{Access, Alignment, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
 pub use ring::RecordRing;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
-pub use sync::{Sync, SyncCall};
+pub use sync::{FOLIO_BYTES, Sync, SyncCall};
 pub use units::Bytes;
 pub use untrusted::Untrusted;
 pub use work::{Append, Fill, Reads, Replay, Scan, Work, Workload, Writes};

@@ -14,7 +14,7 @@ use crate::content::Content;
 use crate::inspection::Inspection;
 use crate::method::{Access, Alignment, Method, Worker};
 use crate::pivot::Pivot;
-use crate::sync::Sync;
+use crate::sync::{FOLIO_BYTES, Sync};
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
 
@@ -191,8 +191,6 @@ const DEVICE_LEAD_IN_NS: u64 = 20_000_000;
 const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
 /// The usual block of a filesystem.
 const BLOCK_BYTES: u64 = 4096;
-/// The largest folio of files.
-const FOLIO_BYTES: u64 = 2 << 20;
 
 impl Plan {
     /// Further rounds of a run with a budget, in which methods that left the race are sampled again. Their numbers follow

@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::units::Bytes;
 use crate::words::words;
 
+/// The largest folio of the page cache: a store to one byte makes all of it dirty.
+pub const FOLIO_BYTES: u64 = 2 << 20;
+
 /// Time by which written bytes must be on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sync {

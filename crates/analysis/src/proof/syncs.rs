@@ -3,13 +3,11 @@
 //! Four witnesses that the worker does not control: pages that are dirty at the end of the measured region
 //! ([`super::writes`]) or while it lasts, bytes that the device wrote, and flushes of its volatile cache.
 
-use pagewise_model::{Access, CacheState, Sync};
+use pagewise_model::{Access, CacheState, FOLIO_BYTES, Sync};
 
 use super::subject::Subject;
 use crate::statistics::total;
 
-/// The largest folio of the page cache: a store to one byte makes all of it dirty.
-const FOLIO_BYTES: u64 = 2 << 20;
 /// A page that is written to during its writeback counts twice.
 const COUNTED_TWICE: u64 = 2;
 /// Smallest share of the written bytes that the device must have written, and of the syncs that must have flushed it; the
