@@ -50,14 +50,7 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
     for told in unseen(inspection) {
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::weak));
     }
-    if !inspection.complete {
-        let told = lost(inspection);
-        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
-    }
-    if let Some(told) = unattributed(inspection) {
-        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
-    }
-    if let Some(told) = slowed(inspection) {
+    for told in [lost(inspection), unattributed(inspection), slowed(inspection)].into_iter().flatten() {
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
     }
     for told in verdicts(inspection, shown.replayed) {
@@ -132,8 +125,8 @@ fn processes(count: u64) -> String {
     if count == 1 { "1 process".to_string() } else { format!("{count} processes") }
 }
 
-fn lost(inspection: &Inspection) -> String {
-    match inspection.lost_records {
+fn lost(inspection: &Inspection) -> Option<String> {
+    (!inspection.complete).then(|| match inspection.lost_records {
         0 => {
             "! incomplete: the kernel counted other numbers of events than were recorded; there is no verdict"
                 .into()
@@ -142,17 +135,17 @@ fn lost(inspection: &Inspection) -> String {
             "! incomplete: {} found no room, so times and shares below are too low; there is no verdict",
             counted(lost, "record")
         ),
-    }
+    })
 }
 
-/// Processes from which on watching them is what takes the time: each takes a millisecond or two to be begun.
+/// Processes from which on watching them is what takes the time: each takes some milliseconds to be begun.
 const MANY_PROCESSES: u64 = 200;
 
 /// The cost of watching a program that forks much.
 fn slowed(inspection: &Inspection) -> Option<String> {
     (inspection.processes >= MANY_PROCESSES).then(|| {
         format!(
-            "! {} were watched, and to begin each takes the kernel a millisecond or two: alone the command is faster. --no-calls takes less of it",
+            "! {} were watched, and to begin each takes the kernel some milliseconds: alone the command is faster. --no-calls takes less of it",
             processes(inspection.processes)
         )
     })
