@@ -23,7 +23,6 @@ use pagewise_model::watched::{Happening, Missing, Sight};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::Exit;
 
@@ -380,7 +379,8 @@ impl Requests {
     pub(super) fn begin() -> Result<Self> {
         let own = std::process::id();
         let mut requests = Vec::new();
-        for (number, signal) in [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)] {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let number = signal.as_raw();
             // What is ignored (nohup) is ignored by the command, too: a handler would not be inherited.
             if process::has_signal(own, "SigIgn", number) {
                 continue;
