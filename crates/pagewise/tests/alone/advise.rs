@@ -7,12 +7,7 @@ use serde_json::Value;
 
 use crate::replay::{FILE_BYTES, data, judged, methods};
 use crate::support::until::my_turn;
-use crate::support::{Finished, Place, is_root, load, of_methods, sees_calls, was_disturbed};
-
-/// The words of a quick run of a command.
-fn advise<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-    [&["advise", "--evict", "--quick"], options, &["--"], command].concat()
-}
+use crate::support::{Finished, Place, advise, is_root, load, of_methods, sees_calls, was_disturbed};
 
 /// A run into run.jsonl, begun again twice if somebody uses the device so that a method has fewer samples than a verdict needs: then every
 /// invalid one must say so. True if it has them.

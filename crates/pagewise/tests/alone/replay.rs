@@ -22,9 +22,7 @@ pub const FILE_BYTES: u64 = 8 << 20;
 
 pub fn data(place: &Place) -> String {
     let bytes: Vec<u8> = (0..FILE_BYTES as u32).map(|index| (index >> 7) as u8).collect();
-    let path = place.write("data.bin", bytes);
-    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
-    path.display().to_string()
+    place.write_synced("data.bin", bytes)
 }
 
 /// The whole file in its order, in reads of 100,000 bytes.

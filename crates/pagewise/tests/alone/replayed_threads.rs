@@ -73,8 +73,7 @@ fn threads_that_read_at_once_are_recorded_and_replayed() {
     }
     let _turn = my_turn();
     let place = Place::on(&std::env::temp_dir());
-    let path = place.write("known.bin", vec![7; 32 << 20]).display().to_string();
-    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
+    let path = place.write_synced("known.bin", vec![7; 32 << 20]);
     let cold = format!("--cold={path}");
     let program = Path::new(PAGEWISE).with_file_name("examples/known_accesses").display().to_string();
     let words = ["record", &cold, "-o", "t.trace", "--", &program, &path, "together"];

@@ -70,6 +70,11 @@ fn example_worker(name: &str, kind: &str) -> String {
     format!("{} {kind}", path.display())
 }
 
+/// The words of a quick run of `pagewise advise` for a command.
+pub fn advise<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    [&["advise", "--evict", "--quick"], options, &["--"], command].concat()
+}
+
 /// A directory to run in, and a state directory beside it; both vanish.
 pub struct Place {
     root: TempDir,
@@ -154,6 +159,13 @@ impl Place {
         let path = self.file(name);
         fs::write(&path, bytes).expect("write");
         path
+    }
+
+    /// A file in it that is on the device, so that it can be evicted: its path as text.
+    pub fn write_synced(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.write(name, bytes);
+        File::open(&path).and_then(|file| file.sync_all()).expect("sync");
+        path.display().to_string()
     }
 
     /// Lets user and group `id` own it, so that they can run there.

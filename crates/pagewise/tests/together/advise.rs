@@ -3,19 +3,12 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::{Place, expect_refused, expect_told, is_root, sees_calls};
-
-/// The words of a quick run of a command.
-fn advise<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-    [&["advise", "--evict", "--quick"], options, &["--"], command].concat()
-}
+use crate::support::{Place, advise, expect_refused, expect_told, is_root, sees_calls};
 
 #[test]
 fn what_cannot_be_advised_is_told() {
     let place = Place::on(&std::env::temp_dir());
-    let path = place.write("data.bin", vec![7; 8 << 20]);
-    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
-    let path = path.display().to_string();
+    let path = place.write_synced("data.bin", vec![7; 8 << 20]);
     place.write("taken.trace", "x");
     place.write("taken.jsonl", "x");
     let refused: [(&[&str], &str); 7] = [

@@ -18,9 +18,7 @@ pub fn known_accesses() -> String {
 
 pub fn data(place: &Place) -> String {
     let bytes: Vec<u8> = (0..32u32 << 20).map(|index| (index >> 12) as u8).collect();
-    let path = place.write("known.bin", bytes);
-    fs::File::open(&path).and_then(|file| file.sync_all()).expect("sync");
-    path.display().to_string()
+    place.write_synced("known.bin", bytes)
 }
 
 /// Inspect the known program as `arguments` say; what was seen of its file, and all of it.
