@@ -14,7 +14,7 @@ says `inconclusive: ...`, because others used the machine, is unsteady too if th
 counters of the kernel while no test ran.
 
 The *soak* is what neither of them holds: rates that are known beforehand, many kills at random moments, long fuzz, and every
-simulation of the judge. It takes an hour.
+simulation of the judge.
 
 A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
 
