@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Builds and runs the tests of the workspace and says how they ended: passed, failed, unsteady, skipped.
+"""Builds, lints and runs the tests of the workspace and says how they ended: passed, failed, unsteady, skipped.
 
     checks/tests.py                   # everything
+    checks/tests.py --build           # no test; builds and lints
     checks/tests.py --gate            # only what needs no machine
     checks/tests.py --soak            # what takes long, instead
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -45,6 +47,8 @@ WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pa
 # Test programs whose tests wait until nothing else runs, and those that only a soak runs.
 ALONE = {"pagewise/alone", "pagewise/soak"}
 SOAK = {"pagewise/soak"}
+# Tests of a machine that only compute and write elsewhere, where `check` gave the others a device of their own.
+COMPUTING = r"^pagewise/page |^pagewise/together trust_numbers::"
 # Tests that wait for each other, by their names: one browser at a time; the first build fills Go's cache for the others.
 ONE_BY_ONE = ("pagewise/page ", r"toolchain::tests::machine::|_in_go_|_worker_in_go")
 # What a soak does: kills by each of two programs, cases of each program that fuzzes; and how long one of them may take.
@@ -146,11 +150,12 @@ def skips(output):
 
 
 def build():
-    """Builds all test programs, and examples and the command, which tests start."""
+    """Builds and lints all test programs, and examples and the command, which tests start."""
     command = ["cargo", "test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]
-    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE)
+    linted = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "checks" / "lint")}
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, env=linted)
     if built.returncode != 0:
-        sys.exit("checks: the tests do not compile")
+        sys.exit("checks: the tests do not compile, or not without warnings")
     programs = []
     for line in built.stdout.splitlines():
         message = json.loads(line)
@@ -171,6 +176,14 @@ def names(program):
     if listed.returncode != 0:
         sys.exit(f"checks: {program.name} does not list its tests: {listed.stderr}")
     return [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
+
+
+def documented(report, idle=False):
+    """Builds the documentation, which must have no warnings; as a test."""
+    command = ["env", "RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--workspace", "--no-deps", "--quiet"]
+    test = Test("documentation", command, str(ROOT)).run(idle=idle)
+    report.line(test.name, [test], test.attempts[0].seconds)
+    return [test]
 
 
 def whole(program, report, idle=False):
@@ -205,10 +218,10 @@ class Report:
         print(f"again, alone: {test.name}: {'passed' if test.attempts[-1].passed else 'FAILED'}", flush=True)
 
 
-def in_turn(tests):
+def in_turn(tests, idle=False):
     """Runs tests one after another."""
     for test in tests:
-        if not test.run().attempts[-1].passed:
+        if not test.run(idle=idle).attempts[-1].passed:
             print(f"failed at first: {test.name}", flush=True)
 
 
@@ -219,9 +232,10 @@ def together(chains, width):
             done.result()
 
 
-def of_machine(programs, words, report, computing=()):
+def of_machine(programs, words, report, computing=(), apart=False):
     """Runs the tests of a machine: beside each other, then those that want the machine for themselves. These leave the CPUs
-    idle for most of the time, which programs without a machine are given; the tests of both."""
+    idle for most of the time, which the calls in `computing` are given, and COMPUTING tests if others measure `apart`; the
+    tests of both."""
     # Most of them wait for a command.
     width = 2 * (os.cpu_count() or 1)
     groups = {program.name: [] for program in programs}
@@ -232,21 +246,24 @@ def of_machine(programs, words, report, computing=()):
                 command = [program.path, "--exact", name, "--show-output", "--test-threads=1"]
                 groups[program.name].append(Test(label, command, program.directory))
     beside = [test for name, tests in groups.items() if name not in ALONE for test in tests]
+    later = [test for test in beside if apart and re.search(COMPUTING, test.name)]
+    beside = [test for test in beside if test not in later]
     chains = [[test for test in beside if re.search(pattern, test.name)] for pattern in ONE_BY_ONE]
     waiting = {id(test) for chain in chains for test in chain}
     chains += [[test] for test in beside if id(test) not in waiting]
     started = time.monotonic()
     together(chains, width)
     print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as idle:
-        computed = [idle.submit(whole, program, report, True) for program in computing]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as idle:
+        idle.submit(in_turn, later, True)
+        computed = [idle.submit(call) for call in computing]
         for name in ALONE:
             in_turn(groups.get(name, []))
     for name, tests in groups.items():
         if tests:
             report.line(name, tests, sum(test.attempts[0].seconds for test in tests))
     tests = [test for tests in groups.values() for test in tests]
-    return tests, [test for program in computed for test in program.result()]
+    return tests, [test for call in computed for test in call.result()]
 
 
 def soak(programs, report):
@@ -366,6 +383,7 @@ def keep(tests, seconds):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--build", action="store_true", help="no test: only builds and lints")
     arguments.add_argument("--gate", action="store_true", help="only what needs no machine")
     arguments.add_argument("--soak", action="store_true", help="what takes long, instead")
     arguments.add_argument("--may-miss", metavar="LIST", default="", help="needs that may be missing here, with commas between them")
@@ -374,16 +392,27 @@ def main():
     started, report = time.monotonic(), Report()
     programs = build()
     print(f"built in {time.monotonic() - started:.0f} s", flush=True)
+    if arguments.build:
+        return 0
     without_machine = [program for program in programs if not program.needs_machine]
     if arguments.soak:
         tests = soak(programs, report)
     elif arguments.gate:
-        tests = [test for program in without_machine for test in whole(program, report)]
+        tests = documented(report) + [test for program in without_machine for test in whole(program, report)]
+    elif arguments.words:
+        tests, _ = of_machine([program for program in programs if program.needs_machine], arguments.words, report)
+        again(tests, report)
     else:
-        usual = [program for program in programs if program.needs_machine and (arguments.words or program.name not in SOAK)]
-        machine, computed = of_machine(usual, arguments.words, report, [] if arguments.words else without_machine)
+        usual = [program for program in programs if program.needs_machine and program.name not in SOAK]
+        computing = [functools.partial(whole, program, report, True) for program in without_machine]
+        # What is written while tests measure would be seen by those of the same device.
+        apart = os.path.ismount(ROOT / "target" / "tmp")
+        written = [] if apart else documented(report)
+        if apart:
+            computing.insert(0, functools.partial(documented, report, True))
+        machine, computed = of_machine(usual, [], report, computing, apart)
         again(machine, report)
-        tests = computed + machine
+        tests = written + computed + machine
     counts = keep(tests, time.monotonic() - started)
     if not tests:
         sys.exit("checks: no test has such a name")

@@ -48,7 +48,7 @@ impl Browser {
                 .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).exists()))
         });
         let program = program.ok_or("there is no chromium on the PATH")?;
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chromium");
+        let folder = crate::folder("chromium");
         let _ = std::fs::remove_dir_all(&folder);
         let (of_browser, commands) = std::io::pipe().expect("a pipe");
         let (answers, to_us) = std::io::pipe().expect("a pipe");

@@ -22,6 +22,11 @@ use pagewise_model::run::Run;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::page;
 
+/// A folder of the build, but not on the filesystem that other tests measure, where that is one of its own.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the build directory").join("page").join(name)
+}
+
 /// The page of a run as a file of this name.
 fn written(name: &str, run: &Run) -> PathBuf {
     let judged: Judged = judge(run);
@@ -32,7 +37,7 @@ fn written(name: &str, run: &Run) -> PathBuf {
 fn file(name: &str, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> PathBuf {
     let mut text = Vec::new();
     write(&mut text).expect("memory");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    let folder = folder("pages");
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join(format!("{name}.html"));
     std::fs::write(&path, text).expect("write");

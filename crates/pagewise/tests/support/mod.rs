@@ -125,6 +125,12 @@ impl Place {
         Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
+    /// A place for what only reads and prints run files: what it writes is not on the filesystem that other tests measure,
+    /// where that is one of its own.
+    pub fn of_reports() -> Self {
+        Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the build directory"))
+    }
+
     /// A place on the filesystem of `directory`.
     pub fn on(directory: &Path) -> Self {
         let root = tempfile::Builder::new().prefix("place-").tempdir_in(directory).expect("a directory");
