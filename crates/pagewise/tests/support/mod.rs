@@ -125,9 +125,9 @@ impl Place {
         Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// A place for what only reads and prints run files: what it writes is not on the filesystem that other tests measure,
+    /// A place for what measures nothing: what it writes is not on the filesystem that other tests measure,
     /// where that is one of its own.
-    pub fn of_reports() -> Self {
+    pub fn apart() -> Self {
         Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the build directory"))
     }
 

@@ -83,7 +83,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[test]
 fn counts_that_no_run_has_are_refused_with_a_sentence() {
-    let place = Place::of_reports();
+    let place = Place::apart();
     let cells = vec![cell(0, 2), cell(1, 2)];
     let head = header(7, cells.clone());
     let (first, second) = (sample(&cells[0], 0), sample(&cells[1], 0));
@@ -113,7 +113,7 @@ fn counts_that_no_run_has_are_refused_with_a_sentence() {
 
 #[test]
 fn no_number_anywhere_ends_a_report_by_a_signal() {
-    let place = Place::of_reports();
+    let place = Place::apart();
     let cells = vec![cell(0, 2), cell(1, 2)];
     let mut records = vec![header(7, cells.clone())];
     records.extend((0..7).flat_map(|round| cells.iter().map(move |cell| sample(cell, round))));
@@ -144,7 +144,7 @@ fn no_number_anywhere_ends_a_report_by_a_signal() {
 #[test]
 fn what_a_report_takes_follows_from_the_bytes_of_its_file() {
     // One slot for each round of each cell would be 400 MB.
-    let place = Place::of_reports();
+    let place = Place::apart();
     let cells: Vec<Cell> = (0..5_000).map(|index| cell(index, 50)).collect();
     let mut records = vec![header(10_000, cells.clone())];
     records.extend(cells.iter().step_by(10).map(|cell| sample(cell, 9_999)));
@@ -161,7 +161,7 @@ fn what_a_report_takes_follows_from_the_bytes_of_its_file() {
 
 #[test]
 fn many_cells_are_told() {
-    let place = Place::of_reports();
+    let place = Place::apart();
     for methods in [8, 1_000] {
         let cells: Vec<Cell> = (0..2_000).map(|index| cell(index, methods)).collect();
         let mut records = vec![header(7, cells.clone())];
