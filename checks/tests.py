@@ -14,8 +14,8 @@ fails runs again when nothing else does, at most twice. If it fails three times 
 says `inconclusive: ...`, because others used the machine, is unsteady too if they did so at each of its tries, by the
 counters of the kernel while no test ran.
 
-The *soak* is what neither of them holds: rates that are known beforehand, many kills at random moments, long fuzz, and every
-simulation of the judge.
+The *soak* is what neither of them holds: rates that are known beforehand, many kills at random moments, long fuzz, every
+simulation of the judge, and each check of proof turned off once, which a test must notice.
 
 A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
 
@@ -273,6 +273,7 @@ def soak(programs, report):
     rest = [Test(f"bench/kills seed {seed}", [*kills, f"--seed={seed}"], str(ROOT)) for seed in (1, 2)]
     fuzzed = [program for program in programs if program.name.startswith("pagewise-fuzz/")]
     rest += [Test(one.name, ["env", f"PAGEWISE_FUZZ_CASES={SOAK_CASES}", one.path], one.directory) for one in fuzzed]
+    rest.append(Test("mutations of proof", ["python3", "bench/mutations.py"], str(ROOT)))
     rest.append(Test("simulations", ["cargo", "test", "--release", "-p", "pagewise-analysis"], str(ROOT)))
     for test in rest:
         test.patience_s = SOAK_PATIENCE_S

@@ -115,9 +115,23 @@ pub fn failures(
     let failed_in_time = |(kind, stretch, check): &(FailureKind, Stretch, TimedCheck)| {
         cpu_waits::failure(&subject, *kind, *stretch, *check)
     };
-    let found = TIMED_CHECKS.iter().filter_map(failed_in_time).chain(CHECKS.iter().filter_map(failed));
+    let found = TIMED_CHECKS.iter().map(failed_in_time).chain(CHECKS.iter().map(failed));
+    let found =
+        found.enumerate().filter(|(position, _)| !is_off(*position)).filter_map(|(_, failure)| failure);
     evidence.witnessed.iter().cloned().chain(found).collect()
 }
+
+/// No check is ever turned off.
+#[cfg(not(test))]
+fn is_off(_: usize) -> bool {
+    false
+}
+
+#[cfg(test)]
+#[path = "../../mutations/off.rs"]
+mod off;
+#[cfg(test)]
+use off::is_off;
 
 /// Time that belongs to the total of a sample of one-shot work though its worker's clock leaves it out; 0 for other work.
 pub fn unaccounted_ns(cell: &Cell, measurement: &Measurement, evidence: &Evidence, context: &Context) -> u64 {
