@@ -96,7 +96,8 @@ pub struct Plan {
     /// all rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Bytes that workloads may write in all: rounds after the first ones end before more is written. `None`: no limit.
+    /// Bytes that workloads may write in all: rounds after the first ones are planned within it, and no sample begins that would
+    /// exceed it, by what was expected and by what the device wrote so far. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_written_bytes: Option<Bytes>,
     /// Duration of the throughput phase.

@@ -1,6 +1,7 @@
 //! Completion of a run file: datasets, rounds, cells added by a search, end record.
 
 mod outlook;
+mod write_limit;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -30,6 +31,7 @@ use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
 use outlook::{Leaders, Outlook, ProgressLine};
+use write_limit::WriteLimit;
 
 /// A run file to complete.
 pub struct RunSession {
@@ -96,6 +98,7 @@ impl RunSession {
         let plan = self.header.plan.clone();
         let earlier = std::mem::take(&mut self.earlier);
         let ledger = Ledger::new(&plan, &earlier);
+        let write_limit = WriteLimit::of(&plan, &earlier);
         let (taken, spent_ns) = (earlier.len() as u64, earlier.iter().map(|sample| sample.took_ns).sum());
         // What comes next depends on them only if that is not known beforehand.
         let mut run = Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier });
@@ -114,6 +117,8 @@ impl RunSession {
             ledger,
             taken,
             spent_ns,
+            write_limit,
+            ended_by: None,
             run,
             block,
             session: self,
@@ -134,11 +139,22 @@ impl RunSession {
                     if let SamplingEnd::Interrupted = rounds.take(&step)? {
                         return Ok(SamplingEnd::Interrupted);
                     }
+                    if rounds.ended_by.is_some() {
+                        break;
+                    }
                 }
             }
             next = search::next(&rounds.run, &rounds.ledger);
         }
-        if let Some(limit) = rounds.limit_that_ended_it() {
+        if let Some(limit) = rounds.ended_by {
+            progress.clear();
+            output::say(format_args!(
+                "note: {} ended before its rounds were complete: {} were written while its samples were taken, and they may write {}: allow more with --max-writes",
+                rounds.run.header.plan.question,
+                bytes(rounds.write_limit.written()),
+                bytes(limit)
+            ));
+        } else if let Some(limit) = rounds.limit_that_ended_it() {
             progress.clear();
             output::say(format_args!(
                 "note: the rounds of {} ended because they may write {}: --max-writes lets what is undecided go on",
@@ -234,6 +250,9 @@ struct Rounds<'a> {
     taken: u64,
     /// Their time.
     spent_ns: u64,
+    write_limit: WriteLimit,
+    /// The bytes that may be written, if another sample would have exceeded them.
+    ended_by: Option<Bytes>,
     /// The run so far, without its samples if they do not decide what comes next.
     run: Run,
     outlook: Outlook,
@@ -280,6 +299,10 @@ impl Rounds<'_> {
                 let cell = &plan.cells[index];
                 self.tell(&plan, cell);
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
+                    self.ended_by = self.write_limit.before(cell);
+                    if self.ended_by.is_some() {
+                        return Ok(SamplingEnd::Completed);
+                    }
                     let (started_ns, began) = (self.elapsed_ns(), Instant::now());
                     let taken = self.sampler.take(cell, round, &mut self.session.state);
                     let Ok(outcome) = taken.map_err(|Stopped| ()) else {
@@ -298,6 +321,7 @@ impl Rounds<'_> {
                         ..Sample::of(cell, round, outcome)
                     };
                     self.leaders.note(cell, &sample);
+                    self.write_limit.note(cell, &sample);
                     self.note(&plan, sample)?;
                 }
                 let estimated_ns = estimate::sample_ns(&plan, cell);

@@ -1,7 +1,8 @@
 //! Announcement of a run's writes, and consent to many of them: flash wears.
 //!
 //! Up to 8 GiB are written to a device without a question. More is asked about on a terminal, and needs `--max-writes`
-//! elsewhere. What was allowed is a limit of the run: rounds after the first ones end before more is written.
+//! elsewhere. What was allowed is a limit of the run: rounds after the first ones are planned within it, and no
+//! sample begins that would exceed it by what the device wrote for those before it.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +59,7 @@ pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<b
         return Ok(true);
     }
     let spare = allowed.0.saturating_sub(first);
-    for one in runs.iter_mut().filter(|one| one.device.is_some() && one.plan.budget.is_some()) {
+    for one in runs.iter_mut().filter(|one| one.device.is_some()) {
         let written = one.plan.written_bytes().0;
         if written > 0 {
             let share = u128::from(spare) * u128::from(written) / u128::from(first.max(1));

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use pagewise_model::FailureKind::{CallFailed, WorkerDied, WorkerHung, WorkerNonsense, WrongChecksum};
 use pagewise_model::plan::Budget;
 use pagewise_model::{
-    CacheState, Cell, Conditions, Consume, Environment, FailureKind, Outcome, Reads, Role, Scan, Work,
+    Append, CacheState, Cell, Conditions, Consume, Environment, FailureKind, Outcome, Reads, Role, Scan,
+    Sync, Work,
 };
 use pagewise_protocol::PROTOCOL_VERSION;
 use serde_json::{Value, json};
@@ -303,6 +304,25 @@ fn a_race_that_is_stopped_goes_on_as_its_file_says() {
     let taken: Vec<_> =
         after.samples.iter().map(|sample| (sample.cell.clone(), sample.round, sample.attempt)).collect();
     assert_eq!(replayed(&after), taken);
+}
+
+#[test]
+fn no_sample_is_taken_that_would_write_more_than_is_allowed() {
+    let place = Place::new();
+    let session = place.session_of(|plan| {
+        for cell in &mut plan.cells {
+            let append = Append { record_bytes: Bytes::kib(4), laps: 1, sync: Sync::None, sync_call: None };
+            cell.conditions = Conditions::of(Work::Append(append), Bytes::mib(1));
+        }
+        plan.cells[0].method = "pwrite".parse().expect("a method");
+        let sample = Plan::sample_writes(&plan.cells[0]);
+        (plan.max_written_bytes, plan.retakes) = (Some(Bytes(3 * sample)), 0);
+    });
+    assert!(matches!(complete(session, honest, PATIENCE, &AtomicBool::new(false)), SamplingEnd::Completed));
+    place.expect_no_trace();
+    let run = store::load(&place.run_file()).expect("a run");
+    // As many as the limit pays for if the device writes what is expected; fewer if others make it write more.
+    assert!(run.is_complete() && (1..=3).contains(&run.samples.len()), "{:?}", run.samples);
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! Bytes that workloads wrote so far, against those that they may write.
+
+use pagewise_model::{Bytes, Cell, Outcome, Plan, Sample};
+
+/// The limit of a run, and the bytes that its samples wrote.
+pub struct WriteLimit {
+    limit: Option<Bytes>,
+    estimated: u64,
+    measured: u64,
+}
+
+impl WriteLimit {
+    /// The limit of a run that has these samples.
+    pub fn of(plan: &Plan, earlier: &[Sample]) -> Self {
+        let mut so_far = Self { limit: plan.max_written_bytes, estimated: 0, measured: 0 };
+        for cell in plan.writing_cells() {
+            let id = cell.id();
+            earlier.iter().filter(|sample| sample.cell == id).for_each(|sample| so_far.note(cell, sample));
+        }
+        so_far
+    }
+
+    /// Count a sample of a cell: what the device wrote meanwhile, for others too. A method that is unavailable wrote nothing.
+    pub fn note(&mut self, cell: &Cell, sample: &Sample) {
+        let estimated = Plan::sample_writes(cell);
+        let measured = match &sample.outcome {
+            Outcome::Taken { evidence, .. } => evidence.device_written_bytes.unwrap_or(0),
+            Outcome::Broken { .. } => 0,
+            Outcome::Unavailable { .. } => return,
+        };
+        if estimated > 0 {
+            self.estimated = self.estimated.saturating_add(estimated);
+            self.measured = self.measured.saturating_add(measured);
+        }
+    }
+
+    /// Bytes so far: those that the device wrote, or what was expected, whichever is more. What is written late, by writeback of the
+    /// kernel, counts with a later sample.
+    pub fn written(&self) -> Bytes {
+        Bytes(self.measured.max(self.estimated))
+    }
+
+    /// The limit, if another sample of the cell would exceed it.
+    pub fn before(&self, cell: &Cell) -> Option<Bytes> {
+        let next = Plan::sample_writes(cell);
+        self.limit.filter(|limit| next > 0 && self.written().0.saturating_add(next) > limit.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::sample::Measurement;
+    use pagewise_model::{Append, CacheState, Conditions, Evidence, Method, Role, Sync, Work};
+
+    const MIB: u64 = 1 << 20;
+
+    fn appends(method: Method) -> Cell {
+        let append = Append { record_bytes: Bytes(4096), laps: 1, sync: Sync::None, sync_call: None };
+        Cell {
+            role: Role::Measured,
+            method,
+            conditions: Conditions {
+                cache: CacheState::Cold,
+                ..Conditions::of(Work::Append(append), Bytes::mib(4))
+            },
+        }
+    }
+
+    fn sample(cell: &Cell, device_written_bytes: Option<u64>) -> Sample {
+        let evidence = Box::new(Evidence { device_written_bytes, ..Evidence::default() });
+        let measurement = Measurement::default();
+        Sample::of(cell, 0, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+    }
+
+    #[test]
+    fn the_device_decides_where_it_wrote_more_than_was_expected() {
+        let cell = appends("pwrite".parse().expect("a method"));
+        let plan = Plan { max_written_bytes: Some(Bytes(20 * MIB)), ..Plan::of(vec![cell.clone()]) };
+        let so_far = |written: &[Option<u64>]| {
+            let earlier: Vec<Sample> = written.iter().map(|one| sample(&cell, *one)).collect();
+            let writes = WriteLimit::of(&plan, &earlier);
+            (writes.written().0 / MIB, writes.before(&cell).is_some())
+        };
+        assert_eq!(so_far(&[]), (0, false));
+        assert_eq!(so_far(&[None, None]), (8, false));
+        assert_eq!(so_far(&[Some(0), Some(9 * MIB)]), (9, false));
+        assert_eq!(so_far(&[None; 4]), (16, false));
+        assert_eq!(so_far(&[None; 5]), (20, true));
+        assert_eq!(so_far(&[Some(16 * MIB + 1)]), (16, true));
+    }
+
+    #[test]
+    fn what_writes_nothing_has_no_limit() {
+        let cell = appends(Method::anonymous());
+        let plan = Plan { max_written_bytes: Some(Bytes(0)), ..Plan::of(vec![cell.clone()]) };
+        assert!(WriteLimit::of(&plan, &[sample(&cell, Some(MIB))]).before(&cell).is_none());
+    }
+}
