@@ -2,7 +2,7 @@
 """Builds, lints and runs the tests of the workspace and says how they ended: passed, failed, unsteady, skipped.
 
     checks/tests.py                   # everything
-    checks/tests.py --build           # no test; builds and lints
+    checks/tests.py --build           # no test; builds, lints and documents
     checks/tests.py --gate            # only what needs no machine
     checks/tests.py --soak            # what takes long, instead
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
@@ -150,12 +150,12 @@ def skips(output):
 
 
 def build():
-    """Builds and lints all test programs, and examples and the command, which tests start."""
+    """Builds, lints and documents all of the code: test programs, and examples and the command, which tests start."""
     command = ["cargo", "test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]
-    linted = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "checks" / "lint")}
+    linted = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "checks" / "compile")}
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, env=linted)
     if built.returncode != 0:
-        sys.exit("checks: the tests do not compile, or not without warnings")
+        sys.exit("checks: the tests do not compile, or not without a warning")
     programs = []
     for line in built.stdout.splitlines():
         message = json.loads(line)
@@ -176,14 +176,6 @@ def names(program):
     if listed.returncode != 0:
         sys.exit(f"checks: {program.name} does not list its tests: {listed.stderr}")
     return [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
-
-
-def documented(report, idle=False):
-    """Builds the documentation, which must have no warnings; as a test."""
-    command = ["env", "RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--workspace", "--no-deps", "--quiet"]
-    test = Test("documentation", command, str(ROOT)).run(idle=idle)
-    report.line(test.name, [test], test.attempts[0].seconds)
-    return [test]
 
 
 def whole(program, report, idle=False):
@@ -384,7 +376,7 @@ def keep(tests, seconds):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--build", action="store_true", help="no test: only builds and lints")
+    arguments.add_argument("--build", action="store_true", help="no test: only builds, lints and documents")
     arguments.add_argument("--gate", action="store_true", help="only what needs no machine")
     arguments.add_argument("--soak", action="store_true", help="what takes long, instead")
     arguments.add_argument("--may-miss", metavar="LIST", default="", help="needs that may be missing here, with commas between them")
@@ -399,7 +391,7 @@ def main():
     if arguments.soak:
         tests = soak(programs, report)
     elif arguments.gate:
-        tests = documented(report) + [test for program in without_machine for test in whole(program, report)]
+        tests = [test for program in without_machine for test in whole(program, report)]
     elif arguments.words:
         tests, _ = of_machine([program for program in programs if program.needs_machine], arguments.words, report)
         again(tests, report)
@@ -408,12 +400,9 @@ def main():
         computing = [functools.partial(whole, program, report, True) for program in without_machine]
         # What is written while tests measure would be seen by those of the same device.
         apart = os.path.ismount(ROOT / "target" / "tmp")
-        written = [] if apart else documented(report)
-        if apart:
-            computing.insert(0, functools.partial(documented, report, True))
         machine, computed = of_machine(usual, [], report, computing, apart)
         again(machine, report)
-        tests = written + computed + machine
+        tests = computed + machine
     counts = keep(tests, time.monotonic() - started)
     if not tests:
         sys.exit("checks: no test has such a name")
