@@ -247,10 +247,11 @@ def of_machine(programs, words, report, computing=(), apart=False):
     together(chains, width)
     print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as idle:
-        idle.submit(in_turn, later, True)
+        in_idle = idle.submit(in_turn, later, True)
         computed = [idle.submit(call) for call in computing]
         for name in ALONE:
             in_turn(groups.get(name, []))
+        in_idle.result()
     for name, tests in groups.items():
         if tests:
             report.line(name, tests, sum(test.attempts[0].seconds for test in tests))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::expect_schema;
-use crate::support::{Place, expect_refused, load, skipped, without_memory_limit};
+use crate::support::{Place, expect_refused, inconclusive, load, skipped, without_memory_limit};
 
 /// The plan of a study in small; its name is that of the run.
 const SMALL: &str = "\
@@ -66,6 +66,10 @@ fn every_claim_of_a_run_has_its_word_its_figures_and_its_counters() {
     let shown: usize = SHOWN.iter().map(|method| rounds[*method].len()).sum();
     assert_eq!(prefault["defects"][0]["samples"], shown, "{prefault}");
 
+    // A claim is tested by methods that have five valid rounds.
+    if let Some((method, valid)) = rounds.iter().find(|(_, valid)| valid.len() < 5) {
+        inconclusive(&format!("{method} has {} valid samples of seven", valid.len()));
+    }
     let text = place.run(&["reproduce", "fill", "--from", "fill.jsonl"]).expect_code(0).stdout;
     for told in
         ["published: 2.67x to 2.78x", " over mmap: ", "in speed, set-up and tear-down left out", "5 claims: "]
