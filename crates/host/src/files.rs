@@ -8,7 +8,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
+use pagewise_model::format::percent_of;
 use pagewise_model::plan::FileIdentity;
+use pagewise_sys::written_bytes;
 use rustix::fs::OFlags;
 
 use crate::mounts::{FilesystemKind, Mount};
@@ -51,6 +53,10 @@ pub enum FileError {
     Kernel { path: PathBuf, filesystem: String },
     #[error("{path} is empty: there is nothing to read")]
     Empty { path: PathBuf },
+    #[error(
+        "{path} was never written: its {bytes} bytes are holes or only preallocated, and no read of them comes from a device"
+    )]
+    NoData { path: PathBuf, bytes: u64 },
     #[error("{call} of {path} failed: {source}")]
     Call { path: PathBuf, call: &'static str, source: io::Error },
 }
@@ -89,6 +95,10 @@ pub fn identify(path: &Path) -> Result<(File, FileIdentity), FileError> {
     if identity.file_bytes == Bytes(0) {
         return Err(FileError::Empty { path: owned() });
     }
+    let bytes = identity.file_bytes.0;
+    if written_bytes(&file, bytes).is_ok_and(|written| written == 0) {
+        return Err(FileError::NoData { path: owned(), bytes });
+    }
     Ok((file, identity))
 }
 
@@ -110,9 +120,11 @@ const PLAIN_FILESYSTEMS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "vfat", "ex
 /// reason.
 pub fn sparse_or_compressed_bytes(file: &File) -> Option<String> {
     let metadata = file.metadata().ok()?;
-    let stored = metadata.blocks().saturating_mul(512);
-    if stored < metadata.size() {
-        return Some(format!("it has holes: {stored} of its {} bytes are stored", metadata.size()));
+    let size = metadata.size();
+    let written = written_bytes(file, size).unwrap_or(metadata.blocks().saturating_mul(512));
+    if written < size {
+        let share = percent_of(size - written, size);
+        return Some(format!("{share} of it was never written: {written} of its {size} bytes hold data"));
     }
     let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
     let filesystem = mount.map_or_else(|| "its filesystem".to_string(), |mount| mount.filesystem);

@@ -4,6 +4,7 @@
 //! rings, events and threads of other programs and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
 
 pub mod child;
+mod extents;
 pub mod mapping;
 pub mod perf;
 pub mod placement;
@@ -17,6 +18,7 @@ pub mod userfault;
 pub mod writable;
 
 pub use child::{CpuMask, Held, Released, Spawn};
+pub use extents::written_bytes;
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
 pub use range_sync::sync_file_range;
 pub use residency::{CacheStat, pread_dontcache};

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{
-    self, Finished, PAGEWISE, Place, expect_whole, is_honest, kinds, load, of_method, of_methods, wait_for,
+    self, Finished, PAGEWISE, Place, expect_refused, expect_whole, is_honest, kinds, load, of_method,
+    of_methods, wait_for,
 };
 use pagewise_model::FailureKind::{ColdOverrun, FileChanged, NotCold, WorkerDied};
 use pagewise_model::run::Run;
@@ -335,13 +336,22 @@ fn a_file_whose_name_goes_to_another_is_read_to_the_end() {
 }
 
 #[test]
-fn a_file_of_holes_is_warned_of() {
+fn a_file_without_data_is_refused_and_one_with_holes_warned_of() {
     let place = Place::new();
-    File::create(place.file("holes.bin")).and_then(|file| file.set_len(16 << 20)).expect("create");
+    let mut file = File::create(place.file("holes.bin")).expect("create");
+    file.set_len(16 << 20).expect("set_len");
+    // A filesystem that does not tell extents measures it.
+    if pagewise_sys::written_bytes(&file, 16 << 20).is_ok() {
+        let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 16 << 20);
+        let refused = place.run(&["read", "holes.bin", "--methods=pread"]);
+        expect_refused(&refused, "was never written: its 16777216 bytes are holes or only preallocated");
+    }
+    file.write_all(&vec![1; 4 << 20]).expect("write");
     let (_, finished) =
         measure(&place, &["--file=holes.bin", "--methods=pread,pread:direct", "--cache=warm"]);
     let warnings = finished.judged()["warnings"].to_string();
-    assert!(warnings.contains("it has holes: 0 of its 16777216 bytes are stored"), "{warnings}");
+    let told = "75.0 % of it was never written: 4194304 of its 16777216 bytes hold data";
+    assert!(warnings.contains(told), "{warnings}");
 }
 
 /// perl is part of every Debian; it sets a seccomp filter that answers io_uring_setup with EPERM, as the default
