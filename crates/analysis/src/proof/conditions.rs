@@ -12,6 +12,8 @@ pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
 /// Readahead that is still in flight when a cold sample stops at its budget.
 pub(super) const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
+/// Bytes that others may bring into the cache of a file that is read directly.
+const DIRECT_SLACK_BYTES: u64 = 2 << 20;
 /// Other processes may use the device by this share of the worker's use, and by [`OTHERS_BYTES`].
 pub(super) const OTHERS_SHARE: f64 = 0.10;
 /// A journal's commit, or a log line of another process.
@@ -207,9 +209,27 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
             "neither the descriptor's flags nor device bytes are known, so it is not proven to be direct"
                 .into(),
         ),
-        (Some(true), _) if subject.context.sparse_or_compressed_bytes => None,
+        (Some(true), _) if subject.context.sparse_or_compressed_bytes => read_through_cache(subject),
         _ => not_all_from_device(evidence, 0),
     }
+}
+
+/// A filesystem may accept O_DIRECT and read through the page cache, as btrfs does where it compresses. The device's bytes do not tell it
+/// there, but a direct read adds no page to the cache: so the file must not have been in it before.
+fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
+    let (evidence, span) = (subject.evidence, subject.cell.conditions.span_bytes.0);
+    let (Some(before), Some(after)) = (evidence.resident_before_bytes, evidence.resident_after_bytes) else {
+        return Some("what is in the page cache is unknown, and device bytes may be too few, so it is not proven to be direct".into());
+    };
+    if before > span / 2 {
+        return Some(format!(
+            "{before} of {span} bytes were in the page cache before it, and device bytes may be too few, so it is not proven to be direct: --evict lets the file leave the cache"
+        ));
+    }
+    let (added, most) = (after.saturating_sub(before), DIRECT_SLACK_BYTES.min(evidence.requested_bytes / 2));
+    (added > most).then(|| {
+        format!("{added} bytes came into the page cache, at most {most} may: its filesystem reads through the cache in spite of O_DIRECT")
+    })
 }
 
 /// A cell that reads the device cannot be measured while other processes use it. One that may use the cache and gets
@@ -457,8 +477,23 @@ mod tests {
             let cell = cell(method, Warm);
             assert_eq!(kinds(&cell, |_, evidence| evidence.descriptor_direct = Some(false)), [NotDirect]);
             assert_eq!(kinds(&cell, |_, evidence| evidence.device_read_bytes = Some(0)), [NotDirect]);
-            let hidden = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(0);
-            assert_eq!(kinds_in(&cell, &HOLED_FILE, hidden), []);
+            let hidden = |before, after| {
+                kinds_in(&cell, &HOLED_FILE, move |_, evidence| {
+                    evidence.device_read_bytes = Some(0);
+                    (evidence.resident_before_bytes, evidence.resident_after_bytes) = (before, after);
+                })
+            };
+            // Where the device's bytes may be too few the page cache tells: nothing came into it, and it did not hold the file.
+            assert_eq!(hidden(Some(0), Some(0)), [], "{method}");
+            assert_eq!(hidden(Some(100 << 20), Some(100 << 20)), [], "{method}");
+            assert_eq!(hidden(Some(0), Some(64 << 20)), [NotDirect], "{method}");
+            assert_eq!(hidden(Some(256 << 20), Some(256 << 20)), [NotDirect], "{method}");
+            assert_eq!(hidden(None, None), [NotDirect], "{method}");
+            let few = kinds_in(&cell, &HOLED_FILE, |_, evidence| {
+                evidence.requested_bytes = 1 << 20;
+                (evidence.resident_before_bytes, evidence.resident_after_bytes) = (Some(0), Some(1 << 20));
+            });
+            assert!(few.contains(&NotDirect), "{method}: {few:?}");
             let unknown = |_: &mut _, evidence: &mut Evidence| {
                 evidence.device_read_bytes = None;
                 evidence.descriptor_direct = None;

@@ -159,6 +159,9 @@ impl<'a> Sampler<'a> {
         let prepare = || {
             let settings = WarmSettings {
                 drop_caches: self.plan.drop_caches,
+                evicts_direct: self.context.sparse_or_compressed_bytes
+                    && !self.context.memory_backed
+                    && !matches!(self.plan.source, Source::File { evict: false, .. }),
                 patience: self.machine.patience,
                 page_bytes: self.machine.page_bytes,
                 seed: mix(!self.plan.seed ^ u64::from(round)),

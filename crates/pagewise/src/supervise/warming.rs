@@ -87,6 +87,8 @@ impl CacheFill {
 pub struct WarmSettings<'a> {
     /// True if the whole page cache may be dropped.
     pub drop_caches: bool,
+    /// True if the file leaves the page cache before direct reads too: where device bytes do not prove them.
+    pub evicts_direct: bool,
     /// Time limit, beyond that of reading.
     pub patience: Duration,
     /// Size of a page.
@@ -107,10 +109,18 @@ pub fn prepare(
     let WarmSettings { drop_caches, stop, .. } = *settings;
     let conditions = &cell.conditions;
     // A file to write was made in its state.
-    if !cell.depends_on_cache() || !conditions.workload().is_reading() {
+    if !conditions.workload().is_reading() {
         return Ok(());
     }
     let span = conditions.span_bytes.0;
+    if !cell.depends_on_cache() {
+        // Pages that a direct read brings in prove that it was none, if they were not there before.
+        if cell.method.is_direct() && settings.evicts_direct && conditions.cache != CacheState::AsIs {
+            // The check says so if pages stay.
+            let _ = input.make_cold(span, drop_caches);
+        }
+        return Ok(());
+    }
     match (conditions.cache, conditions.cache_capacity()) {
         (CacheState::AsIs, _) => Ok(()),
         (CacheState::Cold | CacheState::ColdStart, _) => input.make_cold(span, drop_caches),
