@@ -29,13 +29,17 @@ impl Subject<'_> {
         u64::from(threads).saturating_mul(u64::from(depth))
     }
 
-    /// Size of the folios that it makes dirty: calls make them as large as what they write; faults, and files that were written
-    /// before, have larger ones.
-    pub(super) fn folio_bytes(&self) -> u64 {
-        let has_small_folios = self.cell.conditions.cache == CacheState::Cold
-            && matches!(self.cell.access(), Access::Pwrite | Access::Write | Access::Uring);
+    /// Size of the folios that are counted as dirty: calls make them as large as what they write; faults, and files that were
+    /// written before, have larger ones.
+    fn folio_bytes(&self) -> u64 {
+        if self.cell.conditions.cache == CacheState::Cold { self.written_at_once() } else { FOLIO_BYTES }
+    }
+
+    /// Bytes that the device writes for one that is dirty: the blocks of a call, whatever its folio; all of the folio of a mapping.
+    pub(super) fn written_at_once(&self) -> u64 {
+        let is_by_calls = matches!(self.cell.access(), Access::Pwrite | Access::Write | Access::Uring);
         let piece = self.asked().write_bytes;
-        if has_small_folios { piece.next_power_of_two().max(self.context.page_bytes) } else { FOLIO_BYTES }
+        if is_by_calls { piece.next_power_of_two().max(self.context.page_bytes) } else { FOLIO_BYTES }
     }
 
     /// When it was to sync within the measured region, if it writes a file.

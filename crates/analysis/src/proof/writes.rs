@@ -261,8 +261,7 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
         Sync::Commit => subject.operations(),
         Sync::None | Sync::End => 0,
     };
-    // A folio of which a byte is dirty is written whole.
-    let by_syncs = syncs.saturating_mul(SYNC_BYTES.saturating_add(subject.folio_bytes()));
+    let by_syncs = syncs.saturating_mul(SYNC_BYTES.saturating_add(subject.written_at_once()));
     let of_records = (own as f64 * WRITTEN_FACTOR) as u64;
     let most = [METADATA_BYTES, in_setup, by_syncs].into_iter().fold(of_records, u64::saturating_add);
     (written > most).then(|| {

@@ -2,6 +2,7 @@
 
 use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::format::{MISSING, bytes, grouped, rate, time};
+use pagewise_model::{Access, CacheState, FOLIO_BYTES, Method};
 
 use super::situation::Situation;
 use crate::line::Line;
@@ -23,8 +24,9 @@ pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
         Some(if is_alone { told } else { format!("{}: {told}", one.name) })
     };
     let told: Vec<String> = situations.iter().filter_map(of).collect();
+    let folios = folios(situations);
     let mut lines = Vec::new();
-    if !told.is_empty() {
+    if !told.is_empty() || folios.is_some() {
         lines.push(Line::new());
         lines.push(Line::strong("Syncs".to_string()));
     }
@@ -32,10 +34,34 @@ pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     for text in told.iter().take(most) {
         lines.extend(wrapped("  ", text, width).into_iter().map(Line::plain));
     }
+    if let Some(text) = folios {
+        lines.extend(wrapped("  ", &text, width).into_iter().map(Line::plain));
+    }
     if told.len() > most {
         lines.push(Line::weak(format!("  and {} more: the tables have them", told.len() - most)));
     }
     lines
+}
+
+/// The mapped method whose device writes most for a byte, in files that were read or written before, whose folios are large.
+fn folios(situations: &[Situation<'_>]) -> Option<String> {
+    let warm = situations.iter().filter(|one| one.comparison.conditions.conditions.cache == CacheState::Warm);
+    let cells =
+        warm.flat_map(|one| one.judged.cells.iter().filter(|cell| one.comparison.cells.contains(&cell.id)));
+    let is_mapped = |cell: &CellJudgement| {
+        cell.method.parse().is_ok_and(|method: Method| method.access() == Access::Mmap)
+    };
+    let amplified = cells.filter(|cell| is_mapped(cell)).filter_map(|cell| {
+        let times = cell.syncs.as_ref()?.device_bytes_per_byte.filter(|times| *times >= AMPLIFIED)?;
+        Some((cell, times))
+    });
+    let (cell, times) = amplified.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    Some(format!(
+        "{}: the device writes {} bytes for each byte: a store makes a whole folio dirty, and folios of a file that was read or written before are up to {} large",
+        cell.method,
+        rate(times),
+        bytes(FOLIO_BYTES)
+    ))
 }
 
 /// True of a situation with one method, whose syncs are what it is about: there is nothing to choose.

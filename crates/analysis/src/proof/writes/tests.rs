@@ -289,12 +289,19 @@ fn others_that_write_the_device_are_noticed() {
             assert!(!in_memory.contains(&Contaminated), "{method} {sync}");
         }
     }
-    // 10,485,700 B take 10 syncs of 1 MiB, 64 KiB and a folio each: a page of a call, 2 MiB of a mapping.
-    for (method, folio) in [("pwrite", 4 << 10), ("mmap", 2 << 20)] {
-        let every = synced(append(method, Cold), "every:1MiB");
+    // 10,485,700 B take 10 syncs of 1 MiB, 64 KiB and what a dirty byte is written with: a page of a call, also in a file whose folios
+    // are large, and 2 MiB of a mapping.
+    for (method, cache, folio) in
+        [("pwrite", Cold, 4 << 10), ("pwrite", Warm, 4 << 10), ("mmap", Cold, 2 << 20)]
+    {
+        let every = synced(append(method, cache), "every:1MiB");
         let syncs = 10 * ((64 << 10) + folio);
         let at = |bytes| written(&every, &CONTEXT, bytes);
-        assert_eq!((at(most + syncs), at(most + syncs + 1)), (vec![], vec![Contaminated]), "{method}");
+        assert_eq!(
+            (at(most + syncs), at(most + syncs + 1)),
+            (vec![], vec![Contaminated]),
+            "{method} {cache:?}"
+        );
     }
     // Pages that set-up made dirty are written too.
     let touched = fill("mmap:touch", Cold);
