@@ -2,6 +2,7 @@
 //!
 //! Nothing is changed. Facts that the machine does not report stay unknown.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -40,6 +41,7 @@ pub fn detect(path: &Path) -> Environment {
         architecture: uname.machine().to_string_lossy().into_owned(),
         cpu_model: cpu_model(&cpuinfo).or_else(|| kernel_files::text("/proc/device-tree/model")),
         cpu_vulnerabilities: vulnerabilities(Path::new("/sys/devices/system/cpu/vulnerabilities")),
+        variables: Some(affecting(std::env::vars_os())),
         cpus: cpus(),
         page_bytes: rustix::param::page_size() as u64,
         memory_bytes: memory.total_bytes.map(Bytes),
@@ -63,7 +65,7 @@ pub fn detect(path: &Path) -> Environment {
         device_scheduler: known.and_then(|device| device.scheduler.clone()),
         readahead_bytes: readahead_bytes(number, mount.as_ref(), known).map(Bytes),
         direct_alignment_bytes: direct_alignment_at(path)
-            .or(known.and_then(|device| device.logical_block_bytes)),
+            .or_else(|| block_bytes_at(path).max(known.and_then(|device| device.logical_block_bytes))),
         worker_answer_ns: None,
         memory_control: None,
         device_control: None,
@@ -116,6 +118,36 @@ fn vulnerabilities(folder: &Path) -> Option<String> {
     let mut states: Vec<String> = affecting.collect();
     states.sort_unstable();
     Some(states.join("; "))
+}
+
+/// Beginnings of the names of variables that change how a worker loads, allocates or schedules.
+const AFFECTING: [&str; 15] = [
+    "GLIBC_TUNABLES",
+    "GODEBUG",
+    "GOGC",
+    "GOMAXPROCS",
+    "GOMEMLIMIT",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LD_",
+    "MALLOC_",
+    "OMP_",
+    "PYTHONHOME",
+    "PYTHONMALLOC",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
+    "PYTHON_GIL",
+];
+
+fn affecting(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
+    let told = |(name, value): (OsString, OsString)| {
+        let name = name.into_string().ok()?;
+        let affects = AFFECTING.iter().any(|beginning| name.starts_with(beginning));
+        affects.then(|| format!("{name}={}", value.to_string_lossy()))
+    };
+    let mut all: Vec<String> = variables.filter_map(told).collect();
+    all.sort_unstable();
+    all.join("; ")
 }
 
 /// Hypervisor: the CPU flag, with the name in the firmware. On machines whose CPUs have no such flag, only a firmware
@@ -222,6 +254,16 @@ pub fn direct_alignment(file: &File) -> Option<u64> {
 fn direct_alignment_at(path: &Path) -> Option<u64> {
     let file = if path.is_dir() { scratch::nameless_file(path) } else { File::open(path) };
     direct_alignment(&file.ok()?)
+}
+
+/// The largest block of a filesystem on a disk.
+const MOST_BLOCK_BYTES: u64 = 64 << 10;
+
+/// Size of the filesystem's blocks: where it does not tell the alignment of direct transfers, a smaller one may be accepted and served
+/// through the page cache. Filesystems of a network tell sizes of messages.
+fn block_bytes_at(path: &Path) -> Option<u64> {
+    let block = rustix::fs::statvfs(path).ok()?.f_frsize;
+    (block > 0).then_some(block.min(MOST_BLOCK_BYTES))
 }
 
 /// Settings that affect results and are not fields of the environment.
@@ -405,6 +447,14 @@ mod tests {
         let expected = "retbleed: Vulnerable; spec_rstack_overflow: Mitigation: Safe RET";
         assert_eq!(vulnerabilities(folder.path()).as_deref(), Some(expected));
         assert_eq!(vulnerabilities(&folder.path().join("none")), None);
+    }
+
+    #[test]
+    fn variables_that_change_a_worker_are_named() {
+        let set = [("LD_PRELOAD", "/lib/mine.so"), ("HOME", "/root"), ("GOMAXPROCS", "1"), ("PATH", "/bin")];
+        let found = affecting(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(found, "GOMAXPROCS=1; LD_PRELOAD=/lib/mine.so");
+        assert_eq!(affecting(std::iter::empty()), "");
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Environment {
     /// /sys/devices/system/cpu/vulnerabilities: name and state of each that affects this CPU. Mitigations change what a system call costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_vulnerabilities: Option<String>,
+    /// Variables that reach a worker and change how it loads, allocates or schedules: `GOMAXPROCS=1; MALLOC_ARENA_MAX=1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<String>,
     /// CPUs that this process may use.
     pub cpus: u32,
     /// Size of a page.
