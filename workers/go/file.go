@@ -34,7 +34,7 @@ func (f *dataFile) mapBytes(length uint64, protection int) error {
 	}
 	mapping, err := syscall.Mmap(int(f.file.Fd()), 0, int(length), protection, syscall.MAP_SHARED)
 	if err != nil {
-		return failedCall("mmap", err, f.path, 0)
+		return refusedCall("mmap", err, f.path)
 	}
 	f.mapping = mapping
 	return nil

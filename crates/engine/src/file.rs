@@ -85,7 +85,7 @@ impl DataFile {
     pub fn map(&self) -> Result<FileMapping, CallFailure> {
         let file = self.open(false)?;
         let mapping = FileMapping::new(&file, self.span_bytes, self.effects.populate)
-            .map_err(|error| failed("mmap", error, &self.path, 0))?;
+            .map_err(|error| refused("mmap", error, &self.path))?;
         for (word, step) in &self.effects.steps {
             let SetUpStep::Advise(_, Some(advice)) = step else {
                 return Err(without_effect(word, &self.path));

@@ -25,6 +25,12 @@ pub(super) struct Choice {
 pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
     let told = situations.iter().filter(|one| one.judged.cliff.is_none() && one.judged.pivot.is_none());
     let told = told.filter(|one| !syncs::is_alone_with_syncs(one));
+    // Where others of its run compare methods, one that stands alone is there for a ceiling.
+    let compares = |one: &Situation<'_>| one.comparison.cells.len() > 1;
+    let others_compare = |one: &Situation<'_>| {
+        situations.iter().any(|other| std::ptr::eq(other.judged, one.judged) && compares(other))
+    };
+    let told = told.filter(|one| compares(one) || !others_compare(one));
     let of = |one: &Situation<'_>| Choice {
         situation: one.name.clone(),
         method: one.advice.recommended.clone(),
