@@ -15,7 +15,7 @@ use pagewise_model::format::{MISSING, counted, percent_up, times};
 use crate::line::{Line, Span};
 use crate::markdown::{text, write_table};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
-use crate::plots::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::text_table::{TextCell, TextTable};
 
 /// Values of a fact that are named on one line.
@@ -76,7 +76,7 @@ fn environment(difference: &Difference) -> String {
     let changed: Vec<String> =
         changed.map(|one| format!("{} {} → {}", one.fact, values(&one.base), values(&one.new))).collect();
     match changed.is_empty() {
-        true => "The environments are the same.".to_string(),
+        true => "What was recorded of the environments is the same.".to_string(),
         false => format!("The environments differ: {}.", changed.join("; ")),
     }
 }
@@ -333,7 +333,7 @@ fn plot(changed: &ChangedSituation, relative_to: Option<&str>) -> Plot {
         heading: "Which methods changed, and by how much?",
         conditions: changed.label.clone(),
         form: Form::Dots,
-        x: Axis::of(ratio_heading(relative_to), "", Scale::Log, |value| format!("{}x", times(value))),
+        x: Axis::of(ratio_heading(relative_to), Scale::Log, AxisQuantity::RATIO),
         y: Axis::names("method", shown.iter().map(|(change, _)| change.method.clone()).collect()),
         series,
         bands: Vec::new(),

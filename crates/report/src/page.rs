@@ -18,6 +18,7 @@ use pagewise_analysis::compare::{Gated, Split};
 use crate::compare::{self, DifferenceText, SituationText};
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
+use crate::plots::colours::Colours;
 use crate::{screen, svg};
 use html::Html;
 use scripts::Scripts;
@@ -44,12 +45,13 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
     let title = escaped(format!("pagewise: {}", questions.join(", ")));
     let mut page = Html::default();
     answer(&mut page, runs);
+    let colours = Colours::of(runs);
     if runs.len() > 1 {
-        map::of_runs(&mut page, runs);
+        map::of_runs(&mut page, runs, &colours);
         contents(&mut page, runs);
     }
     for (index, run) in runs.iter().enumerate() {
-        sections::run(&mut page, run, index + 1, ROOM / runs.len());
+        sections::run(&mut page, run, &colours, index + 1, ROOM / runs.len());
     }
     sections::definitions(&mut page);
     whole(out, &title, &mark(runs.iter().map(|run| run.judged)), &page)

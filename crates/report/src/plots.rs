@@ -1,5 +1,6 @@
 //! Plots: each turns a judged run into plain data, and says nothing of its form on a page.
 
+pub mod colours;
 mod crossings;
 mod host;
 mod latency;
@@ -13,6 +14,7 @@ mod threads;
 mod warming;
 
 use crate::judged_run::JudgedRun;
+use colours::Colours;
 use plot::Plot;
 
 /// Every kind of plot, in the order in which they are shown.
@@ -30,6 +32,11 @@ const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 10] = [
 ];
 
 /// The plots for which a run has values.
-pub fn all(run: &JudgedRun<'_>) -> Vec<Plot> {
-    ALL.iter().flat_map(|plots| plots(run)).filter(|plot| !plot.series.is_empty()).collect()
+pub fn all(run: &JudgedRun<'_>, colours: &Colours) -> Vec<Plot> {
+    let plots = ALL.iter().flat_map(|plots| plots(run)).filter(|plot| !plot.series.is_empty());
+    let painted = plots.map(|mut plot| {
+        colours.paint(&mut plot);
+        plot
+    });
+    painted.collect()
 }

@@ -153,23 +153,19 @@ fn axes(body: &mut String, plot: &Plot, frame: &Frame) {
             escaped(cut(&label))
         );
     }
-    let label = |axis: &Axis| match axis.unit {
-        "" => axis.label.clone(),
-        unit => format!("{}, {unit}", axis.label),
-    };
     if !matches!(plot.y.scale, Scale::Categories(_)) {
         let _ = write!(
             body,
             "<text class=\"weak\" x=\"8\" y=\"{:.1}\">{}</text>",
             top - 8.0,
-            escaped(label(&plot.y))
+            escaped(&plot.y.label)
         );
     }
     let _ = write!(
         body,
         "<text class=\"weak\" text-anchor=\"end\" x=\"{right:.1}\" y=\"{:.1}\">{}</text>",
         bottom + 15.0 + LINE,
-        escaped(label(&plot.x))
+        escaped(&plot.x.label)
     );
 }
 

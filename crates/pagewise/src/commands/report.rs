@@ -10,6 +10,7 @@ use pagewise_analysis::{Judged, judge, judge_at};
 use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
 use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plots::colours::Colours;
 use pagewise_report::vmstat::VmstatRow;
 use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
 
@@ -57,8 +58,9 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
 fn write_plots(directory: &Path, runs: &[JudgedRun<'_>]) -> Result<Exit> {
     let mut files: Vec<(PathBuf, String)> = Vec::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
+    let colours = Colours::of(runs);
     for run in runs {
-        for plot in plots::all(run) {
+        for plot in plots::all(run, &colours) {
             let name = format!("{}-{}", file_name(&run.judged.run.question), plot.id);
             let count = counts.entry(name.clone()).or_default();
             *count += 1;

@@ -4,6 +4,7 @@ use pagewise_analysis::judge;
 use pagewise_model::run::Run;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots;
+use pagewise_report::plots::colours::Colours;
 use pagewise_report::plots::plot::{Plot, Scale};
 use serde_json::json;
 
@@ -38,7 +39,8 @@ fn every_plot_has_the_marks_of_its_data() {
     let Some(mut browser) = browser() else { return };
     for (name, run) in runs() {
         let judged = judge(&run);
-        let plots = plots::all(&JudgedRun { path: "run.jsonl", run: &run, judged: &judged });
+        let shown = JudgedRun { path: "run.jsonl", run: &run, judged: &judged };
+        let plots = plots::all(&shown, &Colours::of(std::slice::from_ref(&shown)));
         let wanted: Vec<usize> = plots.iter().map(marks).collect();
         browser.open(&written(name, &run));
         browser.draw_all();

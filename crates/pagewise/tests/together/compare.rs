@@ -86,7 +86,7 @@ fn a_slower_build_fails_the_gate_and_an_equal_one_passes() {
     assert!(slow.stdout.contains("1.10x [1.09–1.11]"), "{}", slow.stdout);
     assert!(slow.stdout.contains("failed: slower=5%\n  pread ("), "{}", slow.stdout);
     assert!(slow.stdout.contains("passed: advice-changed"), "{}", slow.stdout);
-    assert!(slow.stdout.contains("The environments are the same."), "{}", slow.stdout);
+    assert!(slow.stdout.contains("What was recorded of the environments is the same."), "{}", slow.stdout);
     assert!(!slow.stdout.contains('!'), "no warning: {}", slow.stdout);
     let equal = place.run(&["compare", "base", "--", "equal", "--fail-on", "slower=5%"]).expect_code(0);
     assert!(equal.stdout.contains("2 comparisons: "), "{}", equal.stdout);

@@ -32,21 +32,17 @@ pub(super) fn json(plot: &Plot) -> String {
 }
 
 fn axis(axis: &Axis, placed: &Placed) -> Value {
-    let label = match axis.unit {
-        "" => told(&axis.label),
-        unit => format!("{}, {unit}", told(&axis.label)),
-    };
     let (low, high) = placed.ends();
     let scale = match &axis.scale {
         Scale::Categories(names) => {
-            return json!({ "label": label, "names": names.iter().map(told).collect::<Vec<_>>() });
+            return json!({ "label": told(&axis.label), "names": names.iter().map(told).collect::<Vec<_>>() });
         }
         Scale::Linear => "linear",
         Scale::Log => "log",
     };
     let ticks = placed.values_of_ticks(axis);
     let ticks: Vec<Value> = ticks.iter().map(|(value, text)| json!([short(*value), told(text)])).collect();
-    json!({ "label": label, "scale": scale, "low": short(low), "high": short(high), "ticks": ticks })
+    json!({ "label": told(&axis.label), "scale": scale, "low": short(low), "high": short(high), "ticks": ticks })
 }
 
 /// `[x, y, label, low, high, why it is invalid]`, without what is absent at its end.

@@ -8,6 +8,7 @@ use pagewise_model::format::counted;
 use super::html::{Html, MapCell};
 use crate::compare::{explained, methods};
 use crate::judged_run::JudgedRun;
+use crate::plots::colours::Colours;
 use crate::text_table::{TextCell, TextTable};
 
 /// Cells of a map; the situations that it has no room for are told.
@@ -62,7 +63,8 @@ pub(super) fn of_split(page: &mut Html, split: &Split) {
         labels: situations.iter().map(|situation| situation.label.clone()).collect(),
         columns: situations.iter().map(column).collect(),
     };
-    draw(page, map);
+    // No plot stands on this page.
+    draw(page, map, &Colours::default());
     page.heading(2, "What explains it?");
     let mut table = TextTable::of(&["situation", "the runs", "facts that explain who advises what"]);
     for situation in situations.iter().take(MOST_LISTED) {
@@ -89,7 +91,7 @@ pub(super) fn of_split(page: &mut Html, split: &Split) {
 }
 
 /// The situations that several runs have; nothing without one.
-pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>]) {
+pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>], colours: &Colours) {
     let mut map = Map {
         of: "run".to_string(),
         rows: runs.iter().map(|run| run.path.to_string()).collect(),
@@ -117,11 +119,11 @@ pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>]) {
         return;
     }
     page.heading(2, "Which method is best where?");
-    draw(page, map);
+    draw(page, map, colours);
     page.paragraph("What differs for certain is told by pagewise compare BASE… -- NEW… --html FILE.");
 }
 
-fn draw(page: &mut Html, map: Map) {
+fn draw(page: &mut Html, map: Map, colours: &Colours) {
     let all = map.columns.len();
     let most = (MOST_CELLS / map.rows.len().max(1)).clamp(1, MOST_COLUMNS);
     let (shared, headings) = told(&map.labels);
@@ -136,7 +138,8 @@ fn draw(page: &mut Html, map: Map) {
     }
     let cell = |column: &Vec<Option<(String, String)>>, row: usize| match &column[row] {
         Some((name, text)) => {
-            MapCell { colour: names.iter().position(|known| known == name), text: text.clone() }
+            let own = || names.iter().position(|known| known == name);
+            MapCell { colour: colours.get(name).or_else(own), text: text.clone() }
         }
         None => MapCell::default(),
     };

@@ -12,6 +12,7 @@ use crate::comparison::ComparisonText;
 use crate::csv::cells;
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
+use crate::plots::colours::Colours;
 use crate::plots::plot::Plot;
 use crate::table::{heading, verdict};
 use crate::text_table::{TextCell, TextTable};
@@ -25,7 +26,7 @@ const FIRST: usize = 2;
 const OF_VERDICTS: f64 = 0.35;
 
 /// All sections of the run with this number, in about `room` bytes: what a page of many cells leaves out is told.
-pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize, room: usize) {
+pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, colours: &Colours, number: usize, room: usize) {
     let judged = run.judged;
     let mut above = Html::default();
     above.raw(&format!(
@@ -45,7 +46,12 @@ pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, number: usize, room: usi
     below.details("The command", |page| command(page, run));
     below.close("section");
     page.raw(above.text());
-    draw(page, &plots::all(run), number, room.saturating_sub(above.text().len() + below.text().len()));
+    draw(
+        page,
+        &plots::all(run, colours),
+        number,
+        room.saturating_sub(above.text().len() + below.text().len()),
+    );
     page.raw(below.text());
 }
 

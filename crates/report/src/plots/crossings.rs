@@ -2,7 +2,7 @@
 
 use pagewise_model::format::{MISSING, bytes, multiple, rate};
 
-use super::plot::{Axis, Band, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Band, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -64,8 +64,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 heading: "From which size of the data on is another method faster?",
                 conditions: group.label.clone(),
                 form: Form::Lines,
-                x: Axis::of("data over cache", "", Scale::Log, multiple),
-                y: Axis::of("operations/s", "", Scale::Log, rate),
+                x: Axis::of("data over cache", Scale::Log, AxisQuantity::MULTIPLE),
+                y: Axis::of("operations/s", Scale::Log, AxisQuantity::RATE),
                 series,
                 bands: bands.collect(),
                 table,

@@ -1,8 +1,8 @@
 //! Activity of the host, second by second: the columns of vmstat.
 
-use pagewise_model::format::{bytes, plain, time};
+use pagewise_model::format::time;
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 use crate::vmstat::{COLUMNS, VmstatRow, rows};
@@ -10,15 +10,15 @@ use crate::vmstat::{COLUMNS, VmstatRow, rows};
 /// More seconds are thinned out evenly.
 const MOST_SECONDS: usize = 300;
 
-/// Quantity, form of its values, and columns.
-type Panel = (&'static str, fn(f64) -> String, &'static [&'static str]);
+/// Its heading, its columns, the kind of their values, and the unit in which vmstat counts them.
+type Panel = (&'static str, &'static [&'static str], AxisQuantity, f64);
 
 const PANELS: [Panel; 5] = [
-    ("share of CPU time", |value| format!("{value:.0} %"), &["us", "sy", "id", "wa", "st"]),
-    ("block devices, KiB/s", plain, &["bi", "bo"]),
-    ("tasks", |value| format!("{value:.0}"), &["r", "b"]),
-    ("per second", plain, &["in", "cs"]),
-    ("memory", |value| bytes(value * 1024.0), &["free", "buff", "cache", "swpd"]),
+    ("share of CPU time", &["us", "sy", "id", "wa", "st"], AxisQuantity::SHARE, 0.01),
+    ("block devices, KiB/s", &["bi", "bo"], AxisQuantity::PLAIN, 1.0),
+    ("tasks", &["r", "b"], AxisQuantity::COUNT, 1.0),
+    ("per second", &["in", "cs"], AxisQuantity::PLAIN, 1.0),
+    ("memory", &["free", "buff", "cache", "swpd"], AxisQuantity::BYTES, 1024.0),
 ];
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
@@ -32,23 +32,23 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     PANELS.iter().map(|panel| of_panel(panel, &shown, conditions.clone())).collect()
 }
 
-fn of_panel((label, told, columns): &Panel, rows: &[&VmstatRow], conditions: String) -> Plot {
+fn of_panel((label, columns, quantity, unit): &Panel, rows: &[&VmstatRow], conditions: String) -> Plot {
     let index_of =
         |name: &&str| COLUMNS.iter().position(|column| column == name).expect("a column of vmstat");
     // The time is no value.
-    let value = |row: &VmstatRow, name: &&str| row.values[index_of(name) - 1];
+    let value = |row: &VmstatRow, name: &&str| Some(row.values[index_of(name) - 1]? as f64 * unit);
     let series = columns.iter().map(|name| {
         let mark = |row: &&VmstatRow| {
-            let value = value(row, name)? as f64;
-            let label = format!("{name}, {}: {}", time(row.at_ns), told(value));
+            let value = value(row, name)?;
+            let label = format!("{name}, {}: {}", time(row.at_ns), (quantity.told)(value));
             Some(Mark { x: row.at_ns as f64, y: value, label, ..Mark::default() })
         };
         Series { name: name.to_string(), marks: rows.iter().filter_map(mark).collect(), ..Series::default() }
     });
     let row = |row: &&VmstatRow| {
-        let told = |name| TextCell::number(value(row, name).map(|value| value as f64), told);
+        let cell = |name| TextCell::number(value(row, name), quantity.told);
         std::iter::once(TextCell::of(time(row.at_ns), row.at_ns as f64))
-            .chain(columns.iter().map(told))
+            .chain(columns.iter().map(cell))
             .collect()
     };
     Plot {
@@ -56,8 +56,8 @@ fn of_panel((label, told, columns): &Panel, rows: &[&VmstatRow], conditions: Str
         heading: "What did the host do, second by second?",
         conditions,
         form: Form::Lines,
-        x: Axis::of("time since the run began", "", Scale::Linear, time),
-        y: Axis::of(*label, "", Scale::Linear, *told),
+        x: Axis::of("time since the run began", Scale::Linear, AxisQuantity::TIME),
+        y: Axis::of(*label, Scale::Linear, *quantity),
         series: series.filter(|series| !series.marks.is_empty()).collect(),
         bands: Vec::new(),
         table: TextTable {

@@ -4,7 +4,7 @@ use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_model::format::{grouped, time};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -48,7 +48,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             conditions: comparison.conditions.label.clone(),
             form: Form::Lines,
             x: Axis::names("quantile", names.map(str::to_string).to_vec()),
-            y: Axis::of("latency", "", Scale::Log, time),
+            y: Axis::of("latency", Scale::Log, AxisQuantity::TIME),
             series,
             bands: Vec::new(),
             table,

@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{MISSING, percent, rate};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -55,7 +55,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             heading: "What limited it?",
             conditions: comparison.conditions.label.clone(),
             form: Form::Dots,
-            x: Axis::of("share of the ceiling, or of the time", "", Scale::Linear, percent),
+            x: Axis::of("share of the ceiling, or of the time", Scale::Linear, AxisQuantity::SHARE),
             y: Axis::names("method", limited.iter().map(|cell| cell.method.clone()).collect()),
             series,
             bands: Vec::new(),

@@ -3,7 +3,7 @@
 use pagewise_model::access_map::{AccessMap, COLUMNS, ROWS};
 use pagewise_model::format::{bytes, counted, time};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -60,8 +60,8 @@ fn plot(map: &AccessMap, run: &JudgedRun<'_>) -> Plot {
         heading: "Where in its file does the program read, and when?",
         conditions: file,
         form: Form::Dots,
-        x: Axis::of("time since the start", "", Scale::Linear, time),
-        y: Axis::of("offset", "", Scale::Linear, bytes),
+        x: Axis::of("time since the start", Scale::Linear, AxisQuantity::TIME),
+        y: Axis::of("offset", Scale::Linear, AxisQuantity::BYTES),
         series,
         bands: Vec::new(),
         table,

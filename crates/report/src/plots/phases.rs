@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::format::time;
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -53,7 +53,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             heading: "Where does the time go?",
             conditions: comparison.conditions.label.clone(),
             form: Form::Bars,
-            x: Axis::of("time", "", Scale::Linear, time),
+            x: Axis::of("time", Scale::Linear, AxisQuantity::TIME),
             y: Axis::names("method", cells.iter().map(|cell| cell.method.clone()).collect()),
             series,
             bands: Vec::new(),

@@ -1,5 +1,7 @@
 //! A plot as plain data: what it asks, its axes, its marks, and the same as a table.
 
+use pagewise_model::format;
+
 use crate::text_table::TextTable;
 
 /// A plot that answers one question.
@@ -39,14 +41,52 @@ pub enum Form {
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// Its quantity.
+    /// Its heading.
     pub label: String,
-    /// Unit of its values; empty without one.
-    pub unit: &'static str,
     /// Its scale.
     pub scale: Scale,
+    /// The kind of its values.
+    pub quantity: AxisQuantity,
+}
+
+/// A kind of values of an axis.
+#[derive(Clone, Copy, Debug)]
+pub struct AxisQuantity {
     /// Text of a value.
     pub told: fn(f64) -> String,
+    /// The distance of ticks.
+    pub(crate) steps: Steps,
+}
+
+/// Distances of ticks whose labels are short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// 1, 2 and 5 of each decade.
+    Decimal,
+    /// The same, of whole numbers.
+    Whole,
+    /// Powers of two.
+    Binary,
+}
+
+impl AxisQuantity {
+    /// Nanoseconds.
+    pub(crate) const TIME: Self = Self { told: format::time, steps: Steps::Decimal };
+    /// Bytes.
+    pub(crate) const BYTES: Self = Self { told: format::bytes, steps: Steps::Binary };
+    /// A number of things.
+    pub(crate) const COUNT: Self = Self { told: |value| format!("{value:.0}"), steps: Steps::Whole };
+    /// Things in a second.
+    pub(crate) const RATE: Self = Self { told: format::rate, steps: Steps::Decimal };
+    /// A number without a unit.
+    pub(crate) const PLAIN: Self = Self { told: format::plain, steps: Steps::Decimal };
+    /// A multiple that was chosen.
+    pub(crate) const MULTIPLE: Self = Self { told: format::multiple, steps: Steps::Decimal };
+    /// A ratio that was measured.
+    pub(crate) const RATIO: Self =
+        Self { told: |value| format!("{}x", format::times(value)), steps: Steps::Decimal };
+    /// A share of 1.
+    pub(crate) const SHARE: Self = Self { told: format::percent, steps: Steps::Decimal };
 }
 
 /// Scale of an axis.
@@ -67,7 +107,7 @@ pub struct Series {
     pub name: String,
     /// Its marks, in the order in which they are joined.
     pub marks: Vec<Mark>,
-    /// Number of its colour, where a name has the same one in every plot; otherwise its place among the series.
+    /// Number of its colour, where a name has the same one in every plot; otherwise its index among the series.
     pub colour: Option<usize>,
 }
 
@@ -101,18 +141,13 @@ pub struct Band {
 
 impl Axis {
     /// An axis of numbers.
-    pub(crate) fn of(
-        label: impl Into<String>,
-        unit: &'static str,
-        scale: Scale,
-        told: fn(f64) -> String,
-    ) -> Self {
-        Self { label: label.into(), unit, scale, told }
+    pub(crate) fn of(label: impl Into<String>, scale: Scale, quantity: AxisQuantity) -> Self {
+        Self { label: label.into(), scale, quantity }
     }
 
     /// An axis of names.
     pub(crate) fn names(label: &str, names: Vec<String>) -> Self {
-        Self::of(label, "", Scale::Categories(names), |value| value.to_string())
+        Self::of(label, Scale::Categories(names), AxisQuantity::COUNT)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Who wins, and by how much: the leader over each other method, with intervals.
 
-use pagewise_model::format::{MISSING, times};
+use pagewise_model::format::MISSING;
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::comparison::ComparisonText;
 use crate::judged_run::JudgedRun;
 use crate::table::columns::against_leader;
@@ -43,9 +43,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 heading: "Which method is fastest, and by how much?",
                 conditions: comparison.conditions.label.clone(),
                 form: Form::Dots,
-                x: Axis::of("times as slow as the leader", "", Scale::Log, |value| {
-                    format!("{}x", times(value))
-                }),
+                x: Axis::of("times as slow as the leader", Scale::Log, AxisQuantity::RATIO),
                 y: Axis::names("method", ranked.iter().map(|cell| cell.method.clone()).collect()),
                 series,
                 bands: Vec::new(),

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use pagewise_analysis::judge::collected::figure_of;
 use pagewise_analysis::judge::{Comparison, FigureKind};
 use pagewise_analysis::proof;
-use pagewise_model::format::{rate, time};
 use pagewise_model::sample::Sample;
 use pagewise_model::{Cell, Outcome};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -41,14 +40,14 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 series.push(Series { name: method, marks, ..Series::default() });
             }
         }
-        let told: fn(f64) -> String = if figure.is_time() { time } else { rate };
+        let quantity = if figure.is_time() { AxisQuantity::TIME } else { AxisQuantity::RATE };
         Plot {
             id: "rounds",
             heading: "Is it steady?",
             conditions: comparison.conditions.label.clone(),
             form: Form::Dots,
-            x: Axis::of("round", "", Scale::Linear, |value| format!("{value:.0}")),
-            y: Axis::of(figure.unit(), "", Scale::Log, told),
+            x: Axis::of("round", Scale::Linear, AxisQuantity::COUNT),
+            y: Axis::of(figure.unit(), Scale::Log, quantity),
             series,
             bands: Vec::new(),
             table,

@@ -4,10 +4,10 @@ use pagewise_analysis::judge::label::{LabelPart, label_without};
 use pagewise_analysis::judge::pivot::{MethodTable, Score};
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians, MedianInterval};
 use pagewise_model::Role;
-use pagewise_model::format::{bytes, multiple, percent, rate};
+use pagewise_model::format::{percent, rate};
 use pagewise_model::pivot::PivotColumn;
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -28,7 +28,7 @@ fn plot(conditions: String, x: Axis, heading: &'static str) -> Plot {
         conditions,
         form: Form::Lines,
         x,
-        y: Axis::of("operations/s", "", Scale::Log, rate),
+        y: Axis::of("operations/s", Scale::Log, AxisQuantity::RATE),
         series: Vec::new(),
         bands: Vec::new(),
         table: TextTable::of(&COLUMNS),
@@ -36,7 +36,7 @@ fn plot(conditions: String, x: Axis, heading: &'static str) -> Plot {
 }
 
 fn by_threads(conditions: String) -> Plot {
-    let x = Axis::of("threads", "", Scale::Log, |value| format!("{value:.0}"));
+    let x = Axis::of("threads", Scale::Log, AxisQuantity::COUNT);
     plot(conditions, x, "Do more threads help?")
 }
 
@@ -45,9 +45,11 @@ fn of_table(table: &MethodTable) -> Plot {
     let heading = "How does it change with the size of the data?";
     let mut plot = match table.columns.first() {
         Some(PivotColumn::OfCache(_)) => {
-            plot(label, Axis::of("data over cache", "", Scale::Log, multiple), heading)
+            plot(label, Axis::of("data over cache", Scale::Log, AxisQuantity::MULTIPLE), heading)
         }
-        Some(PivotColumn::Bytes(_)) => plot(label, Axis::of("data", "", Scale::Log, bytes), heading),
+        Some(PivotColumn::Bytes(_)) => {
+            plot(label, Axis::of("data", Scale::Log, AxisQuantity::BYTES), heading)
+        }
         _ => by_threads(label),
     };
     for row in &table.rows {

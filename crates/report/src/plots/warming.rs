@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{bytes, rate, time};
 
-use super::plot::{Axis, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -43,8 +43,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             heading: "How does a cold start become warm?",
             conditions: comparison.conditions.label.clone(),
             form: Form::Lines,
-            x: Axis::of("time since the start", "", Scale::Linear, time),
-            y: Axis::of("operations/s", "", Scale::Log, rate),
+            x: Axis::of("time since the start", Scale::Linear, AxisQuantity::TIME),
+            y: Axis::of("operations/s", Scale::Log, AxisQuantity::RATE),
             series,
             bands: Vec::new(),
             table,

@@ -1,6 +1,6 @@
-//! Values of an axis as positions, and its ticks.
+//! Values of an axis as positions, and its ticks, whose labels name their values exactly.
 
-use crate::plots::plot::{Axis, Form, Plot, Scale};
+use crate::plots::plot::{Axis, Form, Plot, Scale, Steps};
 
 /// Values beyond are not shown: differences of larger ones lose all digits.
 const LARGEST: f64 = 1e30;
@@ -73,39 +73,61 @@ impl Placed {
 
     /// Values of ticks of an axis of numbers, with their labels.
     pub(crate) fn values_of_ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
-        let mut ticks: Vec<(f64, String)> = Vec::new();
-        for value in self.rounded().into_iter().filter(|value| self.at(*value).is_some()) {
-            let label = (axis.told)(value);
-            // Rounded to its digits, a tick may look like the one before.
-            if ticks.last().is_none_or(|(_, last)| *last != label) {
-                ticks.push((value, label));
-            }
-        }
-        ticks
+        let ticks = self.rounded(axis.quantity.steps).into_iter().filter(|value| self.at(*value).is_some());
+        // Zero has no unit: 0 ns and 10 s do not look like one axis.
+        let told = |value| if value == 0.0 { "0".to_string() } else { (axis.quantity.told)(value) };
+        ticks.map(|value| (value, told(value))).filter(|(value, label)| names(label, *value)).collect()
     }
 
     /// Round values between the ends.
-    fn rounded(&self) -> Vec<f64> {
+    fn rounded(&self, steps: Steps) -> Vec<f64> {
+        let (base, parts): (f64, [&[f64]; 2]) = match steps {
+            Steps::Binary => (2.0, [&[1.0], &[1.0, 1.5]]),
+            Steps::Decimal | Steps::Whole => (10.0, [&[1.0], &[1.0, 2.0, 5.0]]),
+        };
         if self.is_log {
-            let decades = (self.high / self.low).log10();
-            let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
-            let step = (decades / MOST_TICKS).ceil().max(1.0) as usize;
-            for parts in [&[1.0][..], &[1.0, 2.0, 5.0]] {
-                let of_decade = |power: i32| parts.iter().map(move |part| part * 10f64.powi(power));
-                let mut all: Vec<f64> = (first..=last).step_by(step).flat_map(of_decade).collect();
+            let powers = (self.high / self.low).log(base);
+            let (first, last) = (self.low.log(base).floor() as i32, self.high.log(base).ceil() as i32);
+            let step = (powers / MOST_TICKS).ceil().max(1.0) as i32;
+            let first = first.div_euclid(step) * step;
+            for parts in parts {
+                let of_power = |power: i32| parts.iter().map(move |part| part * base.powi(power));
+                let mut all: Vec<f64> = (first..=last).step_by(step as usize).flat_map(of_power).collect();
                 all.retain(|value| self.at(*value).is_some());
                 if all.len() >= 3 {
                     return all;
                 }
             }
         }
-        let rough = (self.high - self.low) / MOST_TICKS;
-        let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|part| part * power).into_iter().find(|step| *step >= rough);
+        let least = if steps == Steps::Whole { 1.0 } else { 0.0 };
+        let rough = ((self.high - self.low) / MOST_TICKS).max(least);
+        let power = base.powi(rough.log(base).floor() as i32);
+        let multiples: &[f64] = if steps == Steps::Binary { &[1.0, 2.0] } else { &[1.0, 2.0, 5.0, 10.0] };
+        let step = multiples.iter().map(|part| part * power).find(|step| *step >= rough);
         let Some(step) = step.filter(|step| step.is_finite() && *step > 0.0) else { return Vec::new() };
         let first = (self.low / step).ceil();
         (0..=MOST_TICKS as usize + 2).map(|index| (first + index as f64) * step).collect()
     }
+}
+
+/// True if a label names this value, and not one that is close to it.
+fn names(label: &str, value: f64) -> bool {
+    let is_digit = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',' | '-');
+    let (number, unit) = label.split_at(label.find(|letter| !is_digit(letter)).unwrap_or(label.len()));
+    let unit = match unit.trim_start() {
+        "" | "x" | "ns" | "B" => 1.0,
+        "µs" | "k" => 1e3,
+        "ms" | "M" => 1e6,
+        "s" | "G" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1024f64.powi(2),
+        "GiB" => 1024f64.powi(3),
+        "TiB" => 1024f64.powi(4),
+        "%" => 0.01,
+        _ => return false,
+    };
+    let named = number.replace(',', "").parse().map(|number: f64| number * unit);
+    named.is_ok_and(|named| (named - value).abs() <= value.abs() * 1e-9)
 }
 
 fn is_placeable(value: f64, is_log: bool) -> bool {
@@ -129,4 +151,68 @@ fn values(plot: &Plot, is_x: bool) -> Vec<f64> {
     let ranges = marks().filter(|_| has_range).flat_map(|mark| [mark.low, mark.high]).flatten();
     let bands = plot.bands.iter().filter(|_| is_x).flat_map(|band| [band.low, band.high]);
     own.chain(ranges).chain(bands).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plots::plot::AxisQuantity;
+
+    const QUANTITIES: [AxisQuantity; 8] = [
+        AxisQuantity::TIME,
+        AxisQuantity::BYTES,
+        AxisQuantity::COUNT,
+        AxisQuantity::RATE,
+        AxisQuantity::PLAIN,
+        AxisQuantity::MULTIPLE,
+        AxisQuantity::RATIO,
+        AxisQuantity::SHARE,
+    ];
+
+    fn labels(quantity: AxisQuantity, scale: Scale, (low, high): (f64, f64)) -> Vec<String> {
+        let axis = Axis::of("", scale, quantity);
+        let is_log = axis.scale == Scale::Log;
+        let placed = Placed { low, high, is_log, categories: None, from: 0.0, to: 1.0 };
+        placed.values_of_ticks(&axis).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn a_tick_stands_where_its_label_says() {
+        let linear = |quantity, high| labels(quantity, Scale::Linear, (0.0, high));
+        assert_eq!(linear(AxisQuantity::COUNT, 3.6), ["0", "1", "2", "3"]);
+        assert_eq!(linear(AxisQuantity::TIME, 31e9), ["0", "5 s", "10 s", "15 s", "20 s", "25 s", "30 s"]);
+        let gibibytes = linear(AxisQuantity::BYTES, 15.2 * 1024f64.powi(3));
+        assert_eq!(gibibytes, ["0", "4 GiB", "8 GiB", "12 GiB"]);
+        assert_eq!(linear(AxisQuantity::SHARE, 1.02), ["0", "20 %", "40 %", "60 %", "80 %", "100 %"]);
+        assert_eq!(
+            labels(AxisQuantity::BYTES, Scale::Log, (3e6, 3e9)),
+            ["4 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB"]
+        );
+        assert_eq!(labels(AxisQuantity::COUNT, Scale::Log, (0.87, 18.4)), ["1", "2", "5", "10"]);
+        assert!(
+            names("1.5 GiB", 1.5 * 1024f64.powi(3)) && names("12.3k", 12_300.0) && names("9,876", 9876.0)
+        );
+        assert!(!names("2", 1.5) && !names("4.77 GiB", 5.12e9) && !names("", 0.0) && !names("1 h", 1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn an_axis_over_a_decade_or_more_has_ticks(low in 0.0..6.0f64, decades in 1.0..6.0f64) {
+            let (low, factor) = (10f64.powf(low), 10f64.powf(decades));
+            for quantity in QUANTITIES {
+                let unit = if quantity.steps == Steps::Binary { 4096.0 } else { 1.0 };
+                let (low, high) = (low * unit, low * factor * unit);
+                for scale in [Scale::Log, Scale::Linear] {
+                    let least = if scale == Scale::Linear { 0.0 } else { low };
+                    let found = labels(quantity, scale.clone(), (least, high));
+                    let mut different = found.clone();
+                    different.dedup();
+                    prop_assert!((2..=18).contains(&found.len()), "{found:?} in {low} to {high}");
+                    prop_assert_eq!(different, found);
+                }
+            }
+        }
+    }
 }

@@ -7,8 +7,9 @@ use pagewise_model::FailureKind;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Sample;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::{page, plots};
+use pagewise_report::page;
 
+use crate::plots::plots_of;
 use crate::well_formed::elements;
 use crate::{all, constructed, hostile};
 
@@ -35,7 +36,7 @@ fn a_page_has_every_plot_and_its_table() {
         let text = page_of(&[("run.jsonl", &run)]);
         let names = elements(&text);
         let judged = judge(&run);
-        let plots = plots::all(&JudgedRun { path: "run.jsonl", run: &run, judged: &judged }).len();
+        let plots = plots_of(&run, &judged).len();
         let count = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
         assert_eq!((count("svg"), count("figure")), (plots, plots), "{name}");
         assert!(count("table") >= plots + judged.comparisons.len(), "{name}");

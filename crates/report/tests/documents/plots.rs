@@ -1,18 +1,23 @@
 //! Plots of constructed runs, as data and as SVG.
 
+use std::collections::{HashMap, HashSet};
+
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_model::sample::Outcome;
 use pagewise_model::{HostCounters, HostSecond};
 use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plots::colours::Colours;
 use pagewise_report::plots::plot::{Plot, Scale};
 use pagewise_report::{plots, svg};
 
 use crate::well_formed::elements;
 use crate::{all, constructed, hostile};
 
-fn plots_of(run: &Run, judged: &Judged) -> Vec<Plot> {
-    plots::all(&JudgedRun { path: "run.jsonl", run, judged })
+pub fn plots_of(run: &Run, judged: &Judged) -> Vec<Plot> {
+    let run = JudgedRun { path: "run.jsonl", run, judged };
+    let colours = Colours::of(std::slice::from_ref(&run));
+    plots::all(&run, &colours)
 }
 
 fn of(run: &Run) -> Vec<Plot> {
@@ -79,6 +84,26 @@ fn every_kind_of_plot_has_a_run() {
     let kinds =
         ["crossings", "host", "latency", "limits", "phases", "ratios", "rounds", "threads", "warming"];
     assert_eq!(found, kinds);
+}
+
+#[test]
+fn a_method_has_one_colour_in_all_plots_and_none_of_its_neighbours_has_it() {
+    for (name, run) in all() {
+        let mut colours: HashMap<String, usize> = HashMap::new();
+        let judged = judge(&run);
+        let methods: HashSet<&str> = judged.cells.iter().map(|cell| cell.method.as_str()).collect();
+        for plot in plots_of(&run, &judged) {
+            let of_methods: Vec<_> =
+                plot.series.iter().filter(|series| methods.contains(series.name.as_str())).collect();
+            let mut seen = HashSet::new();
+            for series in of_methods {
+                let what = format!("{name}, {}, {}", plot.id, series.name);
+                let colour = series.colour.unwrap_or_else(|| panic!("{what}: a colour"));
+                assert!(seen.insert(colour), "{what}: two methods have colour {colour}");
+                assert_eq!(*colours.entry(series.name.clone()).or_insert(colour), colour, "{what}");
+            }
+        }
+    }
 }
 
 #[test]
