@@ -14,5 +14,5 @@ mod threads;
 mod waits;
 
 pub use accounts::{Accessed, Accounts};
-pub use findings::{WaitFinding, findings};
+pub use findings::{LEAST_SHARE, WaitFinding, findings};
 pub use pagewise_model::inspection::{Inspection, Subject};

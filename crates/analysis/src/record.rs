@@ -260,7 +260,7 @@ mod tests {
             add(2600, 2, read(4, at));
             add(2700, 2, What::Returned(result));
         }
-        let subject = Subject { command: "c".into(), process: 1, ended: None };
+        let subject = Subject { command: "c".into(), process: 1, ..Subject::default() };
         let inspection = accounts.inspection(subject, (1000, 3000), &[], (Vec::new(), 0));
         let block = recording.block().expect("a block");
         let identify = |path: &str| {

@@ -10,8 +10,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use pagewise_model::Access;
 use pagewise_model::method::options::{MethodOption, OptionEntry, Since};
+use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::{Access, ProcessCounters};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions, pread_dontcache};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -20,10 +21,9 @@ use crate::device::BlockDevice;
 use crate::environment::direct_alignment;
 use crate::files::FileKey;
 use crate::kernel_files;
-use pagewise_model::ProcessCounters;
 
 use crate::process::{self, mapping};
-use crate::{cache, scratch};
+use crate::{cache, scratch, watch};
 
 mod limits;
 
@@ -123,6 +123,26 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
     capabilities.extend(probe_settings(directory));
     capabilities.extend([probe_numa(), probe_drop_caches()]);
     capabilities
+}
+
+/// Sights of another program, which `inspect`, `record` and `advise` need.
+pub fn sights() -> Vec<Capability> {
+    const SIGHTS: [(Sight, &str, &str); 5] = [
+        (Sight::Faults, "page faults of programs", "inspect, advise --windows"),
+        (Sight::MinorFaultWaits, "waits in minor faults", "inspect"),
+        (Sight::Calls, "calls of programs", "inspect, record, advise"),
+        (Sight::PageCache, "page cache of programs", "inspect: bytes that come in"),
+        (Sight::MappedAround, "pages mapped around", "inspect: bytes that are never touched"),
+    ];
+    let missing = watch::missing_sights();
+    let of = |(sight, name, detail): (Sight, &'static str, &str)| match &missing {
+        Err(reason) => Capability::unavailable(name, reason.clone()),
+        Ok(missing) => match Missing::of(missing, sight) {
+            Some(missing) => Capability::unavailable(name, missing.reason.clone()),
+            None => Capability::available(name, detail),
+        },
+    };
+    SIGHTS.map(of).to_vec()
 }
 
 /// The options that an older kernel accepts and ignores: only its version shows whether they have an effect.

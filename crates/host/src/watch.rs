@@ -8,6 +8,7 @@ mod descriptors;
 mod kinds;
 mod priority;
 mod rights;
+mod sights;
 pub(crate) mod touches;
 mod tracefs;
 
@@ -32,15 +33,10 @@ use calls::CALLS;
 use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
 use priority::RaisedPriority;
+use sights::{Asked, Chosen, FAULTS};
 use touches::Touches;
-use tracefs::Tracefs;
 
-/// Events of every watch.
-const FAULTS: [(Kind, EventSource); 3] = [
-    (Kind::SideBand, EventSource::SideBand),
-    (Kind::MinorFault, EventSource::MinorFaults),
-    (Kind::MajorFault, EventSource::MajorFaults),
-];
+pub use sights::missing_sights;
 
 /// Bytes of some 60 faults.
 const WINDOW_WAKEUP_BYTES: usize = 4096;
@@ -71,6 +67,8 @@ pub struct Watch {
     /// Descriptors that were bound anew, and not looked at yet.
     new_bindings: Vec<Binding>,
     pending: Vec<Pending>,
+    /// The instruction at which a thread is about to leave its CPU.
+    leaving: HashMap<u32, u64>,
     /// When the rings were last looked at.
     looked_ns: u64,
     touches: Touches,
@@ -124,22 +122,6 @@ impl Watch {
         if !with_kernel {
             opens(false).map_err(|error| rights::refusal(&error))?;
         }
-        let mut watch = Self {
-            events: Vec::new(),
-            kinds: HashMap::new(),
-            quick_rings: Vec::new(),
-            rings: Vec::new(),
-            cache: None,
-            missing: Vec::new(),
-            recorded: HashMap::new(),
-            lost: 0,
-            descriptors: Descriptors::default(),
-            new_bindings: Vec::new(),
-            pending: Vec::new(),
-            looked_ns: now_ns(),
-            touches: Touches::new(rustix::param::page_size() as u64),
-            priority: Some(RaisedPriority::of_this_thread()),
-        };
         let places = (threads.len() * cpus.len()) as u64;
         // A tracepoint takes a while to close, so what may be had is tried with one.
         let may = |events: &[(Kind, EventSource)]| {
@@ -147,7 +129,25 @@ impl Watch {
             tried.map(drop).map_err(|error| rights::refusal(&error))?;
             rights::room_for((FAULTS.len() + events.len()) as u64 * places)
         };
-        let wanted = watch.choose(calls, with_kernel, may);
+        let Chosen { events: wanted, cache, missing } =
+            Chosen::of(Asked { calls, windows }, with_kernel, may);
+        let mut watch = Self {
+            events: Vec::new(),
+            kinds: HashMap::new(),
+            quick_rings: Vec::new(),
+            rings: Vec::new(),
+            cache,
+            missing,
+            recorded: HashMap::new(),
+            lost: 0,
+            descriptors: Descriptors::default(),
+            new_bindings: Vec::new(),
+            pending: Vec::new(),
+            leaving: HashMap::new(),
+            looked_ns: now_ns(),
+            touches: Touches::new(rustix::param::page_size() as u64),
+            priority: Some(RaisedPriority::of_this_thread()),
+        };
         rights::room_for(wanted.len() as u64 * places)?;
         let has_quick = wanted.iter().any(|(kind, _)| kind.is_quick());
         let tried = options(EventSource::SideBand, with_kernel, 1);
@@ -235,44 +235,6 @@ impl Watch {
     /// Records that a ring reports as lost; those of mappings and switches are among them.
     pub fn lost(&self) -> u64 {
         self.lost
-    }
-
-    /// The events that this user may have; of the others the reason is noted.
-    fn choose(
-        &mut self,
-        calls: bool,
-        with_kernel: bool,
-        may: impl Fn(&[(Kind, EventSource)]) -> Result<(), String>,
-    ) -> Vec<(Kind, EventSource)> {
-        let tracefs = Tracefs::find();
-        let tracefs = tracefs.as_ref().map_err(String::clone);
-        let permitted = |events: Vec<(Kind, EventSource)>| may(&events).map(|()| events);
-        let of_calls = match calls {
-            true => tracefs.clone().and_then(kinds::of_calls).and_then(permitted),
-            false => Err("not asked for (--no-calls)".to_string()),
-        };
-        let points = match (with_kernel, &of_calls) {
-            (true, Ok(_)) => tracefs.and_then(CachePoints::find),
-            (true, Err(_)) => Err("calls tell reads from writes, and are not seen".to_string()),
-            (false, _) => Err("this needs root, or the capability PERFMON".to_string()),
-        };
-        let of_cache = points.and_then(|points| {
-            let events = permitted(points.events())?;
-            if points.mapped_around.is_none() {
-                let reason = "this kernel does not tell them (Linux 6.11 does)".to_string();
-                self.missing.push(Missing { sight: Sight::MappedAround, reason });
-            }
-            self.cache = Some(points);
-            Ok(events)
-        });
-        let mut wanted = FAULTS.to_vec();
-        for (sight, events) in [(Sight::Calls, of_calls), (Sight::PageCache, of_cache)] {
-            match events {
-                Ok(events) => wanted.extend(events),
-                Err(reason) => self.missing.push(Missing { sight, reason }),
-            }
-        }
-        wanted
     }
 
     /// Keep an event, which writes into the ring of its CPU, or has the ring made.
@@ -412,7 +374,8 @@ impl Watch {
             }
             EventRecord::Ended { process, thread, time_ns } => (process, thread, time_ns, What::Ended),
             EventRecord::Switched { process, thread, time_ns, out: true, preempted } => {
-                (process, thread, time_ns, What::Left { preempted })
+                let instruction = self.leaving.remove(&thread);
+                (process, thread, time_ns, What::Left { preempted, instruction })
             }
             EventRecord::Switched { process, thread, time_ns, .. } => {
                 (process, thread, time_ns, What::Resumed)
@@ -428,16 +391,23 @@ impl Watch {
     fn note_sample(&mut self, sample: &EventSample<'_>) {
         let Some(kind) = self.kinds.get(&sample.event).copied() else { return };
         *self.recorded.entry(kind).or_default() += 1;
-        let EventSample { process, thread, time_ns, address, raw, .. } = *sample;
+        let EventSample { process, thread, time_ns, address, .. } = *sample;
         let tell = |watch: &mut Self, what| watch.tell(time_ns, process, thread, what);
         let binding = |descriptor| Binding { time_ns, process, thread, descriptor };
         match kind {
             Kind::SideBand => {}
             Kind::MinorFault | Kind::MajorFault => {
                 let (major, window) = (kind == Kind::MajorFault, self.touches.note(process, address));
-                tell(self, What::Faulted { address, major, window });
+                let instruction = sample.instruction().filter(|_| sample.in_program);
+                tell(self, What::Faulted { address, major, window, instruction });
+            }
+            // The record that it has left follows at once, in the same ring.
+            Kind::Switch => {
+                self.leaving.remove(&thread);
+                self.leaving.extend(sample.instruction().map(|instruction| (thread, instruction)));
             }
             Kind::Called(index) => {
+                let Some(raw) = sample.raw() else { return };
                 let call = CALLS[index].1(&calls::arguments(raw));
                 match call {
                     Call::Read(access) | Call::Write(access) => {
@@ -450,7 +420,7 @@ impl Watch {
                 tell(self, What::Called(call));
             }
             Kind::Returned(_) => {
-                let Some(result) = calls::returned(raw) else { return };
+                let Some(result) = sample.raw().and_then(calls::returned) else { return };
                 tell(self, What::Returned(result));
                 if let (true, Ok(descriptor)) = (kind.is_quick(), i32::try_from(result))
                     && descriptor >= 0
@@ -460,9 +430,8 @@ impl Watch {
                 }
             }
             Kind::BroughtIn | Kind::MappedAround => {
-                let Some(pages) = self.cache.as_ref().and_then(|cache| cache.pages(kind, raw)) else {
-                    return;
-                };
+                let Some((cache, raw)) = self.cache.as_ref().zip(sample.raw()) else { return };
+                let Some(pages) = cache.pages(kind, raw) else { return };
                 let is_new = kind == Kind::BroughtIn;
                 tell(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
             }

@@ -11,10 +11,16 @@ use crate::watched::{Missing, ReadOrder, Tally};
 pub const SCHEMA: u32 = 1;
 
 /// The watched program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
-    /// The command, or the name of the process.
+    /// The command as a shell takes it, or the name of the process.
     pub command: String,
+    /// pagewise started it by this command.
+    #[serde(default)]
+    pub started: bool,
+    /// The lowest memory limit of its cgroups, if that is below the machine's memory.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
     /// The process.
     pub process: u32,
     /// Its end, if it came while it was watched.
@@ -109,8 +115,11 @@ pub struct InspectedFile {
     pub reads: Option<Calls>,
     /// Writes by calls.
     pub writes: Option<Calls>,
-    /// fsync(2) and fdatasync(2).
+    /// Calls that make data durable: fsync(2), fdatasync(2), msync(2), sync_file_range(2).
     pub syncs: Option<Waits>,
+    /// Calls that put pages of a mapping in place ahead of use: MAP_POPULATE, MADV_POPULATE_READ, mlock(2).
+    #[serde(default)]
+    pub prefaults: Option<Waits>,
     /// Accesses to a mapping that raised a fault.
     pub mapping: Option<Mapped>,
     /// Bytes brought into the page cache; `None`: none, or it was not watched.
@@ -149,9 +158,12 @@ pub struct Mapped {
     pub faulted_pages: u64,
     /// Faults shortly behind the one before, within what the kernel maps around a fault.
     pub in_order: u64,
+    /// Pages from the fault before to each of these, all together.
+    #[serde(default)]
+    pub in_order_pages: u64,
     /// Threads that faulted.
     pub threads: u64,
-    /// Waits of major faults.
+    /// Waits of faults. A minor fault waits for a page that is on its way already.
     pub waits: Waits,
 }
 
@@ -190,7 +202,7 @@ pub struct InspectedThread {
     pub watched_ns: u64,
     /// Waits for files, the longest first.
     pub waits: Vec<FileWait>,
-    /// Other times off the CPU: sleeps, locks, sockets; and calls that were not watched.
+    /// Other times off the CPU: sleeps, locks, sockets; and waits in what was not seen ([`Inspection::missing`]).
     pub blocked_elsewhere_ns: u64,
     /// Time that it could have run, while others had its CPU.
     pub preempted_ns: u64,
@@ -217,16 +229,19 @@ pub enum By {
     Reads,
     /// A call that writes.
     Writes,
-    /// fsync(2) or fdatasync(2).
+    /// A call that makes data durable.
     Syncs,
+    /// A call that puts pages of a mapping in place ahead of use.
+    Prefaults,
 }
 
 fn is_possible(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_u64().is_none_or(|number| number <= MOST),
         Value::Array(all) => all.iter().all(is_possible),
-        // An inode may have any number.
-        Value::Object(all) => all.iter().all(|(key, value)| key == "identity" || is_possible(value)),
+        Value::Object(all) => {
+            all.iter().all(|(key, value)| ANY.contains(&key.as_str()) || is_possible(value))
+        }
         _ => true,
     }
 }
@@ -246,6 +261,8 @@ pub struct Waits {
     pub longest_ns: Option<u64>,
 }
 
+/// Fields of which any number is possible: an inode, and the memory of a machine.
+const ANY: [&str; 2] = ["identity", "memory_limit_bytes"];
 /// No program has more of anything.
 const MOST: u64 = 1 << 40;
 /// Products with it fit into 64 bits.
@@ -285,8 +302,8 @@ impl InspectedFile {
     pub fn waited_ns(&self) -> u64 {
         let of_calls = self.reads.iter().chain(&self.writes).map(|calls| calls.waits.total_ns);
         let of_faults = self.mapping.iter().map(|mapping| mapping.waits.total_ns);
-        let of_syncs = self.syncs.iter().map(|waits| waits.total_ns);
-        of_calls.chain(of_faults).chain(of_syncs).sum()
+        let of_others = self.syncs.iter().chain(&self.prefaults).map(|waits| waits.total_ns);
+        of_calls.chain(of_faults).chain(of_others).sum()
     }
 
     /// Bytes that calls moved or that came in.
@@ -300,6 +317,16 @@ impl InspectedThread {
     /// Time that it waited for files.
     pub fn waited_ns(&self) -> u64 {
         self.waits.iter().map(|wait| wait.waited_ns).sum()
+    }
+
+    /// Time that it was blocked, for whatever reason.
+    pub fn blocked_ns(&self) -> u64 {
+        self.waited_ns().saturating_add(self.blocked_elsewhere_ns)
+    }
+
+    /// The share of its time that it was blocked.
+    pub fn blocked(&self) -> f64 {
+        self.blocked_ns() as f64 / self.watched_ns.max(1) as f64
     }
 
     /// The share of its time that a wait took.

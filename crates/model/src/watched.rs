@@ -40,11 +40,15 @@ pub enum What {
         major: bool,
         /// The window in which this is the first access to the page; `None`: the mapping has no windows.
         window: Option<u32>,
+        /// The address of the instruction that made the access; `None`: a call made it, or it was not seen.
+        instruction: Option<u64>,
     },
     /// The thread left its CPU.
     Left {
         /// It could have gone on.
         preempted: bool,
+        /// The address of its instruction, in a call the one behind it; `None`: it was not seen.
+        instruction: Option<u64>,
     },
     /// The thread got a CPU.
     Resumed,
@@ -105,6 +109,11 @@ pub enum Call {
         /// The descriptor.
         descriptor: i32,
     },
+    /// Data of a mapping are made durable (msync(2)).
+    SyncMapped {
+        /// An address of it.
+        address: u64,
+    },
     /// The kernel is advised of pages that will be needed, or reads them ahead.
     Advise,
     /// The kernel is told how a descriptor will be read, from now on.
@@ -133,7 +142,10 @@ pub enum Call {
     /// The thread has a table of descriptors of its own from now on (unshare(2)), which nobody looks at.
     OwnDescriptors,
     /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE, MADV_POPULATE_READ).
-    Populate,
+    Populate {
+        /// An address of their mapping; `None`: the call returns it.
+        address: Option<u64>,
+    },
     /// Requests are handed to a ring (io_uring_enter(2)), whose files and offsets are not seen.
     Ring {
         /// Number of requests.
@@ -241,6 +253,8 @@ pub enum Sight {
     PageCache,
     /// Pages that are put in place around a fault.
     MappedAround,
+    /// Waits in faults for pages that are on their way already, which the kernel counts as minor.
+    MinorFaultWaits,
 }
 
 impl Missing {

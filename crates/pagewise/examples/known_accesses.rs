@@ -5,7 +5,8 @@
 //! of every 16th page of the second half. It ends with status 7. `known_accesses FILE again` does that again and
 //! again until its stdin ends. `known_accesses FILE together` has three threads read FILE at once with one descriptor: thread t of
 //! 0, 1, 2 reads 100 (t + 1) blocks of 4 KiB of its own third, none where the one before ended, and waits for the others after
-//! every tenth.
+//! every tenth. `known_accesses FILE shared` has three threads touch the same page of a mapping at once, 256 pages one after the
+//! other: one of them reads it, and those that come while it does wait for it. Then one puts 16 pages in place ahead.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,6 +28,10 @@ fn main() -> io::Result<ExitCode> {
     let path = Path::new(&arguments[0]);
     if arguments.get(1).is_some_and(|word| word == "together") {
         together(path)?;
+        return Ok(ExitCode::from(7));
+    }
+    if arguments.get(1).is_some_and(|word| word == "shared") {
+        shared(path)?;
         return Ok(ExitCode::from(7));
     }
     if arguments.len() == 1 {
@@ -95,5 +100,24 @@ fn together(path: &Path) -> io::Result<()> {
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| io::ErrorKind::Other)?)
     })?;
     thread::sleep(Duration::from_millis(500));
+    Ok(())
+}
+
+/// A page is touched by all threads before the next one is by any.
+fn shared(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    fadvise(&file, 0, None, FileAdvice::DontNeed)?;
+    let mapping = FileMapping::new(&file, PAGES * PAGE, false)?;
+    mapping.advise(0..PAGES * PAGE, Advice::Random)?;
+    let turns = Barrier::new(3);
+    let touch = || {
+        let bytes = mapping.bytes();
+        for page in (PAGES / 2..PAGES).step_by(16) {
+            turns.wait();
+            std::hint::black_box(bytes[page * PAGE]);
+        }
+    };
+    thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(touch))));
+    mapping.advise(0..16 * PAGE, Advice::PopulateRead)?;
     Ok(())
 }

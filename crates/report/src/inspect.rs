@@ -1,16 +1,18 @@
 //! An inspected program as text: what could not be seen, what its threads waited for, then its files, what could not be attributed,
 //! and its threads.
 
-use pagewise_analysis::inspect::{WaitFinding, findings};
+mod verdicts;
+
 use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, time};
 use pagewise_model::inspection::{
     BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
 };
-use pagewise_model::untrusted::shell_word;
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::watched::Sight;
 
 use crate::line::Line;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+pub use verdicts::Shown;
+use verdicts::{lacks, name, unseen, unseen_waits, verdicts};
 
 /// Files and threads that are usually shown.
 pub const SHOWN: usize = 8;
@@ -18,19 +20,10 @@ pub const SHOWN: usize = 8;
 pub const ALL: &str = "--all shows them";
 /// The way to see those of a replay, as far as a run file keeps them.
 pub const PAGE: &str = "the page has them";
+/// A share whose upper bound is this or more, and whose lower bound is below the rest, could be any.
+const VACUOUS: f64 = 0.9;
 /// Width of the name of a line.
 const NAME: usize = 11;
-
-/// The part of an inspection to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown<'a> {
-    /// So many files and threads.
-    pub most: usize,
-    /// A file whose reads are replayed: what other methods would bring is told there.
-    pub replayed: Option<&'a str>,
-    /// The way to see the others.
-    pub others: Option<&'static str>,
-}
 
 /// The inspection, for a terminal of `width` columns.
 pub fn lines(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> {
@@ -53,14 +46,14 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
     for told in [lost(inspection), unattributed(inspection), slowed(inspection)].into_iter().flatten() {
         lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
     }
-    for told in verdicts(inspection, shown.replayed) {
+    for told in verdicts(inspection, shown) {
         lines.extend(paragraph(&told));
     }
     let (code, data): (Vec<&InspectedFile>, Vec<&InspectedFile>) =
         inspection.files.iter().partition(|file| file.code);
     let data: Vec<&InspectedFile> = data.into_iter().filter(|file| was_used(file)).collect();
-    let named = data.len().min(shown.most);
-    for file in &data[..named] {
+    let named = significant(&data, inspection.page_bytes, shown.most);
+    for file in &named {
         lines.push(Line::new());
         lines.push(Line::strong(title(file)));
         for (name, told) in facts(file, inspection.page_bytes) {
@@ -68,7 +61,9 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
         }
     }
     lines.push(Line::new());
-    lines.extend(more(data.len() - named, left_out.files, "file").iter().flat_map(|told| paragraph(told)));
+    lines.extend(
+        more(data.len() - named.len(), left_out.files, "file").iter().flat_map(|told| paragraph(told)),
+    );
     lines.extend(of_code(&code, left_out.files).iter().flat_map(|told| paragraph(told)));
     lines.extend(others(inspection).iter().flat_map(|told| paragraph(told)));
     let named = inspection.threads.len().min(shown.most);
@@ -78,6 +73,19 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
     let hidden = inspection.threads.len() - named;
     lines.extend(more(hidden, left_out.threads, "thread").iter().flat_map(|told| paragraph(told)));
     lines
+}
+
+/// At most so many files, without those that nobody waited for and that are less than 1 % of all bytes, such as locales and modules of a
+/// runtime. The first one is always shown.
+fn significant<'a>(files: &[&'a InspectedFile], page_bytes: u64, most: usize) -> Vec<&'a InspectedFile> {
+    let faulted =
+        |file: &InspectedFile| file.mapping.as_ref().map_or(0, |mapping| mapping.faulted_pages * page_bytes);
+    let bytes = |file: &InspectedFile| file.bytes().max(faulted(file));
+    let all = files.iter().map(|file| bytes(file)).fold(0, u64::saturating_add);
+    let matters = |(index, file): &(usize, &&InspectedFile)| {
+        most == usize::MAX || *index == 0 || file.waited_ns() > 0 || bytes(file) > all / 100
+    };
+    files.iter().enumerate().filter(matters).map(|(_, file)| *file).take(most).collect()
 }
 
 /// The number of hidden items, and the way to see them.
@@ -167,93 +175,6 @@ fn unattributed(inspection: &Inspection) -> Option<String> {
     })
 }
 
-/// Sentences on the files that threads waited for, with the command that measures other methods of reading them.
-fn verdicts(inspection: &Inspection, replayed: Option<&str>) -> Vec<String> {
-    if lacks(inspection, Sight::Faults) {
-        return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
-    }
-    if !inspection.complete || (inspection.cut_processes, inspection.processes) == (1, 1) {
-        return Vec::new();
-    }
-    let found = findings(inspection);
-    if found.is_empty() {
-        return vec!["No thread waited for a file for 10 % of its time or more.".to_string()];
-    }
-    found.iter().map(|finding| verdict(finding, inspection, replayed)).collect()
-}
-
-fn verdict(finding: &WaitFinding, inspection: &Inspection, replayed: Option<&str>) -> String {
-    let file = &inspection.files[finding.file];
-    let what = match finding.by {
-        By::Faults => "Mapping of",
-        By::Reads => "Reads of",
-        By::Writes => "Writes to",
-        By::Syncs => "Syncs of",
-    };
-    let who = match &finding.threads[..] {
-        [only] => format!("{} was", named(&inspection.threads[*only])),
-        several => format!("{} threads were", several.len()),
-    };
-    let shares = match finding.threads.len() {
-        1 => percent(finding.most),
-        _ => format!("{} to {}", percent(finding.least), percent(finding.most)),
-    };
-    let doing = match finding.by {
-        By::Faults => "in page faults",
-        By::Reads => "in reads",
-        By::Writes => "in writes",
-        By::Syncs => "in syncs",
-    };
-    let mut told = format!("{what} {}: {who} blocked {shares} of the time {doing}", name(file));
-    if let (By::Faults, Some(factor)) = (finding.by, amplified(file)) {
-        let factor = multiple(factor);
-        told += &format!(
-            "; {} bytes came in for each byte of the pages that faulted",
-            factor.trim_end_matches('x')
-        );
-    }
-    if file.path.is_some() && file.path.as_deref() == replayed && finding.by == By::Reads {
-        return told + ".";
-    }
-    told += ". Whether another method waits less is not known from this";
-    match (&file.path, finding.by) {
-        (Some(path), By::Faults | By::Reads) => {
-            let (accesses, question) =
-                if is_in_order(file) { ("one pass over it", "scan") } else { ("random reads of it", "read") };
-            told + &format!("; how they differ for {accesses}: pagewise {question} {}", shell_word(path))
-        }
-        _ => told,
-    }
-}
-
-/// True if most accesses began where the one before had ended, as far as they had one before.
-fn is_in_order(file: &InspectedFile) -> bool {
-    let calls = file.reads.iter().map(|reads| (reads.in_order, reads.placed));
-    let faults =
-        file.mapping.iter().map(|mapping| (mapping.in_order, mapping.minor_faults + mapping.major_faults));
-    let (in_order, all) = calls.chain(faults).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    in_order * 10 >= all * 9
-}
-
-/// Bytes that came in over those that faulted, if it is worth a word.
-fn amplified(file: &InspectedFile) -> Option<f64> {
-    file.brought_in.as_ref()?.per_faulted.filter(|factor| *factor >= 1.5)
-}
-
-fn name(file: &InspectedFile) -> String {
-    match (&file.path, &file.block_device) {
-        (Some(path), _) => path.clone(),
-        (None, Some(device)) => format!("metadata on {device}"),
-        (None, None) => {
-            format!("inode {} of device {}:{}", file.identity.2, file.identity.0, file.identity.1)
-        }
-    }
-}
-
-fn named(thread: &InspectedThread) -> String {
-    format!("thread {} ({})", thread.thread, thread.name)
-}
-
 fn title(file: &InspectedFile) -> String {
     let size = file.file_bytes.map(bytes);
     let direct = file.direct.then(|| "O_DIRECT".to_string());
@@ -265,6 +186,7 @@ fn was_used(file: &InspectedFile) -> bool {
     file.reads.is_some()
         || file.writes.is_some()
         || file.syncs.is_some()
+        || file.prefaults.is_some()
         || file.mapping.is_some()
         || file.brought_in.is_some()
 }
@@ -274,6 +196,7 @@ fn facts(file: &InspectedFile, page_bytes: u64) -> Vec<(&'static str, String)> {
     facts.extend(file.reads.iter().map(|reads| ("reads", calls(reads))));
     facts.extend(file.writes.iter().map(|writes| ("writes", calls(writes))));
     facts.extend(file.syncs.iter().map(|waits| ("syncs", waited(waits, waits.count))));
+    facts.extend(file.prefaults.iter().map(|waits| ("prefaults", waited(waits, waits.count))));
     facts.extend(file.mapping.iter().map(|mapping| ("mapping", mapped(mapping, page_bytes))));
     let mapped = file.mapping.is_some();
     facts.extend(file.brought_in.iter().map(|brought| ("brought in", brought_in(brought, mapped))));
@@ -310,8 +233,8 @@ fn mapped(mapping: &Mapped, page_bytes: u64) -> String {
         format!("{} in order", percent(mapping.in_order as f64 / faults.max(1) as f64)),
         counted(mapping.threads, "thread"),
     ];
-    if mapping.major_faults > 0 {
-        told.push(waited(&mapping.waits, mapping.major_faults));
+    if mapping.major_faults > 0 || mapping.waits.count > 0 {
+        told.push(waited(&mapping.waits, faults));
     }
     told.join("; ")
 }
@@ -351,6 +274,8 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
         }
     }];
     match brought.per_read {
+        // A bound that excludes nothing is none.
+        Some(share) if share > 0.99 && share < 1.0 => {}
         Some(share) if share < 1.0 => {
             told.push(format!("at least {} of what was read was cached", percent_down(1.0 - share)))
         }
@@ -361,6 +286,8 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
         told.push(format!("{} the pages that faulted", multiple(factor)));
     }
     match (brought.untouched_at_least, brought.untouched_at_most) {
+        (None, Some(most)) if most >= VACUOUS => {}
+        (Some(least), Some(most)) if least < 1.0 - VACUOUS && most >= VACUOUS => {}
         (_, Some(0.0)) => told.push("all that faults brought in was touched".to_string()),
         (Some(least), Some(most)) if percent(least) == percent(most) => {
             told.push(format!("{} of it was never touched", percent(least)));
@@ -387,7 +314,7 @@ fn of_code(code: &[&InspectedFile], left_out: u64) -> Option<String> {
         code.iter().filter_map(|file| file.brought_in.as_ref()).map(|brought| brought.bytes).sum();
     let files = counted(code.len() as u64, "file");
     let brought = if brought > 0 { format!(", {} brought in", bytes(brought)) } else { String::new() };
-    let waited = if major > 0 { format!(" that waited {}", time(waited_ns)) } else { String::new() };
+    let waited = if waited_ns > 0 { format!(" that waited {}", time(waited_ns)) } else { String::new() };
     (!code.is_empty()).then(|| {
         format!("Code of the program: {least}{files}; {}{waited}{brought}.", counted(major, "major fault"))
     })
@@ -445,42 +372,22 @@ fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
             By::Reads => "reads of",
             By::Writes => "writes to",
             By::Syncs => "syncs of",
+            By::Prefaults => "prefaults of",
         };
         told.push(format!("{} in {by} {}", share(wait.waited_ns), name(&inspection.files[wait.file])));
     }
-    told.push(format!("{} blocked elsewhere", share(thread.blocked_elsewhere_ns)));
+    let elsewhere =
+        if unseen_waits(inspection).is_some() { "blocked, reason not seen" } else { "blocked elsewhere" };
+    told.push(format!("{} {elsewhere}", share(thread.blocked_elsewhere_ns)));
     told.push(format!("{} without a CPU", share(thread.preempted_ns)));
     told.join("; ")
-}
-
-fn lacks(inspection: &Inspection, sight: Sight) -> bool {
-    Missing::of(&inspection.missing, sight).is_some()
-}
-
-/// Lines about missing sights, one for all of the same reason.
-fn unseen(inspection: &Inspection) -> Vec<String> {
-    let mut told = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for missing in &inspection.missing {
-        let what = match missing.sight {
-            Sight::Faults => "page faults, mappings and waits",
-            Sight::Calls => "calls that read and write",
-            Sight::PageCache => "pages that come into the page cache",
-            Sight::MappedAround => "pages that are mapped around a fault",
-        };
-        match reasons.iter_mut().find(|(reason, _)| *reason == missing.reason) {
-            Some((_, all)) => all.push(what),
-            None => reasons.push((&missing.reason, vec![what])),
-        }
-    }
-    told.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
-    told
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use pagewise_analysis::inspect::{Accounts, Subject};
+    use pagewise_model::inspection::{By, FileWait};
     use pagewise_model::watched::{
         Call, DescriptorBinding, Happening, Missing, Pages, Position, Tally, Transfer, WatchedFile, What,
     };
@@ -498,11 +405,13 @@ mod tests {
         add(0, What::Mapped { start: 0, len: 1 << 20, file: map, executable: false });
         for fault in 0..2 {
             let from = fault * 400_000;
-            add(from, What::Left { preempted: false });
+            add(from, What::Left { preempted: false, instruction: None });
             let pages = Pages { device: (8, 1), inode: 12, first: fault * 100, count: 16 };
             add(from + 1, What::BroughtIn(pages));
             add(from + 250_000, What::Resumed);
-            add(from + 250_000, What::Faulted { address: fault * 100 * 4096, major: true, window: None });
+            let address = fault * 100 * 4096;
+            let faulted = What::Faulted { address, major: true, window: None, instruction: None };
+            add(from + 250_000, faulted);
         }
         let log = DescriptorBinding::File { file: file("/data/log"), len: 1 << 20, direct: false };
         add(700_000, What::Bound { descriptor: 3, to: log, anew: true });
@@ -512,14 +421,18 @@ mod tests {
             add(700_000 + read, What::Returned(if read < 2 { 8192 } else { -5 }));
         }
         add(1_000_000, What::Ended);
-        let subject =
-            Subject { command: "server --fast\nx".into(), process: 7, ended: Some("it ended".into()) };
+        let subject = Subject {
+            command: "server --fast\nx".into(),
+            process: 7,
+            ended: Some("it ended".into()),
+            ..Subject::default()
+        };
         let tally = Tally { event: "calls".into(), counted: 9, recorded: 9 - lost, lost: Some(lost) };
         accounts.inspection(subject, (0, 1_000_000), &[], (vec![tally], 0))
     }
 
     fn text(inspection: &Inspection) -> String {
-        lines(inspection, 120, Shown { most: SHOWN, replayed: None, others: Some(ALL) })
+        lines(inspection, 120, Shown { most: SHOWN, replayed: None, is_own: true, others: Some(ALL) })
             .iter()
             .map(|line| line.text() + "\n")
             .collect()
@@ -531,8 +444,8 @@ mod tests {
 server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it ended
   Not seen: accesses to mapped pages that raise no fault.
   Mapping of /data/a b.db: thread 7 (server) was blocked 50 % of the time in page faults; 16 bytes came in for each byte
-    of the pages that faulted. Whether another method waits less is not known from this; how they differ for random
-    reads of it: pagewise read '/data/a b.db'
+    of the pages that faulted. This does not show whether another method is faster. Measure it: pagewise read '/data/a
+    b.db' --workload random-read --read-size 4KiB --cache cold --evict
 
 /data/a b.db
   mapping    2 major and 0 minor faults over 8 KiB; 0 % in order; 1 thread; waited: 500 µs in all, median 250 µs,
@@ -545,6 +458,79 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
   thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked elsewhere; 0 % without a CPU
 ";
         assert_eq!(text(&inspection(0)), expected);
+    }
+
+    #[test]
+    fn the_next_command_has_the_conditions_that_were_seen() {
+        let told =
+            |inspection: &Inspection| text(inspection).split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut seen = inspection(0);
+        seen.subject.memory_limit_bytes = Some(128 << 20);
+        let of_mapping = |faults: u64, in_order: u64, threads: u64| {
+            let mut seen = seen.clone();
+            let mapping = seen.files[0].mapping.as_mut().expect("a mapping");
+            (mapping.major_faults, mapping.minor_faults) = (faults / 2, faults - faults / 2);
+            (mapping.in_order, mapping.in_order_pages, mapping.threads) = (in_order, in_order, threads);
+            told(&seen)
+        };
+        let random =
+            "pagewise read '/data/a b.db' --workload random-read --read-size 4KiB --memory 128MiB --evict ";
+        assert!(of_mapping(1000, 30, 1).contains(random), "{}", of_mapping(1000, 30, 1));
+        // Values of 16 pages that lie anywhere are no pass, though most faults are in order.
+        let values = "--workload random-read --read-size 64KiB --threads 3 --memory 128MiB --evict ";
+        assert!(of_mapping(16_000, 15_000, 3).contains(values), "{}", of_mapping(16_000, 15_000, 3));
+        let pass = "pagewise scan '/data/a b.db' --memory 128MiB --evict ";
+        for (faults, in_order, threads) in [(20, 19, 1), (1000, 998, 2), (10_000, 9_900, 1)] {
+            let told = of_mapping(faults, in_order, threads);
+            assert!(told.contains(pass), "{told}");
+        }
+        // What is read by calls is replayed as it is.
+        seen.threads[0].waits[0] = FileWait { file: 1, by: By::Reads, waited_ns: 500_000 };
+        let command = "pagewise advise --memory 128MiB --file /data/log --evict -- COMMAND ";
+        assert!(told(&seen).contains(command), "{}", told(&seen));
+        seen.subject.started = true;
+        seen.subject.command = "sqlite3 a.db 'select 1'".into();
+        assert!(told(&seen).contains("--evict -- sqlite3 a.db 'select 1' "), "{}", told(&seen));
+        let shown = Shown { most: SHOWN, replayed: None, is_own: false, others: None };
+        let of_run_file = lines(&seen, 120, shown).iter().map(|line| line.text() + " ").collect::<String>();
+        assert!(!of_run_file.contains("-- sqlite3"), "{of_run_file}");
+        seen.threads[0].waits[0].by = By::Syncs;
+        assert!(!told(&seen).contains("Measure it"), "{}", told(&seen));
+    }
+
+    #[test]
+    fn files_that_do_not_matter_are_one_line() {
+        let mut seen = inspection(0);
+        let mut small = seen.files[1].clone();
+        small.reads.as_mut().expect("reads").bytes = 100;
+        for index in 0..5 {
+            seen.files
+                .push(InspectedFile { path: Some(format!("/usr/share/locale/{index}")), ..small.clone() });
+        }
+        let told = text(&seen);
+        assert!(told.contains("/data/log · 1 MiB") && !told.contains("locale"), "{told}");
+        assert!(told.contains("5 files more: --all shows them"), "{told}");
+        let all =
+            lines(&seen, 120, Shown { most: usize::MAX, replayed: None, is_own: true, others: Some(ALL) });
+        assert_eq!(all.iter().filter(|line| line.text().contains("locale")).count(), 5);
+    }
+
+    #[test]
+    fn a_bound_that_excludes_nothing_is_left_out() {
+        let told = |at_least, at_most, per_read| {
+            let mut seen = inspection(0);
+            let brought = seen.files[0].brought_in.as_mut().expect("pages");
+            (brought.untouched_at_least, brought.untouched_at_most) = (at_least, at_most);
+            brought.per_read = per_read;
+            text(&seen)
+        };
+        for (at_least, at_most) in [(None, Some(0.99)), (Some(0.0), Some(0.99))] {
+            let told = told(at_least, at_most, Some(0.997));
+            assert!(!told.contains("never touched") && !told.contains("was cached"), "{told}");
+        }
+        assert!(told(None, Some(0.4), None).contains("at most 40 % of it was never touched"));
+        assert!(told(Some(0.5), Some(0.99), None).contains("50 % to 99 % of it was never touched"));
+        assert!(told(None, None, Some(0.75)).contains("at least 25 % of what was read was cached"));
     }
 
     #[test]
@@ -564,6 +550,17 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
         blind.missing = vec![closed(Sight::Calls), closed(Sight::PageCache)];
         let told = "Not seen: calls that read and write; pages that come into the page cache: closed; as root: open it.";
         assert!(text(&blind).contains(told), "{}", text(&blind));
+        // What a mapping waited for is known; what calls waited for is not.
+        let told = text(&blind).split_whitespace().collect::<Vec<_>>().join(" ");
+        let unknown = "Whether threads waited in reads, writes and syncs is unknown: that was not seen. Blocked for any reason: thread 7 (server), 50 % of its time.";
+        assert!(told.contains(unknown) && told.contains("blocked 50 % of the time in page faults"), "{told}");
+        assert!(told.contains("0 % blocked, reason not seen"), "{told}");
+        blind.threads[0].waits.clear();
+        assert!(!text(&blind).contains("is unknown"), "too short to matter");
+        assert!(text(&blind).contains("No thread waited for a file"));
+        blind.threads[0].blocked_elsewhere_ns = 490_000;
+        assert!(text(&blind).contains("(server), 49 % of its time"), "{}", text(&blind));
+        assert!(!text(&blind).contains("No thread waited"), "{}", text(&blind));
         blind.missing.push(closed(Sight::Faults));
         assert!(text(&blind).contains("What threads waited for was not seen: there is no verdict."));
     }

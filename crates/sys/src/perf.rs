@@ -23,6 +23,8 @@ pub enum EventSource {
     MinorFaults,
     /// Page faults that waited for a page to be read.
     MajorFaults,
+    /// A thread leaves its CPU. The kernel does it, so only privileged users see it.
+    Switches,
     /// A tracepoint, by its number in tracefs.
     Tracepoint(u64),
     /// Nothing itself: the ring gets records of mappings, names, starts and ends, and of switches between threads.
@@ -135,6 +137,17 @@ impl Event {
     }
 }
 
+/// The number of the register that holds the address of the instruction, of <asm/perf_regs.h>.
+const INSTRUCTION_REGISTER: Option<u32> = match () {
+    () if cfg!(target_arch = "x86_64") => Some(8),
+    () if cfg!(target_arch = "aarch64") => Some(32),
+    () if cfg!(target_arch = "riscv64") => Some(0),
+    () => None,
+};
+
+/// True if faults and switches name the program's instruction on this architecture.
+pub const KNOWS_INSTRUCTIONS: bool = INSTRUCTION_REGISTER.is_some();
+
 // Numbers of <linux/perf_event.h>, which the bindings leave out.
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
@@ -151,6 +164,7 @@ fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_a
     (attributes.type_, attributes.config) = match options.source {
         EventSource::MinorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MIN),
         EventSource::MajorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
+        EventSource::Switches => software(kernel::PERF_COUNT_SW_CONTEXT_SWITCHES),
         EventSource::SideBand => software(kernel::PERF_COUNT_SW_DUMMY),
         EventSource::Tracepoint(number) => (kernel::PERF_TYPE_TRACEPOINT, number),
     };
@@ -165,7 +179,12 @@ fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_a
             attributes.set_task(1);
             attributes.set_context_switch(1);
         }
-        EventSource::MinorFaults | EventSource::MajorFaults => {}
+        EventSource::MinorFaults | EventSource::MajorFaults | EventSource::Switches => {
+            if let Some(register) = INSTRUCTION_REGISTER {
+                attributes.sample_type |= u64::from(kernel::PERF_SAMPLE_REGS_USER);
+                attributes.sample_regs_user = 1 << register;
+            }
+        }
     }
     if counts_lost {
         attributes.read_format |= u64::from(kernel::PERF_FORMAT_LOST);

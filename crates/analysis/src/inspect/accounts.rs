@@ -153,7 +153,9 @@ impl Accounts {
                 }
                 self.thread(process, thread, time_ns).name = name;
             }
-            What::Left { preempted } => self.thread(process, thread, time_ns).left(time_ns, preempted),
+            What::Left { preempted, instruction } => {
+                self.thread(process, thread, time_ns).left(time_ns, preempted, instruction);
+            }
             What::Resumed => self.thread(process, thread, time_ns).resumed(time_ns),
             What::Mapped { start, len, file, executable } => {
                 let file = file.map(|(file, offset)| (self.file(file), offset));
@@ -177,7 +179,7 @@ impl Accounts {
             What::Called(call) => {
                 match call {
                     Call::Ring { submitted } => self.ring_requests += u64::from(submitted),
-                    Call::Populate => self.populated = true,
+                    Call::Populate { .. } => self.populated = true,
                     _ => {}
                 }
                 self.thread(process, thread, time_ns).called(call, time_ns);
@@ -186,8 +188,9 @@ impl Accounts {
                 let call = self.thread(process, thread, time_ns).returned();
                 return call.and_then(|call| self.returned(process, thread, &call, result));
             }
-            What::Faulted { address, major, window } => {
-                let found = self.faulted(process, thread, time_ns, address, major);
+            What::Faulted { address, major, window, instruction } => {
+                let waited_ns = self.thread(process, thread, time_ns).faulted(major, instruction);
+                let found = self.faulted(process, thread, address, major, waited_ns);
                 self.unplaced_touches += u64::from(found.is_none() && window.is_some());
                 let (file, offset) = found?;
                 let (offset, len) = (offset - offset % self.page_bytes, self.page_bytes);
@@ -261,7 +264,20 @@ impl Accounts {
             Call::Read(access) => (access, By::Reads),
             Call::Write(access) => (access, By::Writes),
             Call::Sync { descriptor } => {
-                self.synced(process, thread, descriptor, call.blocked_ns);
+                if let To::File(file) = self.descriptor(process, descriptor)?.to {
+                    self.waited(thread, file, By::Syncs, call.blocked_ns);
+                }
+                return None;
+            }
+            Call::SyncMapped { address } => {
+                let file = self.mapped_at(process, address)?;
+                self.waited(thread, file, By::Syncs, call.blocked_ns);
+                return None;
+            }
+            Call::Populate { address } => {
+                let address = address.or_else(|| u64::try_from(result).ok())?;
+                let file = self.mapped_at(process, address)?;
+                self.waited(thread, file, By::Prefaults, call.blocked_ns);
                 return None;
             }
             Call::Seek { descriptor } => {
@@ -278,8 +294,7 @@ impl Accounts {
                 return None;
             }
             Call::ExpectMapped { address, order } => {
-                let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
-                if let (Some((file, _)), 0) = (mapped, result) {
+                if let (Some(file), 0) = (self.mapped_at(process, address), result) {
                     self.files[file].mapping_order = order;
                 }
                 return None;
@@ -379,12 +394,20 @@ impl Accounts {
         Some(Place { offset: start, len: bytes, in_order })
     }
 
-    fn synced(&mut self, process: u32, thread: u32, descriptor: i32, waited_ns: u64) {
-        let Some(To::File(file)) = self.descriptor(process, descriptor).map(|state| state.to) else { return };
-        self.files[file].sync_count += 1;
-        self.files[file].syncs.add(waited_ns);
+    /// The file of a mapping.
+    fn mapped_at(&self, process: u32, address: u64) -> Option<usize> {
+        self.processes.get(&process)?.mappings.at(address).map(|(file, _)| file)
+    }
+
+    /// A call on a file is over that moved no bytes to the program or from it.
+    fn waited(&mut self, thread: u32, file: usize, by: By, blocked_ns: u64) {
+        let calls = match by {
+            By::Prefaults => &mut self.files[file].prefaults,
+            _ => &mut self.files[file].syncs,
+        };
+        calls.add(blocked_ns);
         if let Some(thread) = self.threads.get_mut(&thread) {
-            thread.waited(file, By::Syncs, waited_ns);
+            thread.waited(file, by, blocked_ns);
         }
     }
 
@@ -393,11 +416,10 @@ impl Accounts {
         &mut self,
         process: u32,
         thread: u32,
-        time_ns: u64,
         address: u64,
         major: bool,
+        waited_ns: u64,
     ) -> Option<(usize, u64)> {
-        let waited_ns = self.thread(process, thread, time_ns).faulted();
         self.executed.remove(&thread);
         let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
         let Some((file, offset)) = mapped else {
@@ -409,13 +431,16 @@ impl Accounts {
         faults.pages.insert(page, 1);
         let last = faults.last_page.insert(thread, page);
         let behind = last.and_then(|last| page.checked_sub(last));
-        faults.in_order += u64::from(behind.is_some_and(|pages| (1..=AROUND_PAGES).contains(&pages)));
-        if major {
-            faults.major += 1;
+        if let Some(pages) = behind.filter(|pages| (1..=AROUND_PAGES).contains(pages)) {
+            faults.in_order += 1;
+            faults.in_order_pages += pages;
+        }
+        *if major { &mut faults.major } else { &mut faults.minor } += 1;
+        if waited_ns > 0 {
             faults.waits.add(waited_ns);
-            self.thread(process, thread, time_ns).waited(file, By::Faults, waited_ns);
-        } else {
-            faults.minor += 1;
+        }
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.waited(file, By::Faults, waited_ns);
         }
         Some((file, offset))
     }

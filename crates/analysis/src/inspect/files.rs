@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use pagewise_model::inspection::{BroughtIn, Calls, InspectedFile, Mapped};
+use pagewise_model::inspection::{BroughtIn, Calls, InspectedFile, Mapped, Waits};
 use pagewise_model::watched::ReadOrder;
 
 use super::pages::PageSet;
@@ -26,8 +26,8 @@ pub(super) struct File {
     pub(super) mapping_order: ReadOrder,
     pub(super) reads: CallCounts,
     pub(super) writes: CallCounts,
-    pub(super) syncs: WaitCounts,
-    pub(super) sync_count: u64,
+    pub(super) syncs: OtherCalls,
+    pub(super) prefaults: OtherCalls,
     pub(super) faults: FaultCounts,
     /// Everything that came in, to tell what came in again.
     pub(super) brought_in: PageSet,
@@ -51,6 +51,13 @@ pub(super) struct CallCounts {
     pub(super) waits: WaitCounts,
 }
 
+/// Calls that move no bytes to the program or from it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OtherCalls {
+    count: u64,
+    waits: WaitCounts,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct FaultCounts {
     pub(super) minor: u64,
@@ -58,6 +65,7 @@ pub(super) struct FaultCounts {
     pub(super) pages: PageSet,
     pub(super) last_page: HashMap<u32, u64>,
     pub(super) in_order: u64,
+    pub(super) in_order_pages: u64,
     pub(super) waits: WaitCounts,
 }
 
@@ -78,12 +86,14 @@ impl File {
             mapping_said_to_be_read: self.mapping_order,
             reads: self.reads.calls(),
             writes: self.writes.calls(),
-            syncs: (self.sync_count > 0).then(|| self.syncs.waits()),
+            syncs: self.syncs.waits(),
+            prefaults: self.prefaults.waits(),
             mapping: (faulted_pages > 0).then(|| Mapped {
                 minor_faults: faults.minor,
                 major_faults: faults.major,
                 faulted_pages,
                 in_order: faults.in_order,
+                in_order_pages: faults.in_order_pages,
                 threads: faults.last_page.len() as u64,
                 waits: faults.waits.waits(),
             }),
@@ -107,6 +117,18 @@ impl File {
                 }
             }),
         }
+    }
+}
+
+impl OtherCalls {
+    /// Count a call, and the time that it was blocked.
+    pub(super) fn add(&mut self, blocked_ns: u64) {
+        self.count += 1;
+        self.waits.add(blocked_ns);
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        (self.count > 0).then(|| self.waits.waits())
     }
 }
 

@@ -5,7 +5,7 @@ use pagewise_model::watched::{
 };
 
 use super::{Accounts, findings};
-use pagewise_model::inspection::{By, InspectedFile, Inspection, Subject};
+use pagewise_model::inspection::{By, InspectedFile, Inspection, Subject, Waits};
 
 const PAGE: u64 = 4096;
 const DEVICE: (u32, u32) = (254, 1);
@@ -31,7 +31,7 @@ fn pages(inode: u64, first: u64, count: u64) -> Pages {
 }
 
 fn subject() -> Subject {
-    Subject { command: "program".into(), process: 1, ended: None }
+    Subject { command: "program".into(), process: 1, ..Subject::default() }
 }
 
 /// What thread 1 of process 1 did, a microsecond after the other.
@@ -92,7 +92,7 @@ fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
 
 #[test]
 fn a_call_waits_while_its_thread_is_blocked_and_not_while_others_have_its_cpu() {
-    let blocked = |preempted| [What::Left { preempted }, What::Resumed];
+    let blocked = |preempted| [What::Left { preempted, instruction: None }, What::Resumed];
     let mut all = vec![bound(3, 7), read(3, Position::Offset(0))];
     all.extend(blocked(false));
     all.extend(blocked(true));
@@ -111,14 +111,18 @@ fn a_call_waits_while_its_thread_is_blocked_and_not_while_others_have_its_cpu() 
 #[test]
 fn a_fault_waits_for_the_last_time_that_its_thread_was_blocked() {
     let mapped = |start, file| What::Mapped { start, len: 64 * PAGE, file, executable: false };
-    let fault =
-        |page: u64, major| What::Faulted { address: (1 << 20) + page * PAGE + 5, major, window: None };
+    let fault = |page: u64, major| What::Faulted {
+        address: (1 << 20) + page * PAGE + 5,
+        major,
+        window: None,
+        instruction: None,
+    };
     let inspection = inspected(vec![
         mapped(1 << 20, Some((file(7), 2 * PAGE))),
         // A sleep, and then the fault.
-        What::Left { preempted: false },
+        What::Left { preempted: false, instruction: None },
         What::Resumed,
-        What::Left { preempted: false },
+        What::Left { preempted: false, instruction: None },
         What::Resumed,
         fault(0, true),
         fault(1, false),
@@ -134,7 +138,7 @@ fn a_fault_waits_for_the_last_time_that_its_thread_was_blocked() {
     assert_eq!(mapping.in_order, 1);
     assert_eq!(
         (mapping.waits.count, mapping.waits.total_ns, mapping.waits.longest_ns),
-        (2, 1000, Some(1000))
+        (1, 1000, Some(1000))
     );
     assert_eq!(inspection.memory_faults, 1);
     let thread = &inspection.threads[0];
@@ -147,9 +151,9 @@ fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
         What::Mapped { start: 0, len: PAGE, file: Some((file(8), 0)), executable: false },
         bound(3, 7),
         What::Called(Call::Write(Transfer { descriptor: 3, at: Position::Current })),
-        What::Left { preempted: false },
+        What::Left { preempted: false, instruction: None },
         What::Resumed,
-        What::Faulted { address: 0, major: true, window: None },
+        What::Faulted { address: 0, major: true, window: None, instruction: None },
         What::Returned(10),
     ]);
     let of =
@@ -158,11 +162,94 @@ fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
     assert_eq!(of("/data/8").mapping.as_ref().expect("a mapping").waits.total_ns, 1000);
 }
 
+/// Behind readahead a page is there and its read still in flight: the kernel counts the fault as minor, and the thread waits.
+#[test]
+fn a_minor_fault_waits_if_its_thread_was_blocked_at_the_instruction_that_faulted() {
+    let map = || What::Mapped { start: 0, len: 64 * PAGE, file: Some((file(7), 0)), executable: false };
+    let blocked = |instruction| [What::Left { preempted: false, instruction }, What::Resumed];
+    let fault = |page: u64, major, instruction| What::Faulted {
+        address: page * PAGE,
+        major,
+        window: None,
+        instruction,
+    };
+    let waits = |all: Vec<What>| {
+        let inspection = inspected([map()].into_iter().chain(all).collect());
+        let thread = &inspection.threads[0];
+        (thread.waited_ns(), thread.blocked_elsewhere_ns)
+    };
+    let (load, behind_sleep) = (Some(0x40_1000), Some(0x40_2000));
+    // Blocked twice in one fault: for a free request, and for the page.
+    let twice = || blocked(load).into_iter().chain(blocked(load));
+    for major in [false, true] {
+        assert_eq!(waits(twice().chain([fault(0, major, load)]).collect()), (2000, 0));
+        // A sleep in a call that is not watched is none of the fault's.
+        let slept = blocked(behind_sleep).into_iter().chain([fault(0, major, load)]);
+        assert_eq!(waits(slept.collect()), (0, 1000));
+        let both = blocked(behind_sleep).into_iter().chain(blocked(load)).chain([fault(0, major, load)]);
+        assert_eq!(waits(both.collect()), (1000, 1000));
+    }
+    // The next fault of the same instruction has its own waits.
+    let next = twice().chain([fault(0, false, load), fault(1, false, load)]);
+    assert_eq!(waits(next.collect()), (2000, 0));
+    // A fault that a call took, or without an instruction: it is not known where the thread was blocked.
+    for (blocked_at, faulted_at) in [(load, None), (None, load), (None, None)] {
+        let slept = |major| blocked(blocked_at).into_iter().chain([fault(0, major, faulted_at)]).collect();
+        assert_eq!((waits(slept(false)), waits(slept(true))), ((0, 1000), (1000, 0)));
+    }
+}
+
+/// A read that waits for the device, into memory that is new: the fault is the memory's, the wait the read's.
+#[test]
+fn a_minor_fault_within_a_call_takes_nothing_from_it() {
+    let inspection = inspected(vec![
+        bound(3, 7),
+        read(3, Position::Offset(0)),
+        What::Left { preempted: false, instruction: Some(1) },
+        What::Resumed,
+        What::Faulted { address: 1 << 30, major: false, window: None, instruction: None },
+        What::Returned(4096),
+    ]);
+    assert_eq!(only(&inspection).reads.as_ref().expect("reads").waits.total_ns, 1000);
+    let thread = &inspection.threads[0];
+    assert_eq!((thread.waited_ns(), thread.blocked_elsewhere_ns), (1000, 0));
+}
+
+#[test]
+fn prefaults_and_syncs_of_a_mapping_are_those_of_its_file() {
+    let map = |start| What::Mapped { start, len: 4 * PAGE, file: Some((file(7), 0)), executable: false };
+    let call = |call, result| {
+        [
+            What::Called(call),
+            What::Left { preempted: false, instruction: None },
+            What::Resumed,
+            What::Returned(result),
+        ]
+    };
+    let mut all = vec![What::Called(Call::Populate { address: None }), map(1 << 20)];
+    all.extend([What::Left { preempted: false, instruction: None }, What::Resumed, What::Returned(1 << 20)]);
+    all.extend(call(Call::Populate { address: Some((1 << 20) + PAGE) }, 0));
+    all.extend(call(Call::SyncMapped { address: 1 << 20 }, 0));
+    // Not of a file; and a call that failed.
+    all.extend(call(Call::Populate { address: Some(1 << 30) }, 0));
+    all.extend(call(Call::Populate { address: None }, -12));
+    let inspection = inspected(all);
+    let waits = |waits: &Option<Waits>| waits.map(|waits| (waits.count, waits.total_ns));
+    let file = only(&inspection);
+    assert_eq!((waits(&file.prefaults), waits(&file.syncs)), (Some((2, 2000)), Some((1, 1000))));
+    let thread = &inspection.threads[0];
+    let by: Vec<By> = thread.waits.iter().map(|wait| wait.by).collect();
+    assert_eq!((by, thread.blocked_elsewhere_ns), (vec![By::Prefaults, By::Syncs], 2000));
+}
+
 #[test]
 fn what_was_never_touched_is_an_interval() {
     let map = || What::Mapped { start: 0, len: 1000 * PAGE, file: Some((file(7), 0)), executable: false };
     let mut all = vec![map()];
-    all.extend([What::BroughtIn(pages(7, 0, 100)), What::Faulted { address: 0, major: true, window: None }]);
+    all.extend([
+        What::BroughtIn(pages(7, 0, 100)),
+        What::Faulted { address: 0, major: true, window: None, instruction: None },
+    ]);
     all.push(What::MappedAround(pages(7, 0, 16)));
     let brought = |inspection: &Inspection| only(inspection).brought_in.clone().expect("pages");
     let found = brought(&inspected(all.clone()));
@@ -182,7 +269,7 @@ fn what_was_never_touched_is_an_interval() {
     let others: [Vec<What>; 3] = [
         vec![bound(3, 7), read(3, Position::Offset(0)), What::Returned(1)],
         vec![What::BroughtIn(pages(7, 512, 512))],
-        vec![What::Called(Call::Populate), What::Returned(0)],
+        vec![What::Called(Call::Populate { address: None }), What::Returned(0)],
     ];
     for more in others {
         let found = brought(&inspected(all.iter().cloned().chain(more).collect()));
@@ -227,7 +314,7 @@ fn what_was_not_seen_is_missing() {
 fn without_all_records_there_is_no_verdict() {
     let tally = |counted, recorded, lost| Tally { event: "calls".into(), counted, recorded, lost };
     let all = || {
-        let wait = [What::Left { preempted: false }, What::Resumed, What::Returned(1)];
+        let wait = [What::Left { preempted: false, instruction: None }, What::Resumed, What::Returned(1)];
         [bound(3, 7), read(3, Position::Current)].into_iter().chain(wait).collect::<Vec<_>>()
     };
     let with = |tallies: Vec<Tally>| inspected_with(all(), &[], tallies);
@@ -269,7 +356,7 @@ fn descriptors_are_those_of_their_process_and_of_its_children() {
 #[test]
 fn a_program_that_ends_without_a_fault_was_not_watched() {
     let named = || What::Named { name: "program".into(), executed: true };
-    let fault = What::Faulted { address: 1, major: false, window: None };
+    let fault = What::Faulted { address: 1, major: false, window: None, instruction: None };
     assert_eq!(inspected(vec![named(), What::Ended]).cut_processes, 1);
     assert_eq!(inspected(vec![named(), fault, What::Ended]).cut_processes, 0);
     assert_eq!(inspected(vec![named()]).cut_processes, 0, "it goes on");

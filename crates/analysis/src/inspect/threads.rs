@@ -15,8 +15,8 @@ pub(super) struct Thread {
     ended_ns: Option<u64>,
     in_call: Option<InCall>,
     left: Option<Left>,
-    /// The last time that it was blocked, if nothing else has happened since.
-    last_block_ns: Option<u64>,
+    /// Times that it was blocked since its last call, return or fault.
+    blocks: Option<Blocks>,
     waits: HashMap<(usize, By), u64>,
     blocked_ns: u64,
     preempted_ns: u64,
@@ -36,6 +36,17 @@ pub(super) struct InCall {
 struct Left {
     at_ns: u64,
     preempted: bool,
+    instruction: Option<u64>,
+}
+
+/// Times that a thread was blocked, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Blocks {
+    last_ns: u64,
+    /// The instruction of the last one.
+    instruction: Option<u64>,
+    /// All of them at this instruction, with none at another one between.
+    at_instruction_ns: u64,
 }
 
 impl Thread {
@@ -47,15 +58,15 @@ impl Thread {
             ended_ns: None,
             in_call: None,
             left: None,
-            last_block_ns: None,
+            blocks: None,
             waits: HashMap::new(),
             blocked_ns: 0,
             preempted_ns: 0,
         }
     }
 
-    pub(super) fn left(&mut self, time_ns: u64, preempted: bool) {
-        self.left = Some(Left { at_ns: time_ns, preempted });
+    pub(super) fn left(&mut self, at_ns: u64, preempted: bool, instruction: Option<u64>) {
+        self.left = Some(Left { at_ns, preempted, instruction });
     }
 
     pub(super) fn resumed(&mut self, time_ns: u64) {
@@ -66,20 +77,25 @@ impl Thread {
             return;
         }
         self.blocked_ns += off_ns;
-        self.last_block_ns = Some(off_ns);
+        let before = self.blocks.filter(|blocks| blocks.instruction == left.instruction);
+        self.blocks = Some(Blocks {
+            last_ns: off_ns,
+            instruction: left.instruction,
+            at_instruction_ns: off_ns + before.map_or(0, |blocks| blocks.at_instruction_ns),
+        });
         if let Some(call) = &mut self.in_call {
             call.blocked_ns += off_ns;
         }
     }
 
     pub(super) fn called(&mut self, call: Call, at_ns: u64) {
-        self.last_block_ns = None;
+        self.blocks = None;
         self.in_call = Some(InCall { call, at_ns, blocked_ns: 0 });
     }
 
     /// The call that it was in.
     pub(super) fn returned(&mut self) -> Option<InCall> {
-        self.last_block_ns = None;
+        self.blocks = None;
         self.in_call.take()
     }
 
@@ -88,10 +104,16 @@ impl Thread {
         self.in_call.map(|call| call.call)
     }
 
-    /// A page fault is over; the time that it waited, which is the last time that the thread was blocked. In a call that time is
-    /// the fault's, not the call's.
-    pub(super) fn faulted(&mut self) -> u64 {
-        let waited_ns = self.last_block_ns.take().unwrap_or(0);
+    /// A page fault is over; the time that it waited. The thread was blocked in it if it was so at the instruction that faulted: in a
+    /// call it would have been at the one behind the call. Where no instruction is known, a major fault waited for the last time,
+    /// and nothing is known of a minor one. In a call the fault's time is not the call's.
+    pub(super) fn faulted(&mut self, major: bool, instruction: Option<u64>) -> u64 {
+        let waited_ns = self.blocks.take().map_or(0, |blocks| match (instruction, blocks.instruction) {
+            (Some(faulted), Some(blocked)) if faulted == blocked => blocks.at_instruction_ns,
+            (Some(_), Some(_)) => 0,
+            _ if major => blocks.last_ns,
+            _ => 0,
+        });
         if let Some(call) = &mut self.in_call {
             call.blocked_ns = call.blocked_ns.saturating_sub(waited_ns);
         }

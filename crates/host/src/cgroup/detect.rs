@@ -25,6 +25,14 @@ pub(super) fn detect() -> Control {
     Control { own_limit, ..survey.control() }
 }
 
+/// The lowest memory limit of a process's groups that can be seen, if it is below the memory of the machine.
+pub(super) fn memory_limit_of(process: u32) -> Option<Bytes> {
+    let mountinfo = kernel_files::text("/proc/self/mountinfo")?;
+    let groups = kernel_files::text(format!("/proc/{process}/cgroup"))?;
+    let survey = Survey { mounts: mounts::parse(&mountinfo), own: &groups, scope: None, is_scoped: false };
+    survey.own_limit(Memory::read().total_bytes?).map(|limit| limit.bytes)
+}
+
 /// Facts that the choice depends on.
 pub(super) struct Survey<'a> {
     pub mounts: Vec<Mount>,

@@ -131,6 +131,11 @@ impl fmt::Display for OwnLimit {
     }
 }
 
+/// The lowest memory limit of a process's groups that can be seen, if it is below the memory of the machine.
+pub fn memory_limit_of(process: u32) -> Option<Bytes> {
+    detect::memory_limit_of(process)
+}
+
 /// Available limits.
 #[derive(Clone, Debug)]
 pub struct Control {

@@ -43,17 +43,19 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("dup3", |_| Call::Duplicate),
     ("fsync", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
     ("fdatasync", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
-    ("mmap", |arguments| if arguments[3] & MAP_POPULATE != 0 { Call::Populate } else { Call::Advise }),
+    ("sync_file_range", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
+    ("msync", |arguments| Call::SyncMapped { address: arguments[0] }),
+    ("mmap", |arguments| if arguments[3] & MAP_POPULATE != 0 { Call::Populate { address: None } } else { Call::Advise }),
     ("mremap", |arguments| Call::Remap { from: arguments[0], from_len: arguments[1], to_len: arguments[2] }),
     ("unshare", |arguments| if arguments[0] & CLONE_FILES != 0 { Call::OwnDescriptors } else { Call::Advise }),
     ("madvise", |arguments| match READ_ORDERS.get(arguments[2] as usize) {
         Some(order) => Call::ExpectMapped { address: arguments[0], order: *order },
-        None if POPULATING.contains(&arguments[2]) => Call::Populate,
+        None if POPULATING.contains(&arguments[2]) => populate(arguments),
         None => Call::Advise,
     }),
-    ("mlock", |_| Call::Populate),
-    ("mlock2", |_| Call::Populate),
-    ("mlockall", |_| Call::Populate),
+    ("mlock", populate),
+    ("mlock2", populate),
+    ("mlockall", |_| Call::Populate { address: None }),
     ("fadvise64", |arguments| match READ_ORDERS.get(arguments[3] as usize) {
         Some(order) => Call::Expect { descriptor: arguments[0] as i32, order: *order },
         None => Call::Advise,
@@ -61,6 +63,10 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("readahead", |_| Call::Advise),
     ("io_uring_enter", |arguments| Call::Ring { submitted: arguments[1] as u32 }),
 ];
+
+fn populate(arguments: &Arguments) -> Call {
+    Call::Populate { address: Some(arguments[0]) }
+}
 
 fn at(arguments: &Arguments, at: Position) -> Transfer {
     Transfer { descriptor: arguments[0] as i32, at }
@@ -115,6 +121,9 @@ mod tests {
             (expected, Call::Advise)
         );
         assert_eq!(called("close", &[u64::from(u32::MAX)]), Call::Close { descriptor: -1 });
+        let populated = [called("mmap", &[0, 4096, 1, MAP_POPULATE]), called("madvise", &[0x7000, 4096, 22])];
+        assert_eq!(populated, [None, Some(0x7000)].map(|address| Call::Populate { address }));
+        assert_eq!(called("mmap", &[0x7000, 4096, 1, 2]), Call::Advise);
         assert_eq!(called("io_uring_enter", &[3, 32, 0, 0, 0, 0]), Call::Ring { submitted: 32 });
         assert_eq!(returned(&[0xff; 24]), Some(-1));
         assert_eq!(returned(&[0xff; 20]), None);

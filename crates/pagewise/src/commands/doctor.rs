@@ -54,8 +54,8 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
     let workers = toolchain::capabilities(&Choices { jdk: arguments.jdk.clone(), jvm_args: None });
-    let capabilities =
-        probe::probe_all(&directory).into_iter().chain(probe::options()).chain(workers).map(usable);
+    let capabilities = probe::probe_all(&directory).into_iter().chain(probe::options());
+    let capabilities = capabilities.chain(workers).chain(probe::sights()).map(usable);
     let findings =
         Findings { schema: 1, environment, capabilities: capabilities.map(DoctorFinding::from).collect() };
     let mut out = output::stdout();
@@ -111,6 +111,10 @@ fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("kernel", text(&environment.kernel)),
         ("processor", environment.cpu_model.clone()),
         ("processor vulnerabilities", environment.cpu_vulnerabilities.clone()),
+        (
+            "variables",
+            environment.variables.clone().filter(|variables| !variables.is_empty()).or(text("none")),
+        ),
         ("processors to use", Some(environment.cpus.to_string())),
         ("last-level cache", environment.last_level_cache_bytes.map(bytes)),
         ("memory", environment.memory_bytes.map(bytes)),

@@ -77,7 +77,7 @@ fn running(number: u32, arguments: &InspectArguments) -> Result<Exit> {
     let process = watchable(number)?;
     let end = pidfd_open(process, PidfdFlags::empty()).map_err(|_| gone(number))?;
     let requests = Requests::begin()?;
-    let subject = Subject { command: process::name(number), process: number, ended: None };
+    let subject = Subject { command: process::name(number), process: number, ..Subject::default() };
     let mut watched = Watched::begin(Target::Running(process), !arguments.no_calls, subject);
     let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
     let until = Instant::now() + Duration::from_secs_f64(seconds);
@@ -128,7 +128,7 @@ fn gone(number: u32) -> anyhow::Error {
 /// On stdout; beside a command, whose own output that is, on stderr.
 fn show(inspection: &Inspection, arguments: &InspectArguments, is_command: bool) -> Result<()> {
     let most = if arguments.all { usize::MAX } else { text::SHOWN };
-    let shown = text::Shown { most, replayed: None, others: Some(text::ALL) };
+    let shown = text::Shown { most, replayed: None, is_own: true, others: Some(text::ALL) };
     let lines = || text::lines(inspection, output::width(), shown);
     match (&arguments.out, arguments.json) {
         (Some(path), true) => output::file_or_another(path, |out| json::write_one(out, inspection)),

@@ -16,9 +16,10 @@ use pagewise_analysis::inspect::{Accessed, Accounts, Inspection, Subject};
 use pagewise_host::mounts::Mount;
 use pagewise_host::watch::{self, Target, Watch};
 use pagewise_host::windows::Windows;
-use pagewise_host::{device, process};
+use pagewise_host::{cgroup, device, process};
 use pagewise_model::ProcessCounters;
 use pagewise_model::trace::WindowTally;
+use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::{Happening, Missing, Sight};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
@@ -43,6 +44,8 @@ pub(super) struct Watched {
     began_ns: u64,
     first: ProcessCounters,
     last: ProcessCounters,
+    /// The limit of the subject's memory was looked at.
+    knows_limit: bool,
     anonymous_bytes: Option<u64>,
     /// End of the process, if its tracer has seen it.
     status: Option<ExitStatus>,
@@ -75,6 +78,7 @@ impl Watched {
             last: first,
             first,
             subject,
+            knows_limit: false,
             anonymous_bytes: None,
             status: None,
         }
@@ -188,6 +192,10 @@ impl Watched {
             self.last = totals;
         }
         self.anonymous_bytes = self.anonymous_bytes.max(process::anonymous_bytes(self.subject.process));
+        if !std::mem::replace(&mut self.knows_limit, true) {
+            let limit = cgroup::memory_limit_of(self.subject.process);
+            self.subject.memory_limit_bytes = limit.map(|bytes| bytes.0);
+        }
     }
 
     /// Number of windows, and of those that are proven, if there were to be any.
@@ -300,9 +308,9 @@ impl Started {
         let held = Held::spawn(command).context("no process can be started")?;
         let process = held.process();
         let end = pidfd_open(process, PidfdFlags::empty()).context("pidfd_open")?;
-        let told = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let told = words.iter().map(|word| shell_word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
         let number = process.as_raw_nonzero().get() as u32;
-        let subject = Subject { command: told, process: number, ended: None };
+        let subject = Subject { command: told, started: true, process: number, ..Subject::default() };
         let with_windows = matches!(needed, Needed::Windows(_));
         let target = Target::Held(process);
         let mut watched = Watched::begin_with(target, needed != Needed::NoCalls, with_windows, subject);

@@ -88,6 +88,30 @@ fn a_known_program_is_given_back() {
     place.expect_no_process();
 }
 
+/// The kernel counts a fault as minor if the page is there, also while it is still being read.
+#[test]
+fn a_thread_that_waits_for_a_page_which_another_one_reads_waits_for_the_file() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let words = ["inspect", "--json", "--out=seen.json", "--", &known_accesses(), &path, "shared"];
+    let (file, seen) = inspected(&place, place.command(&words));
+    let mapping = &file["mapping"];
+    let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("a count: {file}"));
+    assert_eq!(mapping["faulted_pages"], TOUCHED_PAGES, "{mapping}");
+    // Only pages in memory would not be waited for: a filesystem in memory has no other.
+    if count(&mapping["major_faults"]) > 0 {
+        let waited = count(&mapping["waits"]["count"]);
+        assert!(waited > TOUCHED_PAGES, "none waited for another's page: {mapping}");
+        assert_eq!(file["prefaults"]["count"], 1, "{file}");
+        assert!(count(&file["prefaults"]["total_ns"]) > 0, "{file}");
+    }
+    assert_eq!(missing(&seen, "minor-fault-waits"), None);
+    place.expect_no_process();
+}
+
 #[test]
 fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
     if !is_root() {
@@ -99,7 +123,9 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
     let Some(command) = place.command_as(65_534, &words) else { return };
     let (file, seen) = inspected(&place, command);
     assert_eq!(file["mapping"]["faulted_pages"], TOUCHED_PAGES, "{file}");
-    assert!(missing(&seen, "page-cache").is_some_and(|reason| !reason.is_empty()));
+    for sight in ["page-cache", "minor-fault-waits"] {
+        assert!(missing(&seen, sight).is_some_and(|reason| !reason.is_empty()), "{sight}: {seen}");
+    }
     let text = place.command_as(65_534, &["inspect", "--", &known_accesses(), &path]).expect("as above");
     let told = place.finish({ text }.spawn().expect("start")).expect_code(7).stderr;
     match missing(&seen, "calls") {
@@ -107,6 +133,16 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
             assert!(reason.contains("trac"), "{reason}");
             assert_eq!((&file["reads"], &seen["ring_requests"]), (&Value::Null, &Value::Null));
             assert!(told.contains("Not seen: calls that read and write: "), "{told}");
+            assert!(told.contains("blocked, reason not seen") && !told.contains("elsewhere"), "{told}");
+            // It sleeps for most of its time.
+            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(
+                told.contains(
+                    "Whether threads waited in reads, writes, syncs and minor page faults is unknown"
+                ),
+                "{told}"
+            );
+            assert!(!told.contains("No thread waited"), "{told}");
         }
         None => assert_eq!(file["reads"]["count"], 400, "{file}"),
     }

@@ -62,9 +62,9 @@ fn program(page: &mut Html, judged: &Judged) {
         Source::File { path, .. } => Some(path.as_str()),
         Source::Dataset { .. } => None,
     };
-    let first = inspect::Shown { most: FIRST, replayed, others: Some("all are below") };
+    let first = inspect::Shown { most: FIRST, replayed, is_own: false, others: Some("all are below") };
     page.lines(&inspect::unwrapped(inspection, first));
-    let all = inspect::Shown { most: usize::MAX, replayed, others: None };
+    let all = inspect::Shown { most: usize::MAX, replayed, is_own: false, others: None };
     page.details("All files and threads of the program", |page| {
         page.lines(&inspect::unwrapped(inspection, all));
     });

@@ -2,7 +2,8 @@
 
 use perf_event_open_sys::bindings as kernel;
 
-/// The fields of a sample, in this order, each of 8 bytes: the event, the process and its thread, the time, the address.
+/// The fields of a sample, in this order, each of 8 bytes: the event, the process and its thread, the time, the address. Behind them
+/// are those of its event: [`EventSample::raw`] or [`EventSample::instruction`].
 pub(super) const SAMPLE_TYPE: u32 = kernel::PERF_SAMPLE_IDENTIFIER
     | kernel::PERF_SAMPLE_TID
     | kernel::PERF_SAMPLE_TIME
@@ -78,8 +79,26 @@ pub struct EventSample<'a> {
     pub time_ns: u64,
     /// The address of a fault.
     pub address: u64,
-    /// The record of a tracepoint, as its format in tracefs says.
-    pub raw: &'a [u8],
+    /// It happened in the program itself, not in the kernel on its behalf.
+    pub in_program: bool,
+    /// The fields that only some events have.
+    fields: &'a [u8],
+}
+
+impl<'a> EventSample<'a> {
+    /// Of a tracepoint: the record, as its format in tracefs says.
+    pub fn raw(&self) -> Option<&'a [u8]> {
+        let len = u32::from_ne_bytes(*self.fields.first_chunk()?);
+        self.fields.get(4..)?.get(..len as usize)
+    }
+
+    /// Of a fault or a switch: the address of the program's instruction, which in a call is the one behind it; `None` for
+    /// threads of the kernel, and where the number of the register is not known here ([`super::KNOWS_INSTRUCTIONS`]).
+    pub fn instruction(&self) -> Option<u64> {
+        let (abi, registers) = self.fields.split_first_chunk()?;
+        let has_registers = super::KNOWS_INSTRUCTIONS && u64::from_ne_bytes(*abi) != 0;
+        has_registers.then_some(u64::from_ne_bytes(*registers.first_chunk()?))
+    }
 }
 
 /// A range that was mapped.
@@ -126,10 +145,8 @@ impl<'a> EventRecord<'a> {
                 thread: half(20)?,
                 time_ns: word(24)?,
                 address: word(32)?,
-                raw: match half(40) {
-                    Some(len) => bytes.get(44..44 + len as usize)?,
-                    None => &[],
-                },
+                in_program: misc & kernel::PERF_RECORD_MISC_CPUMODE_MASK == kernel::PERF_RECORD_MISC_USER,
+                fields: bytes.get(40..)?,
             }),
             kernel::PERF_RECORD_MMAP2 => Self::Mapped(MappedRange {
                 process: half(8)?,
@@ -187,6 +204,13 @@ mod tests {
         [header].iter().chain(words).flat_map(|word| word.to_ne_bytes()).collect()
     }
 
+    fn sample(bytes: &[u8]) -> EventSample<'_> {
+        match EventRecord::decode(bytes) {
+            Some(EventRecord::Sample(sample)) => sample,
+            other => panic!("a sample: {other:?}"),
+        }
+    }
+
     /// Two halves in one word.
     fn pair(low: u32, high: u32) -> u64 {
         u64::from(low) | u64::from(high) << 32
@@ -194,19 +218,21 @@ mod tests {
 
     #[test]
     fn a_fault_and_a_tracepoint_are_samples() {
-        let bytes = record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0x7000]);
-        let fault = EventSample { event: 7, process: 10, thread: 11, time_ns: 99, address: 0x7000, raw: &[] };
-        assert_eq!(EventRecord::decode(&bytes), Some(EventRecord::Sample(fault)));
+        let words = [7, pair(10, 11), 99, 0x7000, 2, 0x40_1000];
+        let bytes = record(kernel::PERF_RECORD_SAMPLE, kernel::PERF_RECORD_MISC_USER, &words);
+        let fault = sample(&bytes);
+        assert_eq!((fault.event, fault.process, fault.thread, fault.time_ns), (7, 10, 11, 99));
+        assert_eq!((fault.address, fault.in_program), (0x7000, true));
+        assert_eq!(fault.instruction(), super::super::KNOWS_INSTRUCTIONS.then_some(0x40_1000));
+        // The kernel's own threads have no such registers, and only the word that says so.
+        let without = record(kernel::PERF_RECORD_SAMPLE, kernel::PERF_RECORD_MISC_KERNEL, &[7, 0, 99, 0, 0]);
+        assert_eq!((sample(&without).in_program, sample(&without).instruction()), (false, None));
         let mut bytes =
             record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0, pair(4, 0x0403_0201)]);
-        let raw = &[1, 2, 3, 4][..];
-        assert_eq!(
-            EventRecord::decode(&bytes),
-            Some(EventRecord::Sample(EventSample { address: 0, raw, ..fault }))
-        );
-        // A length that the record does not have is no sample.
+        assert_eq!(sample(&bytes).raw(), Some(&[1, 2, 3, 4][..]));
+        // A length that the record does not have is no record of a tracepoint.
         bytes[40] = 5;
-        assert_eq!(EventRecord::decode(&bytes), None);
+        assert_eq!(sample(&bytes).raw(), None);
     }
 
     #[test]

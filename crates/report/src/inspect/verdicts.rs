@@ -1,0 +1,202 @@
+//! Sentences on what threads waited for, the command that measures other methods, and what was not seen.
+
+use pagewise_analysis::inspect::{LEAST_SHARE, WaitFinding, findings};
+use pagewise_model::Bytes;
+use pagewise_model::format::{multiple, percent};
+use pagewise_model::inspection::{By, InspectedFile, InspectedThread, Inspection, Mapped};
+use pagewise_model::untrusted::shell_word;
+use pagewise_model::watched::{Missing, Sight};
+
+/// Faults between two jumps from which on a thread is said to go through its file.
+const FAR: u64 = 64;
+/// The largest size of reads that a command is told.
+const MOST_READ_BYTES: u64 = 1 << 20;
+/// Threads that a command is told at most.
+const MOST_THREADS: u64 = 64;
+/// Bytes of a command that is repeated, at most.
+const LONGEST_COMMAND: usize = 120;
+
+/// The part of an inspection to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// So many files and threads.
+    pub most: usize,
+    /// A file whose reads are replayed: what other methods would bring is told there.
+    pub replayed: Option<&'a str>,
+    /// The program was watched just now, for this user: its command may be repeated as one to type.
+    pub is_own: bool,
+    /// The way to see the others.
+    pub others: Option<&'static str>,
+}
+
+/// Sentences on the files that threads waited for, with the command that measures other methods of reading them.
+pub(super) fn verdicts(inspection: &Inspection, shown: Shown<'_>) -> Vec<String> {
+    if lacks(inspection, Sight::Faults) {
+        return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
+    }
+    if !inspection.complete || (inspection.cut_processes, inspection.processes) == (1, 1) {
+        return Vec::new();
+    }
+    let found = findings(inspection);
+    let verdicts = found.iter().map(|finding| verdict(finding, inspection, shown));
+    let unknown = unknown_waits(inspection);
+    let none = (found.is_empty() && unknown.is_none())
+        .then(|| "No thread waited for a file for 10 % of its time or more.".to_string());
+    verdicts.chain(unknown).chain(none).collect()
+}
+
+/// Waits that were not seen, if a thread was blocked for so long that they matter.
+fn unknown_waits(inspection: &Inspection) -> Option<String> {
+    let unseen = unseen_waits(inspection)?;
+    let blocked = inspection.threads.iter().filter(|thread| thread.blocked() >= LEAST_SHARE);
+    let longest = blocked.max_by_key(|thread| thread.blocked_ns())?;
+    Some(format!(
+        "Whether threads waited in {unseen} is unknown: that was not seen. Blocked for any reason: {}, {} of its time.",
+        named(longest),
+        percent(longest.blocked())
+    ))
+}
+
+/// Waits for files that this watch cannot see.
+pub(super) fn unseen_waits(inspection: &Inspection) -> Option<&'static str> {
+    match (lacks(inspection, Sight::Calls), lacks(inspection, Sight::MinorFaultWaits)) {
+        (true, true) => Some("reads, writes, syncs and minor page faults"),
+        (true, false) => Some("reads, writes and syncs"),
+        (false, true) => Some("minor page faults"),
+        (false, false) => None,
+    }
+}
+
+fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> String {
+    let file = &inspection.files[finding.file];
+    let what = match finding.by {
+        By::Faults | By::Prefaults => "Mapping of",
+        By::Reads => "Reads of",
+        By::Writes => "Writes to",
+        By::Syncs => "Syncs of",
+    };
+    let who = match &finding.threads[..] {
+        [only] => format!("{} was", named(&inspection.threads[*only])),
+        several => format!("{} threads were", several.len()),
+    };
+    let shares = match finding.threads.len() {
+        1 => percent(finding.most),
+        _ => format!("{} to {}", percent(finding.least), percent(finding.most)),
+    };
+    let doing = match finding.by {
+        By::Faults => "in page faults",
+        By::Reads => "in reads",
+        By::Writes => "in writes",
+        By::Syncs => "in syncs",
+        By::Prefaults => "in prefaults (MAP_POPULATE, MADV_POPULATE_READ, mlock)",
+    };
+    let mut told = format!("{what} {}: {who} blocked {shares} of the time {doing}", name(file));
+    if let (By::Faults, Some(factor)) = (finding.by, amplified(file)) {
+        let factor = multiple(factor);
+        told += &format!(
+            "; {} bytes came in for each byte of the pages that faulted",
+            factor.trim_end_matches('x')
+        );
+    }
+    told += ".";
+    let is_replayed =
+        file.path.is_some() && file.path.as_deref() == shown.replayed && finding.by == By::Reads;
+    if let (false, Some(command)) = (is_replayed, next_command(finding, inspection, shown.is_own)) {
+        told += &format!(" This does not show whether another method is faster. Measure it: {command}");
+    }
+    told
+}
+
+/// The command that measures other methods of reading the file, under the conditions that were seen: reads by calls are recorded and
+/// replayed; of a mapping, whose accesses are not all seen, the question that is closest is asked.
+fn next_command(finding: &WaitFinding, inspection: &Inspection, is_own: bool) -> Option<String> {
+    let file = &inspection.files[finding.file];
+    let (path, subject) = (shell_word(file.path.as_deref()?), &inspection.subject);
+    let memory =
+        subject.memory_limit_bytes.map_or(String::new(), |limit| format!(" --memory {}", Bytes(limit)));
+    // Without a limit it waited because the file was not in the page cache.
+    let state = if memory.is_empty() { " --cache cold --evict".into() } else { format!("{memory} --evict") };
+    match (finding.by, &file.mapping) {
+        (By::Reads, _) => {
+            // Of a running process the command is not known, a long one is not repeated, and that of a run file may be from anybody.
+            let is_short = subject.command.len() <= LONGEST_COMMAND && !subject.command.contains('\n');
+            let command = if subject.started && is_own && is_short { &subject.command } else { "COMMAND" };
+            Some(format!("pagewise advise{memory} --file {path} --evict -- {command}"))
+        }
+        (By::Prefaults, _) => Some(format!("pagewise scan {path}{state}")),
+        (By::Faults, Some(mapping)) if is_one_pass(mapping) => Some(format!("pagewise scan {path}{state}")),
+        (By::Faults, Some(mapping)) => {
+            let size = Bytes(read_size(mapping, inspection.page_bytes));
+            let threads = match mapping.threads {
+                0 | 1 => String::new(),
+                several => format!(" --threads {}", several.min(MOST_THREADS)),
+            };
+            Some(format!("pagewise read {path} --workload random-read --read-size {size}{threads}{state}"))
+        }
+        _ => None,
+    }
+}
+
+/// True if each thread went through the file once, or far between two jumps: values of several pages that lie anywhere are no pass.
+fn is_one_pass(mapping: &Mapped) -> bool {
+    let (faults, jumps) = faults_and_jumps(mapping);
+    jumps <= mapping.threads || faults / jumps >= FAR
+}
+
+/// Bytes between two jumps, as a size of reads.
+fn read_size(mapping: &Mapped, page_bytes: u64) -> u64 {
+    let (_, jumps) = faults_and_jumps(mapping);
+    let pages = 1 + (mapping.in_order_pages + jumps / 2) / jumps;
+    (page_bytes * pages.next_power_of_two()).clamp(page_bytes, MOST_READ_BYTES)
+}
+
+/// Faults, and those of them that were not shortly behind the one before.
+fn faults_and_jumps(mapping: &Mapped) -> (u64, u64) {
+    let faults = mapping.minor_faults + mapping.major_faults;
+    (faults, faults.saturating_sub(mapping.in_order).max(1))
+}
+
+/// Bytes that came in over those that faulted, if it is worth a word.
+fn amplified(file: &InspectedFile) -> Option<f64> {
+    file.brought_in.as_ref()?.per_faulted.filter(|factor| *factor >= 1.5)
+}
+
+/// A file as texts name it.
+pub(super) fn name(file: &InspectedFile) -> String {
+    match (&file.path, &file.block_device) {
+        (Some(path), _) => path.clone(),
+        (None, Some(device)) => format!("metadata on {device}"),
+        (None, None) => {
+            format!("inode {} of device {}:{}", file.identity.2, file.identity.0, file.identity.1)
+        }
+    }
+}
+
+fn named(thread: &InspectedThread) -> String {
+    format!("thread {} ({})", thread.thread, thread.name)
+}
+
+pub(super) fn lacks(inspection: &Inspection, sight: Sight) -> bool {
+    Missing::of(&inspection.missing, sight).is_some()
+}
+
+/// Lines about missing sights, one for all of the same reason.
+pub(super) fn unseen(inspection: &Inspection) -> Vec<String> {
+    let mut told = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for missing in &inspection.missing {
+        let what = match missing.sight {
+            Sight::Faults => "page faults, mappings and waits",
+            Sight::Calls => "calls that read and write",
+            Sight::PageCache => "pages that come into the page cache",
+            Sight::MappedAround => "pages that are mapped around a fault",
+            Sight::MinorFaultWaits => "waits in faults that the kernel counts as minor",
+        };
+        match reasons.iter_mut().find(|(reason, _)| *reason == missing.reason) {
+            Some((_, all)) => all.push(what),
+            None => reasons.push((&missing.reason, vec![what])),
+        }
+    }
+    told.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
+    told
+}
