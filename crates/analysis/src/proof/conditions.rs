@@ -221,6 +221,10 @@ fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
     let (Some(before), Some(after)) = (evidence.resident_before_bytes, evidence.resident_after_bytes) else {
         return Some("what is in the page cache is unknown, and device bytes may be too few, so it is not proven to be direct".into());
     };
+    // What was all there would have been read from there, and nothing from the device.
+    if before as f64 >= span as f64 * ALL_FROM_DEVICE && not_all_from_device(evidence, 0).is_none() {
+        return None;
+    }
     if before > span / 2 {
         return Some(format!(
             "{before} of {span} bytes were in the page cache before it, and device bytes may be too few, so it is not proven to be direct: --evict lets the file leave the cache"
@@ -488,6 +492,11 @@ mod tests {
             assert_eq!(hidden(Some(100 << 20), Some(100 << 20)), [], "{method}");
             assert_eq!(hidden(Some(0), Some(64 << 20)), [NotDirect], "{method}");
             assert_eq!(hidden(Some(256 << 20), Some(256 << 20)), [NotDirect], "{method}");
+            let all_came = kinds_in(&cell, &HOLED_FILE, |_, evidence| {
+                (evidence.resident_before_bytes, evidence.resident_after_bytes) =
+                    (Some(256 << 20), Some(256 << 20));
+            });
+            assert_eq!(all_came, [], "{method}: what was in memory came from the device");
             assert_eq!(hidden(None, None), [NotDirect], "{method}");
             let few = kinds_in(&cell, &HOLED_FILE, |_, evidence| {
                 evidence.requested_bytes = 1 << 20;

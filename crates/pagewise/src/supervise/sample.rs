@@ -161,7 +161,8 @@ impl<'a> Sampler<'a> {
                 drop_caches: self.plan.drop_caches,
                 evicts_direct: self.context.sparse_or_compressed_bytes
                     && !self.context.memory_backed
-                    && !matches!(self.plan.source, Source::File { evict: false, .. }),
+                    && !matches!(self.plan.source, Source::File { evict: false, .. })
+                    && !self.plan.cells.iter().any(finds_cache_as_it_is),
                 patience: self.machine.patience,
                 page_bytes: self.machine.page_bytes,
                 seed: mix(!self.plan.seed ^ u64::from(round)),
@@ -262,11 +263,7 @@ impl<'a> Sampler<'a> {
         }
         if let Source::File { evict: false, .. } = self.plan.source
             && input.is_some_and(|input| input.residency(span.0).resident_bytes != Some(span.0))
-            && self
-                .plan
-                .cells
-                .iter()
-                .any(|cell| cell.conditions.cache == CacheState::AsIs && cell.depends_on_cache())
+            && self.plan.cells.iter().any(finds_cache_as_it_is)
         {
             return Some(
                 "copying your file into memory would change what the page cache holds of it".to_string(),
@@ -323,6 +320,11 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
          {requested} bytes",
         input.path.display()
     ))
+}
+
+/// True if the cell measures what the page cache holds of the file, which is to stay as it is then.
+fn finds_cache_as_it_is(cell: &Cell) -> bool {
+    cell.conditions.cache == CacheState::AsIs && cell.depends_on_cache()
 }
 
 /// Outcome of a sample whose conversation failed.

@@ -115,7 +115,7 @@ pub fn prepare(
     let span = conditions.span_bytes.0;
     if !cell.depends_on_cache() {
         // Pages that a direct read brings in prove that it was none, if they were not there before.
-        if cell.method.is_direct() && settings.evicts_direct && conditions.cache != CacheState::AsIs {
+        if cell.method.is_direct() && settings.evicts_direct {
             // The check says so if pages stay.
             let _ = input.make_cold(span, drop_caches);
         }
