@@ -427,11 +427,13 @@ impl Accounts {
             return None;
         };
         let page = offset / self.page_bytes;
+        // A large page that is in the cache may be mapped as a whole, and the next fault is behind it.
+        let around = if self.files[file].large { LARGE_PAGES } else { AROUND_PAGES };
         let faults = &mut self.files[file].faults;
         faults.pages.insert(page, 1);
         let last = faults.last_page.insert(thread, page);
         let behind = last.and_then(|last| page.checked_sub(last));
-        if let Some(pages) = behind.filter(|pages| (1..=AROUND_PAGES).contains(pages)) {
+        if let Some(pages) = behind.filter(|pages| (1..=around).contains(pages)) {
             faults.in_order += 1;
             faults.in_order_pages += pages;
         }

@@ -199,6 +199,20 @@ fn a_minor_fault_waits_if_its_thread_was_blocked_at_the_instruction_that_faulted
     }
 }
 
+#[test]
+fn a_pass_over_large_pages_is_in_order() {
+    let map = || What::Mapped { start: 0, len: 2048 * PAGE, file: Some((file(7), 0)), executable: false };
+    let fault =
+        |page: u64| What::Faulted { address: page * PAGE, major: false, window: None, instruction: None };
+    let in_order = |first: What| {
+        let inspection = inspected(vec![map(), first, fault(0), fault(512), fault(1000), fault(1016)]);
+        let mapping = only(&inspection).mapping.clone().expect("a mapping");
+        (mapping.in_order, mapping.in_order_pages)
+    };
+    assert_eq!(in_order(What::BroughtIn(pages(7, 0, 512))), (3, 1016));
+    assert_eq!(in_order(What::BroughtIn(pages(7, 0, 16))), (1, 16));
+}
+
 /// A read that waits for the device, into memory that is new: the fault is the memory's, the wait the read's.
 #[test]
 fn a_minor_fault_within_a_call_takes_nothing_from_it() {

@@ -44,8 +44,8 @@ pub(super) struct Watched {
     began_ns: u64,
     first: ProcessCounters,
     last: ProcessCounters,
-    /// The limit of the subject's memory was looked at.
-    knows_limit: bool,
+    /// Looks at the subject's totals.
+    looks: u64,
     anonymous_bytes: Option<u64>,
     /// End of the process, if its tracer has seen it.
     status: Option<ExitStatus>,
@@ -78,7 +78,7 @@ impl Watched {
             last: first,
             first,
             subject,
-            knows_limit: false,
+            looks: 0,
             anonymous_bytes: None,
             status: None,
         }
@@ -192,9 +192,12 @@ impl Watched {
             self.last = totals;
         }
         self.anonymous_bytes = self.anonymous_bytes.max(process::anonymous_bytes(self.subject.process));
-        if !std::mem::replace(&mut self.knows_limit, true) {
-            let limit = cgroup::memory_limit_of(self.subject.process);
-            self.subject.memory_limit_bytes = limit.map(|bytes| bytes.0);
+        // It may join a group after its start.
+        self.looks += 1;
+        if self.looks.is_power_of_two()
+            && let Some(limit) = cgroup::memory_limit_of(self.subject.process)
+        {
+            self.subject.memory_limit_bytes = Some(limit.0);
         }
     }
 

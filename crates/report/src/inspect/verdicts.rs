@@ -7,8 +7,8 @@ use pagewise_model::inspection::{By, InspectedFile, InspectedThread, Inspection,
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::{Missing, Sight};
 
-/// Faults between two jumps from which on a thread is said to go through its file.
-const FAR: u64 = 64;
+/// Pages between two jumps from which on a thread is said to go through its file.
+const FAR_PAGES: u64 = 1024;
 /// The largest size of reads that a command is told.
 const MOST_READ_BYTES: u64 = 1 << 20;
 /// Threads that a command is told at most.
@@ -40,8 +40,10 @@ pub(super) fn verdicts(inspection: &Inspection, shown: Shown<'_>) -> Vec<String>
     let found = findings(inspection);
     let verdicts = found.iter().map(|finding| verdict(finding, inspection, shown));
     let unknown = unknown_waits(inspection);
-    let none = (found.is_empty() && unknown.is_none())
-        .then(|| "No thread waited for a file for 10 % of its time or more.".to_string());
+    let none = (found.is_empty() && unknown.is_none()).then(|| {
+        "No thread waited in reads, writes, syncs or page faults of a file for 10 % of its time or more."
+            .to_string()
+    });
     verdicts.chain(unknown).chain(none).collect()
 }
 
@@ -90,7 +92,12 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> 
         By::Syncs => "in syncs",
         By::Prefaults => "in prefaults (MAP_POPULATE, MADV_POPULATE_READ, mlock)",
     };
-    let mut told = format!("{what} {}: {who} blocked {shares} of the time {doing}", name(file));
+    // The last sleep before a fault may be another one.
+    let at_most = match finding.by {
+        By::Faults if lacks(inspection, Sight::MinorFaultWaits) => "at most ",
+        _ => "",
+    };
+    let mut told = format!("{what} {}: {who} blocked {at_most}{shares} of the time {doing}", name(file));
     if let (By::Faults, Some(factor)) = (finding.by, amplified(file)) {
         let factor = multiple(factor);
         told += &format!(
@@ -139,21 +146,20 @@ fn next_command(finding: &WaitFinding, inspection: &Inspection, is_own: bool) ->
 
 /// True if each thread went through the file once, or far between two jumps: values of several pages that lie anywhere are no pass.
 fn is_one_pass(mapping: &Mapped) -> bool {
-    let (faults, jumps) = faults_and_jumps(mapping);
-    jumps <= mapping.threads || faults / jumps >= FAR
+    let jumps = jumps(mapping);
+    jumps <= mapping.threads || mapping.in_order_pages / jumps >= FAR_PAGES
 }
 
 /// Bytes between two jumps, as a size of reads.
 fn read_size(mapping: &Mapped, page_bytes: u64) -> u64 {
-    let (_, jumps) = faults_and_jumps(mapping);
+    let jumps = jumps(mapping);
     let pages = 1 + (mapping.in_order_pages + jumps / 2) / jumps;
     (page_bytes * pages.next_power_of_two()).clamp(page_bytes, MOST_READ_BYTES)
 }
 
-/// Faults, and those of them that were not shortly behind the one before.
-fn faults_and_jumps(mapping: &Mapped) -> (u64, u64) {
-    let faults = mapping.minor_faults + mapping.major_faults;
-    (faults, faults.saturating_sub(mapping.in_order).max(1))
+/// Faults that were not shortly behind the one before.
+fn jumps(mapping: &Mapped) -> u64 {
+    (mapping.minor_faults + mapping.major_faults).saturating_sub(mapping.in_order).max(1)
 }
 
 /// Bytes that came in over those that faulted, if it is worth a word.
