@@ -33,7 +33,7 @@ use calls::CALLS;
 use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
 use priority::RaisedPriority;
-use sights::{Asked, Chosen, FAULTS};
+use sights::{Asked, Chosen, FAULTS, sees_kernel};
 use touches::Touches;
 
 pub use sights::missing_sights;
@@ -68,7 +68,7 @@ pub struct Watch {
     new_bindings: Vec<Binding>,
     pending: Vec<Pending>,
     /// The instruction at which a thread is about to leave its CPU.
-    leaving: HashMap<u32, u64>,
+    leaving: HashMap<u32, Option<u64>>,
     /// When the rings were last looked at.
     looked_ns: u64,
     touches: Touches,
@@ -115,18 +115,15 @@ impl Watch {
             starts_with_exec: held,
             wakeup_bytes,
         };
-        let opens = |with_kernel| {
-            Event::open(&options(EventSource::MinorFaults, with_kernel, 1), process, cpus[0]).map(drop)
+        let opens = |source, with_kernel| {
+            let tried = Event::open(&options(source, with_kernel, 1), process, cpus[0]);
+            tried.map(drop).map_err(|error| rights::refusal(&error))
         };
-        let with_kernel = opens(true).is_ok();
-        if !with_kernel {
-            opens(false).map_err(|error| rights::refusal(&error))?;
-        }
+        let with_kernel = sees_kernel(opens)?;
         let places = (threads.len() * cpus.len()) as u64;
         // A tracepoint takes a while to close, so what may be had is tried with one.
         let may = |events: &[(Kind, EventSource)]| {
-            let tried = Event::open(&options(events[0].1, with_kernel, 1), process, cpus[0]);
-            tried.map(drop).map_err(|error| rights::refusal(&error))?;
+            opens(events[0].1, with_kernel)?;
             rights::room_for((FAULTS.len() + events.len()) as u64 * places)
         };
         let Chosen { events: wanted, cache, missing } =
@@ -374,7 +371,7 @@ impl Watch {
             }
             EventRecord::Ended { process, thread, time_ns } => (process, thread, time_ns, What::Ended),
             EventRecord::Switched { process, thread, time_ns, out: true, preempted } => {
-                let instruction = self.leaving.remove(&thread);
+                let instruction = self.leaving.remove(&thread).flatten();
                 (process, thread, time_ns, What::Left { preempted, instruction })
             }
             EventRecord::Switched { process, thread, time_ns, .. } => {
@@ -403,8 +400,7 @@ impl Watch {
             }
             // The record that it has left follows at once, in the same ring.
             Kind::Switch => {
-                self.leaving.remove(&thread);
-                self.leaving.extend(sample.instruction().map(|instruction| (thread, instruction)));
+                self.leaving.insert(thread, sample.instruction());
             }
             Kind::Called(index) => {
                 let Some(raw) = sample.raw() else { return };

@@ -115,7 +115,7 @@ pub struct InspectedFile {
     pub reads: Option<Calls>,
     /// Writes by calls.
     pub writes: Option<Calls>,
-    /// Calls that make data durable: fsync(2), fdatasync(2), msync(2), sync_file_range(2).
+    /// Calls that make data durable: fsync(2), fdatasync(2), syncfs(2), msync(2), sync_file_range(2).
     pub syncs: Option<Waits>,
     /// Calls that put pages of a mapping in place ahead of use: MAP_POPULATE, MADV_POPULATE_READ, mlock(2).
     #[serde(default)]

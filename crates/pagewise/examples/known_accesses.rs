@@ -27,20 +27,27 @@ const PAGES: usize = 8192;
 fn main() -> io::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = Path::new(&arguments[0]);
-    if arguments.get(1).is_some_and(|word| word == "together") {
-        together(path)?;
-        return Ok(ExitCode::from(7));
+    match arguments.get(1).map(String::as_str) {
+        Some("again") => again(path),
+        word => {
+            match word {
+                Some("together") => together(path)?,
+                Some("shared") => shared(path)?,
+                _ => once(path)?,
+            }
+            Ok(ExitCode::from(7))
+        }
     }
-    if arguments.get(1).is_some_and(|word| word == "shared") {
-        shared(path)?;
-        return Ok(ExitCode::from(7));
-    }
-    if arguments.len() == 1 {
-        let _open = access(path)?;
-        // What descriptors are can be looked up as long as they are open.
-        thread::sleep(Duration::from_millis(500));
-        return Ok(ExitCode::from(7));
-    }
+}
+
+fn once(path: &Path) -> io::Result<()> {
+    let _open = access(path)?;
+    // What descriptors are can be looked up as long as they are open.
+    thread::sleep(Duration::from_millis(500));
+    Ok(())
+}
+
+fn again(path: &Path) -> io::Result<ExitCode> {
     thread::spawn(|| {
         let mut rest = Vec::new();
         let _ = io::stdin().read_to_end(&mut rest);

@@ -5,14 +5,14 @@ mod verdicts;
 
 use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, time};
 use pagewise_model::inspection::{
-    BroughtIn, By, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
+    BroughtIn, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
 };
 use pagewise_model::watched::Sight;
 
 use crate::line::Line;
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 pub use verdicts::Shown;
-use verdicts::{lacks, name, unseen, unseen_waits, verdicts};
+use verdicts::{lacks, name, unseen, unseen_waits, verdicts, words};
 
 /// Files and threads that are usually shown.
 pub const SHOWN: usize = 8;
@@ -370,14 +370,8 @@ fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
     let share = |part_ns: u64| percent(part_ns as f64 / thread.watched_ns.max(1) as f64);
     let mut told = vec![format!("{} ({}), {}", thread.thread, thread.name, time(thread.watched_ns))];
     for wait in thread.waits.iter().take(3) {
-        let by = match wait.by {
-            By::Faults => "faults of",
-            By::Reads => "reads of",
-            By::Writes => "writes to",
-            By::Syncs => "syncs of",
-            By::Prefaults => "prefaults of",
-        };
-        told.push(format!("{} in {by} {}", share(wait.waited_ns), name(&inspection.files[wait.file])));
+        let (of, file) = (words(wait.by).share_of, &inspection.files[wait.file]);
+        told.push(format!("{} in {of} {}", share(wait.waited_ns), name(file)));
     }
     let elsewhere =
         if unseen_waits(inspection).is_some() { "blocked, reason not seen" } else { "blocked elsewhere" };

@@ -270,13 +270,13 @@ impl Accounts {
                 return None;
             }
             Call::SyncMapped { address } => {
-                let file = self.mapped_at(process, address)?;
+                let (file, _) = self.mapped_at(process, address)?;
                 self.waited(thread, file, By::Syncs, call.blocked_ns);
                 return None;
             }
             Call::Populate { address } => {
                 let address = address.or_else(|| u64::try_from(result).ok())?;
-                let file = self.mapped_at(process, address)?;
+                let (file, _) = self.mapped_at(process, address)?;
                 self.waited(thread, file, By::Prefaults, call.blocked_ns);
                 return None;
             }
@@ -294,7 +294,7 @@ impl Accounts {
                 return None;
             }
             Call::ExpectMapped { address, order } => {
-                if let (Some(file), 0) = (self.mapped_at(process, address), result) {
+                if let (Some((file, _)), 0) = (self.mapped_at(process, address), result) {
                     self.files[file].mapping_order = order;
                 }
                 return None;
@@ -357,10 +357,7 @@ impl Accounts {
             counts.in_order += u64::from(in_order);
         }
         if call.blocked_ns > 0 {
-            counts.waits.add(call.blocked_ns);
-            if let Some(thread) = self.threads.get_mut(&thread) {
-                thread.waited(file, by, call.blocked_ns);
-            }
+            self.waited(thread, file, by, call.blocked_ns);
         }
         let place = place.filter(|_| by == By::Reads)?;
         let kind = if access.at == Position::Current { AccessKind::Read } else { AccessKind::Pread };
@@ -394,20 +391,16 @@ impl Accounts {
         Some(Place { offset: start, len: bytes, in_order })
     }
 
-    /// The file of a mapping.
-    fn mapped_at(&self, process: u32, address: u64) -> Option<usize> {
-        self.processes.get(&process)?.mappings.at(address).map(|(file, _)| file)
+    /// The file that is mapped at an address, and the offset in it.
+    fn mapped_at(&self, process: u32, address: u64) -> Option<(usize, u64)> {
+        self.processes.get(&process)?.mappings.at(address)
     }
 
-    /// A call on a file is over that moved no bytes to the program or from it.
-    fn waited(&mut self, thread: u32, file: usize, by: By, blocked_ns: u64) {
-        let calls = match by {
-            By::Prefaults => &mut self.files[file].prefaults,
-            _ => &mut self.files[file].syncs,
-        };
-        calls.add(blocked_ns);
+    /// A thread waited for a file.
+    fn waited(&mut self, thread: u32, file: usize, by: By, waited_ns: u64) {
+        self.files[file].waits(by).add(waited_ns);
         if let Some(thread) = self.threads.get_mut(&thread) {
-            thread.waited(file, by, blocked_ns);
+            thread.waited(file, by, waited_ns);
         }
     }
 
@@ -421,8 +414,7 @@ impl Accounts {
         waited_ns: u64,
     ) -> Option<(usize, u64)> {
         self.executed.remove(&thread);
-        let mapped = self.processes.get(&process).and_then(|process| process.mappings.at(address));
-        let Some((file, offset)) = mapped else {
+        let Some((file, offset)) = self.mapped_at(process, address) else {
             self.memory_faults += 1;
             return None;
         };
@@ -439,10 +431,7 @@ impl Accounts {
         }
         *if major { &mut faults.major } else { &mut faults.minor } += 1;
         if waited_ns > 0 {
-            faults.waits.add(waited_ns);
-        }
-        if let Some(thread) = self.threads.get_mut(&thread) {
-            thread.waited(file, By::Faults, waited_ns);
+            self.waited(thread, file, By::Faults, waited_ns);
         }
         Some((file, offset))
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use pagewise_model::inspection::{BroughtIn, Calls, InspectedFile, Mapped, Waits};
+use pagewise_model::inspection::{BroughtIn, By, Calls, InspectedFile, Mapped, Waits};
 use pagewise_model::watched::ReadOrder;
 
 use super::pages::PageSet;
@@ -26,8 +26,8 @@ pub(super) struct File {
     pub(super) mapping_order: ReadOrder,
     pub(super) reads: CallCounts,
     pub(super) writes: CallCounts,
-    pub(super) syncs: OtherCalls,
-    pub(super) prefaults: OtherCalls,
+    pub(super) syncs: WaitCounts,
+    pub(super) prefaults: WaitCounts,
     pub(super) faults: FaultCounts,
     /// Everything that came in, to tell what came in again.
     pub(super) brought_in: PageSet,
@@ -49,13 +49,6 @@ pub(super) struct CallCounts {
     pub(super) placed: u64,
     pub(super) threads: HashSet<u32>,
     pub(super) waits: WaitCounts,
-}
-
-/// Calls that move no bytes to the program or from it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OtherCalls {
-    count: u64,
-    waits: WaitCounts,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -86,8 +79,8 @@ impl File {
             mapping_said_to_be_read: self.mapping_order,
             reads: self.reads.calls(),
             writes: self.writes.calls(),
-            syncs: self.syncs.waits(),
-            prefaults: self.prefaults.waits(),
+            syncs: any(&self.syncs),
+            prefaults: any(&self.prefaults),
             mapping: (faulted_pages > 0).then(|| Mapped {
                 minor_faults: faults.minor,
                 major_faults: faults.major,
@@ -120,15 +113,21 @@ impl File {
     }
 }
 
-impl OtherCalls {
-    /// Count a call, and the time that it was blocked.
-    pub(super) fn add(&mut self, blocked_ns: u64) {
-        self.count += 1;
-        self.waits.add(blocked_ns);
-    }
+/// Waits of calls of which each one counts, also where it did not wait; `None`: there was no call.
+fn any(calls: &WaitCounts) -> Option<Waits> {
+    Some(calls.waits()).filter(|waits| waits.count > 0)
+}
 
-    fn waits(&self) -> Option<Waits> {
-        (self.count > 0).then(|| self.waits.waits())
+impl File {
+    /// The waits of a kind.
+    pub(super) fn waits(&mut self, by: By) -> &mut WaitCounts {
+        match by {
+            By::Faults => &mut self.faults.waits,
+            By::Reads => &mut self.reads.waits,
+            By::Writes => &mut self.writes.waits,
+            By::Syncs => &mut self.syncs,
+            By::Prefaults => &mut self.prefaults,
+        }
     }
 }
 

@@ -83,6 +83,14 @@ impl Chosen {
     }
 }
 
+/// True if what the kernel does for a program can be watched too. The error says why nothing can be.
+pub(super) fn sees_kernel(opens: impl Fn(EventSource, bool) -> Result<(), String>) -> Result<bool, String> {
+    match opens(EventSource::MinorFaults, true) {
+        Ok(()) => Ok(true),
+        Err(_) => opens(EventSource::MinorFaults, false).map(|()| false),
+    }
+}
+
 /// The sights that this user lacks of programs of their own. The error says why nothing can be watched.
 pub fn missing_sights() -> Result<Vec<Missing>, String> {
     let (process, cpus) = (rustix::process::getpid(), Topology::read()?.cpus);
@@ -90,10 +98,7 @@ pub fn missing_sights() -> Result<Vec<Missing>, String> {
         let options = EventOptions { source, with_kernel, starts_with_exec: false, wakeup_bytes: 1 };
         Event::open(&options, process, cpus[0]).map(drop).map_err(|error| rights::refusal(&error))
     };
-    let with_kernel = opens(EventSource::MinorFaults, true).is_ok();
-    if !with_kernel {
-        opens(EventSource::MinorFaults, false)?;
-    }
+    let with_kernel = sees_kernel(opens)?;
     let asked = Asked { calls: true, windows: false };
     Ok(Chosen::of(asked, with_kernel, |events| opens(events[0].1, with_kernel)).missing)
 }

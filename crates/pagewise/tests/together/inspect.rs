@@ -21,7 +21,19 @@ pub fn data(place: &Place) -> String {
     place.write_synced("known.bin", bytes)
 }
 
-/// Inspect the known program as `arguments` say; what was seen of its file, and all of it.
+/// Inspect the known program as root; `None` where not all of it can be seen.
+fn inspected_as_root(more: &[&str]) -> Option<(Place, Value, Value)> {
+    if !is_root() || !sees_calls() {
+        return None;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let (program, path) = (known_accesses(), data(&place));
+    let words = [&["inspect", "--json", "--out=seen.json", "--", &program, &path], more].concat();
+    let (file, seen) = inspected(&place, place.command(&words));
+    Some((place, file, seen))
+}
+
+/// Run a command that inspects the known program; what was seen of its file, and all of it.
 fn inspected(place: &Place, mut command: Command) -> (Value, Value) {
     let finished = place.finish(command.spawn().expect("start")).expect_code(7);
     let text = fs::read_to_string(place.file("seen.json")).unwrap_or_else(|_| panic!("{finished:?}"));
@@ -43,13 +55,7 @@ fn missing(seen: &Value, sight: &str) -> Option<String> {
 
 #[test]
 fn a_known_program_is_given_back() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let place = Place::on(&std::env::temp_dir());
-    let path = data(&place);
-    let words = ["inspect", "--json", "--out=seen.json", "--", &known_accesses(), &path];
-    let (file, seen) = inspected(&place, place.command(&words));
+    let Some((place, file, seen)) = inspected_as_root(&[]) else { return };
     let reads = &file["reads"];
     assert_eq!((&reads["count"], &reads["failed"]), (&400.into(), &0.into()), "{file}");
     assert_eq!(reads["bytes"], 300 * 4096 + 100 * 8192);
@@ -91,13 +97,7 @@ fn a_known_program_is_given_back() {
 /// The kernel counts a fault as minor if the page is there, also while it is still being read.
 #[test]
 fn a_thread_that_waits_for_a_page_which_another_one_reads_waits_for_the_file() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let place = Place::on(&std::env::temp_dir());
-    let path = data(&place);
-    let words = ["inspect", "--json", "--out=seen.json", "--", &known_accesses(), &path, "shared"];
-    let (file, seen) = inspected(&place, place.command(&words));
+    let Some((place, file, seen)) = inspected_as_root(&["shared"]) else { return };
     let mapping = &file["mapping"];
     let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("a count: {file}"));
     assert_eq!(mapping["faulted_pages"], TOUCHED_PAGES, "{mapping}");

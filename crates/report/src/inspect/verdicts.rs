@@ -69,14 +69,31 @@ pub(super) fn unseen_waits(inspection: &Inspection) -> Option<&'static str> {
     }
 }
 
+/// Words of a kind of wait.
+pub(super) struct WaitWords {
+    /// Before a file, at the beginning of a sentence.
+    of: &'static str,
+    doing: &'static str,
+    /// Before a file, behind a share of time.
+    pub(super) share_of: &'static str,
+}
+
+pub(super) fn words(by: By) -> WaitWords {
+    let (of, doing, share_of) = match by {
+        By::Faults => ("Mapping of", "page faults", "faults of"),
+        By::Reads => ("Reads of", "reads", "reads of"),
+        By::Writes => ("Writes to", "writes", "writes to"),
+        By::Syncs => ("Syncs of", "syncs", "syncs of"),
+        By::Prefaults => {
+            ("Mapping of", "prefaults (MAP_POPULATE, MADV_POPULATE_READ, mlock)", "prefaults of")
+        }
+    };
+    WaitWords { of, doing, share_of }
+}
+
 fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> String {
     let file = &inspection.files[finding.file];
-    let what = match finding.by {
-        By::Faults | By::Prefaults => "Mapping of",
-        By::Reads => "Reads of",
-        By::Writes => "Writes to",
-        By::Syncs => "Syncs of",
-    };
+    let WaitWords { of, doing, .. } = words(finding.by);
     let who = match &finding.threads[..] {
         [only] => format!("{} was", named(&inspection.threads[*only])),
         several => format!("{} threads were", several.len()),
@@ -85,19 +102,12 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> 
         1 => percent(finding.most),
         _ => format!("{} to {}", percent(finding.least), percent(finding.most)),
     };
-    let doing = match finding.by {
-        By::Faults => "in page faults",
-        By::Reads => "in reads",
-        By::Writes => "in writes",
-        By::Syncs => "in syncs",
-        By::Prefaults => "in prefaults (MAP_POPULATE, MADV_POPULATE_READ, mlock)",
-    };
     // The last sleep before a fault may be another one.
     let at_most = match finding.by {
         By::Faults if lacks(inspection, Sight::MinorFaultWaits) => "at most ",
         _ => "",
     };
-    let mut told = format!("{what} {}: {who} blocked {at_most}{shares} of the time {doing}", name(file));
+    let mut told = format!("{of} {}: {who} blocked {at_most}{shares} of the time in {doing}", name(file));
     if let (By::Faults, Some(factor)) = (finding.by, amplified(file)) {
         let factor = multiple(factor);
         told += &format!(
