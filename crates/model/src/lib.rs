@@ -17,6 +17,7 @@ pub mod inspection;
 pub mod limits;
 pub mod method;
 pub mod misspelt;
+pub mod pieces;
 pub mod pivot;
 pub mod plan;
 pub mod random;

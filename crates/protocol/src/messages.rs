@@ -222,6 +222,9 @@ pub struct Job {
     pub table_path: String,
     /// Reads in the table. Thread t of n does part t of n equal parts, in order, and starts over at its end.
     pub table_reads: u64,
+    /// Reads of a piece of the table ([`pagewise_model::pieces`]); 0: the part of a thread is one piece, or there is no table.
+    #[serde(default)]
+    pub piece_reads: u64,
     /// Size of one read.
     pub read_bytes: u64,
     /// Reads in one operation.
@@ -386,7 +389,7 @@ impl Job {
 }
 
 /// Start of a sample.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
     /// Each thread begins at this operation of its part of the table.
     pub first_operation: u64,
@@ -394,6 +397,9 @@ pub struct Go {
     pub sample_ns: u64,
     /// Maximum duration of a latency phase; 0: none.
     pub latency_ns: u64,
+    /// Position in a page of the word that `touch` takes; 0 for a scan.
+    #[serde(default)]
+    pub touch_at: u64,
 }
 
 /// Reads to hand over.

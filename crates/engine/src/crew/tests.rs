@@ -79,7 +79,12 @@ fn warm_up_and_measure(first: [u64; 4]) -> Vec<Go> {
     [(3_000_000, 0), (1_000_000, 500_000), (1, 0), (2_000_000, 1_000_000)]
         .into_iter()
         .zip(first)
-        .map(|((sample_ns, latency_ns), first_operation)| Go { first_operation, sample_ns, latency_ns })
+        .map(|((sample_ns, latency_ns), first_operation)| Go {
+            first_operation,
+            sample_ns,
+            latency_ns,
+            ..Go::default()
+        })
         .collect()
 }
 
@@ -104,7 +109,12 @@ fn a_bounded_sample_goes_on_where_the_one_before_ended() {
     let sums = sums(&job);
     // Bounded by operations alone.
     let gos: Vec<Go> = [0, 9, 18, 27]
-        .map(|first_operation| Go { first_operation, sample_ns: u64::MAX / 4, latency_ns: u64::MAX / 4 })
+        .map(|first_operation| Go {
+            first_operation,
+            sample_ns: u64::MAX / 4,
+            latency_ns: u64::MAX / 4,
+            ..Go::default()
+        })
         .to_vec();
     for text in METHODS {
         go_again_and_again(text, &job, &sums, &gos);

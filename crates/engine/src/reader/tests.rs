@@ -50,6 +50,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         descriptor: "shared".into(),
         table_path: String::new(),
         table_reads: 0,
+        piece_reads: 0,
         read_bytes: 0,
         reads_per_op: 4,
         consume: String::new(),

@@ -27,7 +27,7 @@ fn conversation(job: &Job, following: Vec<Request>) -> io::Result<Vec<Reply>> {
 }
 
 fn go(first_operation: u64) -> Request {
-    Request::Go(Go { first_operation, sample_ns: u64::MAX / 4, latency_ns: u64::MAX / 4 })
+    Request::Go(Go { first_operation, sample_ns: u64::MAX / 4, latency_ns: u64::MAX / 4, ..Go::default() })
 }
 
 fn samples(replies: &[Reply]) -> Vec<&SampleReply> {

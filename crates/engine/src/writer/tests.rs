@@ -59,6 +59,7 @@ impl Fixture {
             descriptor: "shared".to_string(),
             table_path: String::new(),
             table_reads: 0,
+            piece_reads: 0,
             read_bytes: 0,
             reads_per_op: 0,
             consume: String::new(),

@@ -49,7 +49,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     (0..ANSWERS)
         .map(|_| {
             let started = Instant::now();
-            let go = Go { first_operation: 0, sample_ns: PHASE_NS, latency_ns: PHASE_NS };
+            let go = Go { sample_ns: PHASE_NS, latency_ns: PHASE_NS, ..Go::default() };
             let sample = worker.go(go, wait)?;
             let wall_ns = started.elapsed().as_nanos() as u64;
             Ok(wall_ns.saturating_sub(sample.elapsed_ns + sample.latency_elapsed_ns))

@@ -267,7 +267,7 @@ impl WorkerSession<'_> {
         }
         let supervisor = CpuWait::begin();
         let started = Instant::now();
-        let go = Go { first_operation, sample_ns, latency_ns };
+        let go = Go { first_operation, sample_ns, latency_ns, ..Go::default() };
         let wait = self.sample_wait(sample_ns + latency_ns);
         let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
         let timed = || {

@@ -154,7 +154,7 @@ impl WarmingWorker<'_> {
     }
 
     fn go(&mut self) -> Result<SampleReply, ConversationError> {
-        let go = Go { first_operation: 0, sample_ns: STRETCH_NS, latency_ns: LATENCY_NS };
+        let go = Go { sample_ns: STRETCH_NS, latency_ns: LATENCY_NS, ..Go::default() };
         self.worker.go(go, self.wait)
     }
 }

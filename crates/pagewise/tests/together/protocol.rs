@@ -109,7 +109,12 @@ fn one_job_from_hello_to_closed() {
         assert!(matches!(worker.hear(), Reply::Ready { .. }));
         // Any number of samples; each begins where it is told.
         for first_operation in [0, 4, 6] {
-            worker.say(&Request::Go(Go { first_operation, sample_ns: SAMPLE_NS, latency_ns: 0 }));
+            worker.say(&Request::Go(Go {
+                first_operation,
+                sample_ns: SAMPLE_NS,
+                latency_ns: 0,
+                ..Go::default()
+            }));
             let Reply::Sample(sample) = worker.hear() else { panic!("no sample") };
             let per_thread = 4 * 3 / 4;
             assert_eq!(
@@ -187,7 +192,12 @@ fn dependent_reads_need_the_data_that_they_depend_on() {
         }
         assert!(matches!(worker.hear(), Reply::Ready { .. }));
         for first_operation in [0, 6, 0] {
-            worker.say(&Request::Go(Go { first_operation, sample_ns: SAMPLE_NS, latency_ns: SAMPLE_NS }));
+            worker.say(&Request::Go(Go {
+                first_operation,
+                sample_ns: SAMPLE_NS,
+                latency_ns: SAMPLE_NS,
+                ..Go::default()
+            }));
             let Reply::Sample(sample) = worker.hear() else { panic!("no sample") };
             let [done, also_done] = sample.thread_operations[..] else { panic!("two threads") };
             assert_eq!((done, done), (also_done, done.clamp(3, 4)), "{method}");
@@ -198,7 +208,12 @@ fn dependent_reads_need_the_data_that_they_depend_on() {
         let changed = content::word(SEED, offsets[0] / 8) ^ (1 << 63);
         let file = File::options().write(true).open(&job.path).expect("open");
         file.write_all_at(&changed.to_le_bytes(), offsets[0]).expect("write");
-        worker.say(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 }));
+        worker.say(&Request::Go(Go {
+            first_operation: 0,
+            sample_ns: SAMPLE_NS,
+            latency_ns: 0,
+            ..Go::default()
+        }));
         let Reply::Failed(failure) = worker.hear() else { panic!("{method}: not failed") };
         assert_eq!((&*failure.call, failure.errno, failure.unavailable), ("dependent read", 0, 0));
         assert_eq!(failure.offset, offsets[1] ^ (1 << 63));
@@ -247,7 +262,7 @@ fn a_file_that_became_shorter_is_a_short_read() {
     assert!(matches!(worker.hear(), Reply::Opened { .. }));
     assert!(matches!(worker.hear(), Reply::Ready { .. }));
     File::options().write(true).open(&job.path).expect("open").set_len(READ_BYTES).expect("truncate");
-    worker.say(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 }));
+    worker.say(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0, ..Go::default() }));
     let Reply::Failed(failure) = worker.hear() else { panic!("not failed") };
     assert_eq!((&*failure.call, failure.errno), ("pread", 0));
     assert!(failure.detail.contains("returned 0 of 4096 bytes"), "{}", failure.detail);

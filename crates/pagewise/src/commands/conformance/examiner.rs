@@ -292,8 +292,9 @@ impl<'a> Examiner<'a> {
         let pid = self.worker().map_err(of_part)?.pid();
         let mut stretch = Stretches::default();
         stretch.begin(pid);
-        let started =
-            self.send(&Request::Go(Go { first_operation, sample_ns, latency_ns })).map_err(of_part)?;
+        let started = self
+            .send(&Request::Go(Go { first_operation, sample_ns, latency_ns, ..Go::default() }))
+            .map_err(of_part)?;
         let sample = self.worker().and_then(|worker| worker.sample(wait)).map_err(of_part)?;
         let wall_ns = nanoseconds(started);
         stretch.end(pid);

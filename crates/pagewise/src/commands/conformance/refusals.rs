@@ -148,6 +148,6 @@ fn with_job(
 fn run(worker: &mut Conversation, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
     worker.open(job, wait)?;
     worker.ready(wait)?;
-    let go = Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0 };
+    let go = Go { sample_ns: SAMPLE_NS, ..Go::default() };
     worker.go(go, wait).map(|sample| sample.operations)
 }
