@@ -91,7 +91,8 @@ impl<'a> Offsets<'a> {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Access, Bytes};
+    use pagewise_model::checksum::Consumption;
+    use pagewise_model::{Access, Bytes, Consume};
 
     use super::*;
 
@@ -123,7 +124,7 @@ mod tests {
         for (place, offset) in (0u64..).zip(&table.reads) {
             let mut bytes = vec![0; 16 << 10];
             content::fill(9, *offset, &mut bytes);
-            let of_read = pagewise_model::checksum::touch(&bytes, 4096, false);
+            let of_read = Consumption::new(Consume::Touch, 4096, 4096).of(&bytes);
             alike = alike.wrapping_add(of_read);
             weighted = weighted.wrapping_add((2 * place + 1).wrapping_mul(of_read));
         }

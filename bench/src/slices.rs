@@ -23,7 +23,7 @@ use pagewise_engine::sampling::empty_latencies;
 use pagewise_engine::sampling::timed::{self, Limits};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
-use pagewise_protocol::Job;
+use pagewise_protocol::{Go, Job};
 use pagewise_sys::FileMapping;
 use rustix::fs::MemfdFlags;
 
@@ -253,6 +253,7 @@ impl Lane<'_> {
         let rendezvous = || {
             barrier.wait();
         };
+        self.work.begin(&Go { first_operation: first as u64, ..Go::default() });
         let timed_phase = AtomicBool::new(false);
         let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
         let sample =

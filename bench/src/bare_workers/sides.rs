@@ -212,12 +212,7 @@ impl<'a> Side<'a> {
     }
 
     fn go(&mut self, sample_ns: u64) -> Result<(Slice, u64)> {
-        self.process.say(&Request::Go(Go {
-            first_operation: self.done,
-            sample_ns,
-            latency_ns: 0,
-            ..Go::default()
-        }))?;
+        self.process.say(&Request::Go(Go { first_operation: self.done, sample_ns, ..Go::default() }))?;
         let Reply::Sample(sample) = self.process.next()? else { bail!("the worker took no sample") };
         let slice = Slice { operations: sample.operations, elapsed_ns: sample.elapsed_ns };
         Ok((slice, u64::from_str_radix(&sample.checksum, 16)?))

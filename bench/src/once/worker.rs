@@ -62,10 +62,7 @@ fn converse(child: &mut Child, job: &Job) -> Result<(Spent, SampleReply)> {
     say(&mut requests, &Request::Open(Box::new(job.clone())))?;
     let Reply::Opened { setup_ns, .. } = next(&mut replies)? else { bail!("the worker did not open") };
     let Reply::Ready { .. } = next(&mut replies)? else { bail!("the worker did not get ready") };
-    say(
-        &mut requests,
-        &Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0, ..Go::default() }),
-    )?;
+    say(&mut requests, &Request::Go(Go { sample_ns: SAMPLE_NS, ..Go::default() }))?;
     let Reply::Sample(sample) = next(&mut replies)? else { bail!("the worker took no sample") };
     say(&mut requests, &Request::Close)?;
     let Reply::Closed { teardown_ns, .. } = next(&mut replies)? else { bail!("the worker did not close") };

@@ -12,9 +12,7 @@ macro_rules! by_consumer {
         let consumption = $consumption;
         match consumption.consume {
             pagewise_model::Consume::Touch => {
-                let (page_bytes, touch_last) = (consumption.page_bytes, consumption.touch_last);
-                let $consumer =
-                    move |bytes: &[u8]| pagewise_model::checksum::touch(bytes, page_bytes, touch_last);
+                let $consumer = move |bytes: &[u8]| pagewise_model::checksum::touch(bytes, &consumption);
                 $call
             }
             pagewise_model::Consume::Sum => {

@@ -75,6 +75,7 @@ impl Common {
         let rendezvous = || {
             self.barrier.wait();
         };
+        work.begin(go);
         match self.bounds {
             Bounds::Timed { max_operations, max_device_bytes } => {
                 let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);

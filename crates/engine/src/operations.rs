@@ -5,7 +5,7 @@
 //! this trait only. A batch costs one indirect call more than the work itself, an operation none.
 
 use hdrhistogram::Histogram;
-use pagewise_protocol::CallFailure;
+use pagewise_protocol::{CallFailure, Go};
 
 use crate::clock::now_ns;
 use crate::failure::refusal;
@@ -27,6 +27,9 @@ pub struct Done {
 
 /// The work of one thread. A position counts operations from the thread's first one, over all passes.
 pub trait Operations: Send {
+    /// A sample begins, before its clock.
+    fn begin(&mut self, _go: &Go) {}
+
     /// Do at most `wanted` operations from `position` on, at least one if any is left, and none from operation `end` on.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure>;
 

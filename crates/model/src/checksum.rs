@@ -5,8 +5,9 @@
 //! times the [`weight`] of its index in the table. It does not depend on the order of the reads, but a read in the place
 //! of another changes it.
 //!
-//! * `touch`: the first word of each page-sized stretch of the read, and the read's last word when reads are not
-//!   page-aligned (an unaligned read of n pages lies on n + 1);
+//! * `touch`: one word of each page-sized stretch of the read, at a position in the page that a worker learns with `go`
+//!   ([`Consumption::touch_at`]), and the read's last word when reads are not page-aligned (an unaligned read of n pages
+//!   lies on n + 1);
 //! * `sum`: all words; a tail shorter than a word counts as if padded with zeros;
 //! * `lines`: the number of newline bytes.
 
@@ -40,6 +41,8 @@ pub struct Consumption {
     pub consume: Consume,
     /// Distance between touched words.
     pub page_bytes: usize,
+    /// The first of them: a position in a read, below [`Consumption::page_bytes`].
+    pub touch_at: usize,
     /// True if `touch` also takes the last word.
     pub touch_last: bool,
 }
@@ -47,14 +50,20 @@ pub struct Consumption {
 impl Consumption {
     /// Consumption of reads that start at multiples of `align_bytes`.
     pub fn new(consume: Consume, page_bytes: usize, align_bytes: u64) -> Self {
-        Self { consume, page_bytes, touch_last: !align_bytes.is_multiple_of(page_bytes as u64) }
+        Self { consume, page_bytes, touch_at: 0, touch_last: !align_bytes.is_multiple_of(page_bytes as u64) }
+    }
+
+    /// The same with the first touched word at `touch_at`.
+    #[inline(always)]
+    pub fn touching(self, touch_at: u64) -> Self {
+        Self { touch_at: touch_at as usize, ..self }
     }
 
     /// The checksum of one read.
     #[inline(always)]
     pub fn of(&self, bytes: &[u8]) -> u64 {
         match self.consume {
-            Consume::Touch => touch(bytes, self.page_bytes, self.touch_last),
+            Consume::Touch => touch(bytes, self),
             Consume::Sum => sum(bytes),
             Consume::Lines => lines(bytes),
         }
@@ -77,14 +86,14 @@ fn word_at(bytes: &[u8], offset: usize) -> u64 {
 
 /// `consume = touch`.
 #[inline(always)]
-pub fn touch(bytes: &[u8], page_bytes: usize, touch_last: bool) -> u64 {
+pub fn touch(bytes: &[u8], consumption: &Consumption) -> u64 {
     let mut total = 0u64;
-    let mut offset = 0;
+    let mut offset = consumption.touch_at;
     while offset < bytes.len() {
         total = total.wrapping_add(word_at(bytes, offset));
-        offset += page_bytes;
+        offset += consumption.page_bytes;
     }
-    if touch_last {
+    if consumption.touch_last {
         total = total.wrapping_add(word_at(bytes, bytes.len().saturating_sub(8)));
     }
     total
@@ -125,9 +134,16 @@ mod tests {
             bytes[page * 4096] = 1 << page;
             bytes[page * 4096 + 8] = 255;
         }
-        assert_eq!(touch(&bytes, 4096, false), 0b1111);
+        let touch = |bytes: &[u8], align_bytes, touch_at| {
+            Consumption::new(Consume::Touch, 4096, align_bytes).touching(touch_at).of(bytes)
+        };
+        assert_eq!(touch(&bytes, 4096, 0), 0b1111);
+        assert_eq!(touch(&bytes, 4096, 8), 4 * 255);
         bytes[16383] = 1;
-        assert_eq!(touch(&bytes, 4096, true), 0b1111 + (1 << 56));
+        assert_eq!(touch(&bytes, 1, 0), 0b1111 + (1 << 56));
+        assert_eq!(touch(&bytes, 4096, 4088), 1 << 56);
+        assert_eq!(touch(&bytes[..4096 + 8], 4096, 8), 255, "a page that ends before its word has none");
+        assert_eq!(touch(&bytes[..4096 + 9], 4096, 8), 2 * 255, "and one that cuts it has zeros behind");
     }
 
     #[test]
@@ -155,7 +171,7 @@ mod tests {
 
     #[test]
     fn reads_shorter_than_a_word_count() {
-        assert_eq!(touch(&[1, 2], 4096, false), 0x0201);
+        assert_eq!(Consumption::new(Consume::Touch, 4096, 4096).of(&[1, 2]), 0x0201);
         assert_eq!(sum(&[1, 2]), 0x0201);
     }
 }

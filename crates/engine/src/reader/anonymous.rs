@@ -35,7 +35,7 @@ impl ReadInOrder for AnonymousReader {
 
 impl Reader for AnonymousReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.read_in(due, Independent)
+        self.read_in(due, Independent::of(&self.target))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {

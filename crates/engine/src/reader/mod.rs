@@ -6,6 +6,7 @@
 mod anonymous;
 mod mmap;
 mod order;
+mod pieces;
 mod pread;
 mod reads;
 mod recorded;
@@ -24,9 +25,10 @@ use crate::failure::refusal;
 use crate::file::DataFile;
 use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 use order::OrderKind;
-pub use reads::{Due, ReadRange};
+pub use pieces::Pieces;
+pub use reads::{Due, Piece, ReadRange};
 pub use recorded::{RecordedReads, ballast};
-pub use table::{TablePart, TableReads};
+pub use table::TableReads;
 
 /// A reader, bound to a file and one thread's buffer.
 pub trait Reader: Send {
@@ -44,8 +46,14 @@ pub trait Reader: Send {
         Ok(0)
     }
 
-    /// Like [`Reader::read_ahead`] and [`Reader::finish`], with the time of each operation of `reads_per_op` reads
-    /// recorded: from requesting its first byte to having consumed its last.
+    /// A piece of the table begins: wait for the reads of the piece before the last one, and return their checksum. `None` from
+    /// a reader whose reads are done when a call returns.
+    fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {
+        Ok(None)
+    }
+
+    /// Like [`Reader::read_ahead`], with the time of each operation of `reads_per_op` reads recorded: from requesting its first
+    /// byte to having consumed its last. [`Reader::finish_timed`] follows.
     fn read_timed(
         &mut self,
         reads: ReadRange<'_>,
@@ -61,6 +69,11 @@ pub trait Reader: Send {
             before = after;
         }
         Ok(total)
+    }
+
+    /// Like [`Reader::finish`], after [`Reader::read_timed`].
+    fn finish_timed(&mut self, _latencies: &mut Latencies) -> Result<u64, CallFailure> {
+        Ok(0)
     }
 
     /// True if the time of a [`Reader::read`] of one operation is that operation's latency; false if reads of several
@@ -82,6 +95,7 @@ pub struct ReadTarget {
     file: DataFile,
     read_bytes: usize,
     reads_per_op: usize,
+    /// The word that `touch` takes comes with the reads ([`Due::consumption`]).
     consumption: Consumption,
     order: OrderKind,
 }
@@ -104,6 +118,7 @@ pub fn open(
         consumption: Consumption {
             consume,
             page_bytes: job.page_bytes as usize,
+            touch_at: 0,
             touch_last: job.touch_last == 1,
         },
     };

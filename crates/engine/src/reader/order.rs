@@ -13,17 +13,19 @@ use crate::failure::refusal;
 
 /// An order of reads.
 pub(super) trait Order: Copy {
-    /// Offset and length of the read at an entry, where those of this job have `len` bytes or at most so many.
-    fn range(self, entry: u64, len: usize) -> (u64, usize);
+    /// Offset and length of the read at an entry, where those of this job have `len` bytes or at most so many. `None` if it does
+    /// not fit into the span.
+    fn range(self, entry: u64, len: usize) -> Option<(u64, usize)>;
 
     /// The word of a read's bytes that the next offset follows from.
     fn link(self, bytes: &[u8]) -> u64;
 
-    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at an entry.
+    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at this offset, of this length.
     fn reads<E>(
         self,
         due: Due<'_>,
-        read: impl FnMut(u64) -> Result<(u64, u64), E>,
+        len: usize,
+        read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
     ) -> Result<u64, Stopped<E>>;
 }
 
@@ -36,8 +38,8 @@ pub(super) trait ReadInOrder: Reader + Sized + 'static {
     fn boxed(self, target: &ReadTarget) -> Box<dyn Reader> {
         match target.order {
             OrderKind::Independent => Box::new(self),
-            OrderKind::Dependent => Box::new(DependentReader { chain: Chain::new(target), reader: self }),
-            OrderKind::Recorded => Box::new(RecordedReader(self)),
+            OrderKind::Dependent => Box::new(DependentReader { chain: Chain::of(target), reader: self }),
+            OrderKind::Recorded => Box::new(RecordedReader { order: Recorded::of(target), reader: self }),
         }
     }
 }
@@ -65,19 +67,22 @@ impl OrderKind {
 }
 
 /// A reader of recorded reads.
-struct RecordedReader<R>(R);
+struct RecordedReader<R> {
+    reader: R,
+    order: Recorded,
+}
 
 impl<R: ReadInOrder> Reader for RecordedReader<R> {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.0.read_in(due, Recorded)
+        self.reader.read_in(due, self.order)
     }
 
     fn warm_page_tables(&mut self) {
-        self.0.warm_page_tables();
+        self.reader.warm_page_tables();
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.0.fetch(offset, into)
+        self.reader.fetch(offset, into)
     }
 }
 
@@ -102,8 +107,7 @@ impl<R: ReadInOrder> Reader for DependentReader<R> {
 
 /// Reason that a batch of reads stopped.
 pub(super) enum Stopped<E> {
-    /// A dependent read led to this offset, from which no read fits into the span: the data differ from those used to build the
-    /// table.
+    /// The table led to this entry, whose read does not fit into the span: the data differ from those used to build the table.
     OutOfRange(u64),
     /// A read failed.
     Read(E),
@@ -116,22 +120,37 @@ impl<E> Stopped<E> {
             Stopped::OutOfRange(offset) => offset,
             Stopped::Read(error) => return of_read(error),
         };
-        let (path, span_bytes) = (&target.file.path, target.file.span_bytes);
-        let detail = format!(
-            "a dependent read of {path} led to offset {offset}, past the {span_bytes} bytes of the span: its data differ from those used to build the offset table"
-        );
-        CallFailure { offset, ..refusal("dependent read", path, detail) }
+        out_of_range(target, offset)
     }
+}
+
+/// The failure of an entry whose read does not fit into the span.
+#[cold]
+pub(super) fn out_of_range(target: &ReadTarget, offset: u64) -> CallFailure {
+    let (path, span_bytes) = (&target.file.path, target.file.span_bytes);
+    let detail = format!(
+        "the data of {path} led to offset {offset}, past the {span_bytes} bytes of the span: they differ from those used to build the offset table"
+    );
+    CallFailure { offset, ..refusal("read by the table", path, detail) }
 }
 
 /// Independent reads.
 #[derive(Clone, Copy)]
-pub(super) struct Independent;
+pub(super) struct Independent {
+    /// The last offset from which a read fits into the span.
+    last_offset: u64,
+}
+
+impl Independent {
+    pub(super) fn of(target: &ReadTarget) -> Self {
+        Self { last_offset: (target.file.span_bytes as u64).saturating_sub(target.read_bytes as u64) }
+    }
+}
 
 impl Order for Independent {
     #[inline(always)]
-    fn range(self, entry: u64, len: usize) -> (u64, usize) {
-        (entry, len)
+    fn range(self, entry: u64, len: usize) -> Option<(u64, usize)> {
+        (entry <= self.last_offset).then_some((entry, len))
     }
 
     #[inline(always)]
@@ -139,30 +158,52 @@ impl Order for Independent {
         0
     }
 
-    /// Timed region: `for each (weight, offset): total += weight * read(offset)`.
+    /// Timed region: [`in_table_order`].
     #[inline(always)]
     fn reads<E>(
         self,
         due: Due<'_>,
-        mut read: impl FnMut(u64) -> Result<(u64, u64), E>,
+        len: usize,
+        read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
     ) -> Result<u64, Stopped<E>> {
-        let mut total = 0u64;
-        for (weight, offset) in due.weighted() {
-            let (_, checksum) = read(offset).map_err(Stopped::Read)?;
-            total = total.wrapping_add(weight.wrapping_mul(checksum));
-        }
-        Ok(total)
+        in_table_order(self, due, len, read)
     }
+}
+
+/// Timed region: `for each (weight, entry): total += weight * read(range(entry ^ mask))`.
+#[inline(always)]
+fn in_table_order<E>(
+    order: impl Order,
+    due: Due<'_>,
+    len: usize,
+    mut read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
+) -> Result<u64, Stopped<E>> {
+    let mut total = 0u64;
+    for (weight, entry) in due.weighted() {
+        let range = order.range(entry, len).ok_or(Stopped::OutOfRange(entry))?;
+        let (_, checksum) = read(range).map_err(Stopped::Read)?;
+        total = total.wrapping_add(weight.wrapping_mul(checksum));
+    }
+    Ok(total)
 }
 
 /// Reads of a trace, each with a length of its own.
 #[derive(Clone, Copy)]
-pub(super) struct Recorded;
+pub(super) struct Recorded {
+    span_bytes: u64,
+}
+
+impl Recorded {
+    pub(super) fn of(target: &ReadTarget) -> Self {
+        Self { span_bytes: target.file.span_bytes as u64 }
+    }
+}
 
 impl Order for Recorded {
     #[inline(always)]
-    fn range(self, entry: u64, _: usize) -> (u64, usize) {
-        range_of(entry)
+    fn range(self, entry: u64, longest: usize) -> Option<(u64, usize)> {
+        let (offset, len) = range_of(entry);
+        (len <= longest && offset + len as u64 <= self.span_bytes).then_some((offset, len))
     }
 
     #[inline(always)]
@@ -170,14 +211,15 @@ impl Order for Recorded {
         0
     }
 
-    /// Timed region: that of [`Independent`].
+    /// Timed region: [`in_table_order`].
     #[inline(always)]
     fn reads<E>(
         self,
         due: Due<'_>,
-        read: impl FnMut(u64) -> Result<(u64, u64), E>,
+        len: usize,
+        read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
     ) -> Result<u64, Stopped<E>> {
-        Independent.reads(due, read)
+        in_table_order(self, due, len, read)
     }
 }
 
@@ -185,21 +227,19 @@ impl Order for Recorded {
 #[derive(Clone, Copy)]
 struct Chain {
     reads_per_op: usize,
-    /// The last offset from which a read fits into the span.
-    last_offset: u64,
+    independent: Independent,
 }
 
 impl Chain {
-    fn new(target: &ReadTarget) -> Self {
-        let last_offset = (target.file.span_bytes as u64).saturating_sub(target.read_bytes as u64);
-        Self { reads_per_op: target.reads_per_op, last_offset }
+    fn of(target: &ReadTarget) -> Self {
+        Self { reads_per_op: target.reads_per_op, independent: Independent::of(target) }
     }
 }
 
 impl Order for Chain {
     #[inline(always)]
-    fn range(self, offset: u64, len: usize) -> (u64, usize) {
-        (offset, len)
+    fn range(self, offset: u64, len: usize) -> Option<(u64, usize)> {
+        self.independent.range(offset, len)
     }
 
     /// Shorter reads are refused beforehand.
@@ -208,24 +248,23 @@ impl Order for Chain {
         u64::from_le_bytes(bytes[..Method::LINK_BYTES as usize].try_into().expect("eight bytes"))
     }
 
-    /// Timed region: `for each operation: link = 0; for each (weight, entry): offset = entry ^ link; offset <= last_offset;
-    /// (link, checksum) = read(offset); total += weight * checksum`.
+    /// Timed region: `for each operation: link = 0; for each (weight, entry): (link, checksum) = read(range(entry ^ mask ^ link));
+    /// total += weight * checksum`.
     #[inline(always)]
     fn reads<E>(
         self,
         due: Due<'_>,
-        mut read: impl FnMut(u64) -> Result<(u64, u64), E>,
+        len: usize,
+        mut read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
     ) -> Result<u64, Stopped<E>> {
         let mut total = 0u64;
         for operation in due.operations(self.reads_per_op) {
             let mut link = 0;
             for (weight, entry) in operation.weighted() {
                 let offset = entry ^ link;
-                if offset > self.last_offset {
-                    return Err(Stopped::OutOfRange(offset));
-                }
+                let range = self.range(offset, len).ok_or(Stopped::OutOfRange(offset))?;
                 let checksum;
-                (link, checksum) = read(offset).map_err(Stopped::Read)?;
+                (link, checksum) = read(range).map_err(Stopped::Read)?;
                 total = total.wrapping_add(weight.wrapping_mul(checksum));
             }
         }

@@ -53,8 +53,7 @@ fn reads<O: Order>(
     call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
     (len, consume): (usize, impl Fn(&[u8]) -> u64),
 ) -> Result<u64, Stopped<FailedRead>> {
-    order.reads(due, |entry| {
-        let (offset, len) = order.range(entry, len);
+    order.reads(due, len, |(offset, len)| {
         let read = place(offset, len);
         let result = call(&mut buffer[..read.len], read.offset);
         if result != Ok(read.expected) {
@@ -73,7 +72,7 @@ impl ReadInOrder for PreadReader {
         let dontcache = |buffer: &mut [u8], offset| pread_dontcache(file, buffer, offset);
         let as_asked = |offset, len| Widened { offset, len, expected: len, inner: 0 };
         let aligned = |offset, len| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
-        let result = by_consumer!(target.consumption, |consume| match mode {
+        let result = by_consumer!(due.consumption(target.consumption), |consume| match mode {
             IoMode::Cached => reads(due, order, buffer, as_asked, plain, (len, consume)),
             IoMode::DontCache => reads(due, order, buffer, as_asked, dontcache, (len, consume)),
             IoMode::Direct => reads(due, order, buffer, aligned, plain, (len, consume)),
@@ -85,11 +84,11 @@ impl ReadInOrder for PreadReader {
 
 impl Reader for PreadReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.read_in(due, Independent)
+        self.read_in(due, Independent::of(&self.target))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.read(Due { entries: &[offset], place: 0 })?;
+        self.read(Due::single(&[offset]))?;
         let inner = match self.mode {
             IoMode::Direct => {
                 widen(offset, into.len(), self.target.file.direct_alignment, self.target.file.file_bytes)

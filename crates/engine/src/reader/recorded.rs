@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_model::trace::range_of;
-use pagewise_protocol::{CallFailure, Job};
+use pagewise_protocol::{CallFailure, Go, Job};
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
-use super::{Due, Reader};
+use super::{Pieces, Reader};
 use crate::failure::{failed, refusal};
 use crate::operations::{Done, Operations};
 
@@ -16,7 +16,10 @@ pub struct RecordedReads {
     reader: Box<dyn Reader>,
     table: Arc<FileMapping>,
     part: Range<usize>,
+    pieces: Pieces,
     passes: u64,
+    /// Bytes that were read.
+    bytes: u64,
 }
 
 impl RecordedReads {
@@ -34,14 +37,12 @@ impl RecordedReads {
             refusal("open", &job.path, detail)
         })?;
         let table = Arc::new(table);
-        let of_thread = |(reader, part)| {
-            Box::new(Self { reader, table: table.clone(), part, passes: 0 }) as Box<dyn Operations>
+        let of_thread = |(reader, part): (Box<dyn Reader>, Range<usize>)| {
+            let pieces = Pieces::new(part.len() as u64, job.piece_reads);
+            Box::new(Self { reader, table: table.clone(), part, pieces, passes: 0, bytes: 0 })
+                as Box<dyn Operations>
         };
         Ok(readers.into_iter().zip(parts).map(of_thread).collect())
-    }
-
-    fn entries(&self) -> &[u64] {
-        &self.table.words()[self.part.clone()]
     }
 }
 
@@ -66,14 +67,27 @@ pub fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
 }
 
 impl Operations for RecordedReads {
+    fn begin(&mut self, go: &Go) {
+        self.pieces.begin(self.passes * self.part.len() as u64, go);
+    }
+
     /// Timed region: that of the reader, over all entries of the part.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         let operations = wanted.min(end.saturating_sub(position));
-        let mut checksum = 0u64;
-        for _ in 0..operations {
-            let due = Due { entries: &self.table.words()[self.part.clone()], place: self.part.start as u64 };
-            checksum = checksum.wrapping_add(self.reader.read(due)?);
+        let (entries, place) = (&self.table.words()[self.part.clone()], self.part.start as u64);
+        let of_part = entries.len() as u64;
+        let (first, count) = (self.passes * of_part, operations * of_part);
+        let (mut done, mut checksum) = (0, 0u64);
+        while done < count {
+            let due = (first + done, count - done);
+            let reads = self.pieces.range((entries, place), due, u64::MAX, self.reader.as_mut())?.due();
+            done += reads.entries.len() as u64;
+            let sum = self.reader.read(reads)?;
+            self.pieces.add(sum);
+            self.bytes += reads.unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
+            checksum = checksum.wrapping_add(sum);
         }
+        checksum = checksum.wrapping_add(self.reader.finish()?);
         self.passes += operations;
         Ok(Done { operations, checksum })
     }
@@ -83,7 +97,6 @@ impl Operations for RecordedReads {
     }
 
     fn bytes(&self) -> u64 {
-        let of_pass: u64 = self.entries().iter().map(|entry| range_of(*entry).1 as u64).sum();
-        self.passes * of_pass
+        self.bytes
     }
 }

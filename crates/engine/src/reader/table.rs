@@ -3,51 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pagewise_protocol::{CallFailure, Job};
+use pagewise_protocol::{CallFailure, Go, Job};
 use pagewise_sys::FileMapping;
 
-use super::{ReadRange, Reader};
+use super::{Pieces, ReadRange, Reader};
 use crate::operations::{Done, Latencies, Operations};
-
-/// A thread's part of the offset table.
-#[derive(Clone, Copy)]
-pub struct TablePart<'a> {
-    /// Its entries, whole operations.
-    pub entries: &'a [u64],
-    /// Index of its start in the whole table.
-    pub place: u64,
-    /// Reads in one operation.
-    pub reads_per_op: usize,
-}
-
-impl<'a> TablePart<'a> {
-    fn operations(&self) -> u64 {
-        (self.entries.len() / self.reads_per_op) as u64
-    }
-
-    /// Up to `wanted` operations from `position` on, which counts over all passes; never across the end. None will be
-    /// done from operation `end` on.
-    #[inline(always)]
-    pub fn batch(&self, position: u64, wanted: u64, end: u64) -> ReadRange<'a> {
-        let reads_per_op = self.reads_per_op as u64;
-        let wanted = wanted.min(self.operations());
-        let end = end.saturating_mul(reads_per_op);
-        ReadRange::new(
-            self.entries,
-            position * reads_per_op,
-            (wanted * reads_per_op) as usize,
-            end,
-            self.place,
-        )
-    }
-}
 
 /// A reader and its thread's part of the table.
 pub struct TableReads {
     reader: Box<dyn Reader>,
     table: Arc<FileMapping>,
     part: Range<usize>,
-    reads_per_op: usize,
+    pieces: Pieces,
+    reads_per_op: u64,
     read_bytes: u64,
     operations: u64,
 }
@@ -55,38 +23,55 @@ pub struct TableReads {
 impl TableReads {
     /// Divide the table among the readers of a job, one for each thread.
     pub fn divide(readers: Vec<Box<dyn Reader>>, table: FileMapping, job: &Job) -> Vec<Box<dyn Operations>> {
-        let reads_per_op = job.reads_per_op as usize;
-        let reads = table.words().len() / reads_per_op / readers.len() * reads_per_op;
+        let reads_per_op = u64::from(job.reads_per_op);
+        let operations = table.words().len() / job.reads_per_op as usize / readers.len();
+        let reads = operations * job.reads_per_op as usize;
         let table = Arc::new(table);
         let of_thread = |(thread, reader): (usize, Box<dyn Reader>)| {
             let part = thread * reads..(thread + 1) * reads;
             let (table, read_bytes) = (table.clone(), job.read_bytes);
-            Box::new(Self { reader, table, part, reads_per_op, read_bytes, operations: 0 })
+            let pieces = Pieces::new(reads as u64, job.piece_reads);
+            Box::new(Self { reader, table, part, pieces, reads_per_op, read_bytes, operations: 0 })
                 as Box<dyn Operations>
         };
         readers.into_iter().enumerate().map(of_thread).collect()
     }
 
-    /// Let the reader do a batch of the part, and count it.
+    /// Let the reader do up to `wanted` operations from `position` on, which counts over all passes, but never across the end of
+    /// the part; none is done from operation `end` on.
     #[inline(always)]
     fn batch(
         &mut self,
         (position, wanted, end): (u64, u64, u64),
-        read: impl FnOnce(&mut dyn Reader, ReadRange<'_>, usize) -> Result<u64, CallFailure>,
+        mut read: impl FnMut(&mut dyn Reader, ReadRange<'_>) -> Result<u64, CallFailure>,
     ) -> Result<Done, CallFailure> {
         let (entries, place) = (&self.table.words()[self.part.clone()], self.part.start as u64);
-        let part = TablePart { entries, place, reads_per_op: self.reads_per_op };
-        let reads = part.batch(position, wanted, end);
-        let operations = (reads.due().entries.len() / self.reads_per_op) as u64;
-        let checksum = read(self.reader.as_mut(), reads, self.reads_per_op)?;
+        let of_part = entries.len() as u64;
+        let first = position * self.reads_per_op;
+        let count = wanted.saturating_mul(self.reads_per_op).min(of_part - first % of_part);
+        let end = end.saturating_mul(self.reads_per_op);
+        let (mut done, mut checksum) = (0, 0u64);
+        while done < count {
+            let due = (first + done, count - done);
+            let reads = self.pieces.range((entries, place), due, end, self.reader.as_mut())?;
+            done += reads.due().entries.len() as u64;
+            let sum = read(self.reader.as_mut(), reads)?;
+            self.pieces.add(sum);
+            checksum = checksum.wrapping_add(sum);
+        }
+        let operations = done / self.reads_per_op;
         self.operations += operations;
         Ok(Done { operations, checksum })
     }
 }
 
 impl Operations for TableReads {
+    fn begin(&mut self, go: &Go) {
+        self.pieces.begin(go.first_operation * self.reads_per_op, go);
+    }
+
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
-        self.batch((position, wanted, end), |reader, reads, _| reader.read_ahead(reads))
+        self.batch((position, wanted, end), |reader, reads| reader.read_ahead(reads))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
@@ -100,9 +85,12 @@ impl Operations for TableReads {
         end: u64,
         latencies: &mut Latencies,
     ) -> Result<Done, CallFailure> {
-        self.batch((position, wanted, end), |reader, reads, reads_per_op| {
+        let reads_per_op = self.reads_per_op as usize;
+        let done = self.batch((position, wanted, end), |reader, reads| {
             reader.read_timed(reads, reads_per_op, latencies)
-        })
+        })?;
+        let checksum = done.checksum.wrapping_add(self.reader.finish_timed(latencies)?);
+        Ok(Done { checksum, ..done })
     }
 
     fn is_sequential(&self) -> bool {
@@ -118,6 +106,6 @@ impl Operations for TableReads {
     }
 
     fn bytes(&self) -> u64 {
-        self.operations * self.reads_per_op as u64 * self.read_bytes
+        self.operations * self.reads_per_op * self.read_bytes
     }
 }

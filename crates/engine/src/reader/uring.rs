@@ -4,10 +4,11 @@
 //! across operations and batches. A batch therefore returns when its reads are queued, not when they are done. Of recorded reads
 //! as many are in flight, which is a bound: a program may not know them yet.
 
+use pagewise_model::checksum::Consumption;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
-use super::order::{Independent, Order, OrderKind, ReadInOrder, Recorded, Stopped};
+use super::order::{Independent, Order, OrderKind, ReadInOrder, Recorded, Stopped, out_of_range};
 use super::widening::{Widened, widen, widest};
 use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS};
 use crate::clock::now_ns;
@@ -26,10 +27,31 @@ struct UringReader {
     lens: Vec<usize>,
     /// Weight of the checksum of each slot's read.
     weights: Vec<u64>,
+    /// The piece of each slot's read: 0 or 1, in turn.
+    piece_of: Vec<usize>,
+    /// The piece that is being queued.
+    piece: usize,
+    pieces: [PieceProgress; 2],
+    /// Checksum of the reads that were done since a call returned it.
+    done: u64,
+    /// Position in a page of the word that `touch` takes, of all reads in flight.
+    touch_at: u64,
+    /// True in the latency phase.
+    timed: bool,
     /// In the latency phase: the operation of the batch that each slot's read belongs to.
     operation_of: Vec<usize>,
     /// In the latency phase: the operations of the batch.
     pending: Vec<Pending>,
+    /// In the latency phase: latencies that are not recorded yet.
+    taken_ns: Vec<u64>,
+}
+
+/// Reads of a piece of the table.
+#[derive(Clone, Copy, Default)]
+struct PieceProgress {
+    in_flight: usize,
+    /// Checksum of those that are done.
+    checksum: u64,
 }
 
 /// An operation of the latency phase with unfinished reads.
@@ -65,11 +87,18 @@ pub(super) fn open(
                 reads: vec![Widened::default(); depth],
                 lens: vec![0; depth],
                 weights: vec![0; depth],
+                piece_of: vec![0; depth],
+                piece: 0,
+                pieces: Default::default(),
+                done: 0,
+                touch_at: 0,
+                timed: false,
                 operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
+                taken_ns: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
             Ok(match target.order {
-                OrderKind::Recorded => Box::new(RecordedRing(reader)),
+                OrderKind::Recorded => Box::new(RecordedRing { order: Recorded::of(target), ring: reader }),
                 OrderKind::Independent | OrderKind::Dependent => reader.boxed(target),
             })
         })
@@ -83,19 +112,27 @@ impl UringReader {
         self.reads[slot] = read;
         self.lens[slot] = len;
         self.weights[slot] = weight;
+        self.piece_of[slot] = self.piece;
+        self.pieces[self.piece].in_flight += 1;
         self.ring.queue_read(slot, read.offset, read.len);
     }
 
-    /// Check a completion and consume its bytes.
+    /// Check a completion, consume its bytes and free its slot.
     #[inline(always)]
-    fn consume(&self, completion: Completion, consume: impl Fn(&[u8]) -> u64) -> Result<u64, CallFailure> {
+    fn consume(&mut self, completion: Completion, consume: impl Fn(&[u8]) -> u64) -> Result<(), CallFailure> {
         let read = self.reads[completion.slot];
         if completion.result != read.expected as i32 {
             return Err(self.failure(completion));
         }
         let len = self.lens[completion.slot];
         let bytes = &self.ring.buffer(completion.slot)[read.inner..read.inner + len];
-        Ok(self.weights[completion.slot].wrapping_mul(consume(bytes)))
+        let checksum = self.weights[completion.slot].wrapping_mul(consume(bytes));
+        let piece = &mut self.pieces[self.piece_of[completion.slot]];
+        piece.in_flight -= 1;
+        piece.checksum = piece.checksum.wrapping_add(checksum);
+        self.done = self.done.wrapping_add(checksum);
+        self.free.push(completion.slot);
+        Ok(())
     }
 
     #[cold]
@@ -112,14 +149,32 @@ impl UringReader {
 
     /// Start the queued reads, wait for at least one and consume all that are done.
     #[inline(always)]
-    fn reap(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<u64, CallFailure> {
+    fn reap(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<(), CallFailure> {
         self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
-        let mut total = 0u64;
         while let Some(completion) = self.ring.complete() {
-            total = total.wrapping_add(self.consume(completion, consume)?);
-            self.free.push(completion.slot);
+            self.consume(completion, consume)?;
         }
-        Ok(total)
+        Ok(())
+    }
+
+    /// [`UringReader::reap`] with a clock reading at the end of each operation.
+    fn reap_timed(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<(), CallFailure> {
+        self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
+        while let Some(completion) = self.ring.complete() {
+            self.consume(completion, consume)?;
+            let operation = &mut self.pending[self.operation_of[completion.slot]];
+            operation.missing -= 1;
+            if operation.missing == 0 {
+                self.taken_ns.push(now_ns() - operation.started_ns);
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry's offset and length.
+    #[inline(always)]
+    fn range(&self, entry: u64, order: impl Order) -> Result<(u64, usize), CallFailure> {
+        order.range(entry, self.target.read_bytes).ok_or_else(|| out_of_range(&self.target, entry))
     }
 
     /// Timed region: `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset)`.
@@ -130,68 +185,80 @@ impl UringReader {
         order: impl Order,
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<u64, CallFailure> {
-        let (mut total, len) = (0u64, self.target.read_bytes);
+        self.touch_at = due.touch_at;
         for (weight, entry) in due.weighted() {
             let slot = loop {
                 match self.free.pop() {
                     Some(slot) => break slot,
-                    None => total = total.wrapping_add(self.reap(consume)?),
+                    None => self.reap(consume)?,
                 }
             };
-            self.queue(slot, weight, order.range(entry, len));
+            let range = self.range(entry, order)?;
+            self.queue(slot, weight, range);
         }
-        Ok(total)
+        Ok(std::mem::take(&mut self.done))
     }
 
     /// Timed region: as [`UringReader::queue_reads`], with a clock reading at the first read of an operation and after
-    /// each harvest of completions.
+    /// each operation.
     fn queue_timed(
         &mut self,
         due: Due<'_>,
         reads_per_op: usize,
-        latencies: &mut Latencies,
         consume: impl Fn(&[u8]) -> u64 + Copy,
-    ) -> Result<u64, CallFailure> {
-        let mut total = 0u64;
-        let (mut next, count, mut reads) = (0, due.entries.len(), due.weighted());
-        self.pending.clear();
-        while next < count || self.ring.in_flight() > 0 {
-            while let Some(slot) = if next < count { self.free.pop() } else { None } {
-                if next.is_multiple_of(reads_per_op) {
-                    self.pending.push(Pending { started_ns: now_ns(), missing: reads_per_op });
+    ) -> Result<(), CallFailure> {
+        (self.touch_at, self.timed) = (due.touch_at, true);
+        let order = Independent::of(&self.target);
+        for (next, (weight, entry)) in due.weighted().enumerate() {
+            let slot = loop {
+                match self.free.pop() {
+                    Some(slot) => break slot,
+                    None => self.reap_timed(consume)?,
                 }
-                self.operation_of[slot] = next / reads_per_op;
-                let (weight, offset) = reads.next().expect("as many as there are entries");
-                self.queue(slot, weight, (offset, self.target.read_bytes));
-                next += 1;
+            };
+            if next.is_multiple_of(reads_per_op) {
+                self.pending.push(Pending { started_ns: now_ns(), missing: reads_per_op });
             }
-            self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
-            while let Some(completion) = self.ring.complete() {
-                total = total.wrapping_add(self.consume(completion, consume)?);
-                self.free.push(completion.slot);
-                let operation = &mut self.pending[self.operation_of[completion.slot]];
-                operation.missing -= 1;
-                if operation.missing == 0 {
-                    latencies.saturating_record(now_ns() - operation.started_ns);
-                }
-            }
+            self.operation_of[slot] = self.pending.len() - 1;
+            let range = self.range(entry, order)?;
+            self.queue(slot, weight, range);
         }
-        Ok(total)
+        Ok(())
+    }
+
+    /// Consumption of the reads in flight.
+    fn consumption(&self) -> Consumption {
+        self.target.consumption.touching(self.touch_at)
+    }
+
+    /// Complete the reads of a piece that are in flight, or of both.
+    fn complete(&mut self, of: &[usize]) -> Result<(), CallFailure> {
+        let in_flight = |reader: &Self| of.iter().any(|piece| reader.pieces[*piece].in_flight > 0);
+        by_consumer!(self.consumption(), |consume| {
+            while in_flight(self) {
+                if self.timed { self.reap_timed(consume)? } else { self.reap(consume)? }
+            }
+        });
+        Ok(())
     }
 }
 
 impl Reader for UringReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        by_consumer!(self.target.consumption, |consume| self.queue_reads(due, Independent, consume))
+        let order = Independent::of(&self.target);
+        let consumption = due.consumption(self.target.consumption);
+        by_consumer!(consumption, |consume| self.queue_reads(due, order, consume))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
-        let mut total = 0u64;
-        while self.ring.in_flight() > 0 {
-            let done = by_consumer!(self.target.consumption, |consume| self.reap(consume))?;
-            total = total.wrapping_add(done);
-        }
-        Ok(total)
+        self.complete(&[0, 1])?;
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {
+        self.piece ^= 1;
+        self.complete(&[self.piece])?;
+        Ok(Some(std::mem::take(&mut self.pieces[self.piece].checksum)))
     }
 
     fn read_timed(
@@ -200,12 +267,19 @@ impl Reader for UringReader {
         reads_per_op: usize,
         latencies: &mut Latencies,
     ) -> Result<u64, CallFailure> {
-        by_consumer!(self.target.consumption, |consume| self.queue_timed(
-            reads.due(),
-            reads_per_op,
-            latencies,
-            consume
-        ))
+        let due = reads.due();
+        let consumption = due.consumption(self.target.consumption);
+        by_consumer!(consumption, |consume| self.queue_timed(due, reads_per_op, consume))?;
+        self.taken_ns.drain(..).for_each(|taken| latencies.saturating_record(taken));
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    fn finish_timed(&mut self, latencies: &mut Latencies) -> Result<u64, CallFailure> {
+        let checksum = self.finish()?;
+        self.timed = false;
+        self.pending.clear();
+        self.taken_ns.drain(..).for_each(|taken| latencies.saturating_record(taken));
+        Ok(checksum)
     }
 
     fn is_sequential(&self) -> bool {
@@ -215,7 +289,7 @@ impl Reader for UringReader {
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.finish()?;
         let slot = self.free.last().copied().expect("no read is in flight");
-        self.read(Due { entries: &[offset], place: 0 })?;
+        self.read(Due::single(&[offset]))?;
         let inner = self.reads[slot].inner;
         self.finish()?;
         into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);
@@ -232,8 +306,8 @@ fn one_by_one<O: Order>(
     order: O,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<CallFailure>> {
-    order.reads(due, |offset| {
-        reader.queue(0, 1, (offset, reader.target.read_bytes));
+    order.reads(due, reader.target.read_bytes, |range| {
+        reader.queue(0, 1, range);
         let completion = loop {
             reader.ring.submit(1).map_err(|error| reader.submit_failure(error))?;
             // There is none if a signal ended the wait.
@@ -245,6 +319,8 @@ fn one_by_one<O: Order>(
         if completion.result != read.expected as i32 {
             return Err(reader.failure(completion));
         }
+        let piece = &mut reader.pieces[reader.piece_of[0]];
+        piece.in_flight -= 1;
         let bytes = &reader.ring.buffer(0)[read.inner..read.inner + reader.target.read_bytes];
         Ok((order.link(bytes), consume(bytes)))
     })
@@ -252,24 +328,35 @@ fn one_by_one<O: Order>(
 
 impl ReadInOrder for UringReader {
     fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
-        by_consumer!(self.target.consumption, |consume| one_by_one(self, due, order, consume))
+        let consumption = due.consumption(self.target.consumption);
+        by_consumer!(consumption, |consume| one_by_one(self, due, order, consume))
             .map_err(|stopped| stopped.into_failure(&self.target, |failure| failure))
     }
 }
 
 /// A ring whose entries are reads of a trace.
-struct RecordedRing(UringReader);
+struct RecordedRing {
+    ring: UringReader,
+    order: Recorded,
+}
 
 impl Reader for RecordedRing {
-    /// Timed region: [`UringReader::queue_reads`] of all entries, until the last one is done.
+    /// Timed region: [`UringReader::queue_reads`].
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        let ring = &mut self.0;
-        let queued =
-            by_consumer!(ring.target.consumption, |consume| ring.queue_reads(due, Recorded, consume))?;
-        Ok(queued.wrapping_add(ring.finish()?))
+        let Self { ring, order } = self;
+        let consumption = due.consumption(ring.target.consumption);
+        by_consumer!(consumption, |consume| ring.queue_reads(due, *order, consume))
+    }
+
+    fn finish(&mut self) -> Result<u64, CallFailure> {
+        self.ring.finish()
+    }
+
+    fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {
+        self.ring.begin_piece()
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.0.fetch(offset, into)
+        self.ring.fetch(offset, into)
     }
 }

@@ -229,7 +229,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use pagewise_protocol::Job;
+    use pagewise_protocol::{Go, Job};
 
     use super::*;
     use crate::reader::tests::{Fixture, mapped};
@@ -264,6 +264,7 @@ mod tests {
     fn run(reader: &Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
         let job = Job { reads_per_op: 2, ..Fixture::new(4096).job(100, 1, 1) };
         let mut reads = TableReads::divide(vec![Box::new(reader.clone())], mapped(offsets), &job);
+        reads[0].begin(&Go { first_operation: first, ..Go::default() });
         let sample =
             sample(reads[0].as_mut(), first, limits, &|| (), &AtomicBool::new(false), empty_latencies())
                 .expect("no call fails");

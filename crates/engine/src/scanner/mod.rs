@@ -50,7 +50,12 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
         piece_bytes: piece_bytes(method, &file.effects, job),
         file,
         // The last word of each piece would make the checksum depend on the ends of pieces.
-        consumption: Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: false },
+        consumption: Consumption {
+            consume,
+            page_bytes: job.page_bytes as usize,
+            touch_at: 0,
+            touch_last: false,
+        },
     };
     match method.access() {
         Access::Mmap => mmap::open(target),

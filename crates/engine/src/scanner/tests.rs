@@ -82,7 +82,7 @@ fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Scann
 fn expected(bytes: &[u8], consume: Consume) -> u64 {
     match consume {
         Consume::Lines => checksum::lines(bytes),
-        Consume::Touch => checksum::touch(bytes, 4096, false),
+        Consume::Touch => checksum::Consumption::new(consume, 4096, 4096).of(bytes),
         Consume::Sum => checksum::sum(bytes),
     }
 }

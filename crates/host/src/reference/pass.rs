@@ -33,7 +33,7 @@ pub fn pass(
     span_bytes: u64,
     stop: &AtomicBool,
 ) -> Result<u64, ReferenceError> {
-    let consumption = Consumption { consume, page_bytes: page_bytes as usize, touch_last: false };
+    let consumption = Consumption::new(consume, page_bytes as usize, page_bytes);
     match *source {
         PassSource::UserFile(file) => {
             let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
@@ -157,7 +157,7 @@ mod tests {
 
     /// In pieces, as in a worker.
     fn naive(consume: Consume, bytes: &[u8], piece_bytes: usize) -> u64 {
-        let consumption = Consumption { consume, page_bytes: PAGE as usize, touch_last: false };
+        let consumption = Consumption::new(consume, PAGE as usize, PAGE);
         bytes.chunks(piece_bytes).map(|piece| consumption.of(piece)).fold(0, u64::wrapping_add)
     }
 

@@ -214,8 +214,12 @@ impl Reader {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         }
         let consume: Consume = job.consume.parse().map_err(io::Error::other)?;
-        let consumption =
-            Consumption { consume, page_bytes: job.page_bytes as usize, touch_last: job.touch_last == 1 };
+        let consumption = Consumption {
+            consume,
+            page_bytes: job.page_bytes as usize,
+            touch_at: 0,
+            touch_last: job.touch_last == 1,
+        };
         let buffer = AnonymousMemory::new(job.read_bytes as usize)?;
         let burners = matches!(kind, Kind::ExtraThreads | Kind::SpinsAndHalves).then(Burners::start);
         Ok(Self {

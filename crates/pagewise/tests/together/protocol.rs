@@ -109,12 +109,7 @@ fn one_job_from_hello_to_closed() {
         assert!(matches!(worker.hear(), Reply::Ready { .. }));
         // Any number of samples; each begins where it is told.
         for first_operation in [0, 4, 6] {
-            worker.say(&Request::Go(Go {
-                first_operation,
-                sample_ns: SAMPLE_NS,
-                latency_ns: 0,
-                ..Go::default()
-            }));
+            worker.say(&Request::Go(Go { first_operation, sample_ns: SAMPLE_NS, ..Go::default() }));
             let Reply::Sample(sample) = worker.hear() else { panic!("no sample") };
             let per_thread = 4 * 3 / 4;
             assert_eq!(
@@ -208,14 +203,9 @@ fn dependent_reads_need_the_data_that_they_depend_on() {
         let changed = content::word(SEED, offsets[0] / 8) ^ (1 << 63);
         let file = File::options().write(true).open(&job.path).expect("open");
         file.write_all_at(&changed.to_le_bytes(), offsets[0]).expect("write");
-        worker.say(&Request::Go(Go {
-            first_operation: 0,
-            sample_ns: SAMPLE_NS,
-            latency_ns: 0,
-            ..Go::default()
-        }));
+        worker.say(&Request::Go(Go { sample_ns: SAMPLE_NS, ..Go::default() }));
         let Reply::Failed(failure) = worker.hear() else { panic!("{method}: not failed") };
-        assert_eq!((&*failure.call, failure.errno, failure.unavailable), ("dependent read", 0, 0));
+        assert_eq!((&*failure.call, failure.errno, failure.unavailable), ("read by the table", 0, 0));
         assert_eq!(failure.offset, offsets[1] ^ (1 << 63));
         assert!(failure.detail.contains("past the 262144 bytes"), "{}", failure.detail);
         assert_eq!(worker.end().0, Some(0));
@@ -262,7 +252,7 @@ fn a_file_that_became_shorter_is_a_short_read() {
     assert!(matches!(worker.hear(), Reply::Opened { .. }));
     assert!(matches!(worker.hear(), Reply::Ready { .. }));
     File::options().write(true).open(&job.path).expect("open").set_len(READ_BYTES).expect("truncate");
-    worker.say(&Request::Go(Go { first_operation: 0, sample_ns: SAMPLE_NS, latency_ns: 0, ..Go::default() }));
+    worker.say(&Request::Go(Go { sample_ns: SAMPLE_NS, ..Go::default() }));
     let Reply::Failed(failure) = worker.hear() else { panic!("not failed") };
     assert_eq!((&*failure.call, failure.errno), ("pread", 0));
     assert!(failure.detail.contains("returned 0 of 4096 bytes"), "{}", failure.detail);

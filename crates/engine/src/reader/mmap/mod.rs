@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
-use super::order::{Independent, Order, OrderKind, ReadInOrder, Stopped};
+use super::order::{Independent, Order, OrderKind, ReadInOrder, Stopped, out_of_range};
 use super::{Due, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
 use crate::effects::Effects;
@@ -54,6 +54,7 @@ fn pages(offset: u64, len: usize, page_bytes: usize) -> Range<usize> {
 
 /// MADV_WILLNEED of the pages of a read.
 fn advise_read(mapping: &FileMapping, target: &ReadTarget, offset: u64) -> Result<(), CallFailure> {
+    Independent::of(target).range(offset, target.read_bytes).ok_or_else(|| out_of_range(target, offset))?;
     mapping
         .advise(pages(offset, target.read_bytes, target.consumption.page_bytes), Advice::WillNeed)
         .map_err(|error| failed(Advice::WillNeed.name(), error, &target.file.path, offset))
@@ -68,7 +69,8 @@ pub(super) fn copy_reads(
     target: &ReadTarget,
 ) -> Result<u64, CallFailure> {
     let buffer = &mut buffer[..target.read_bytes];
-    let result = by_consumer!(target.consumption, |consume| copied(source, due, order, buffer, consume));
+    let consumption = due.consumption(target.consumption);
+    let result = by_consumer!(consumption, |consume| copied(source, due, order, buffer, consume));
     result.map_err(|stopped| stopped.into_failure(target, |never| match never {}))
 }
 
@@ -81,8 +83,7 @@ fn copied<O: Order>(
     buffer: &mut [u8],
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<Infallible>> {
-    order.reads(due, |entry| {
-        let (offset, len) = order.range(entry, buffer.len());
+    order.reads(due, buffer.len(), |(offset, len)| {
         let (start, buffer) = (offset as usize, &mut buffer[..len]);
         buffer.copy_from_slice(&source[start..start + len]);
         Ok((order.link(buffer), consume(buffer)))
@@ -98,8 +99,7 @@ fn in_place<O: Order>(
     len: usize,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<Infallible>> {
-    order.reads(due, |entry| {
-        let (offset, len) = order.range(entry, len);
+    order.reads(due, len, |(offset, len)| {
         let start = offset as usize;
         let bytes = &source[start..start + len];
         Ok((order.link(bytes), consume(bytes)))
@@ -108,8 +108,8 @@ fn in_place<O: Order>(
 
 impl MmapReader {
     /// MADV_WILLNEED of all ranges of an operation, so that the device receives them together.
-    fn prefetch(&self, operation: &[u64]) -> Result<(), CallFailure> {
-        operation.iter().try_for_each(|offset| advise_read(&self.mapping, &self.target, *offset))
+    fn prefetch(&self, operation: Due<'_>) -> Result<(), CallFailure> {
+        operation.unmasked().try_for_each(|offset| advise_read(&self.mapping, &self.target, offset))
     }
 }
 
@@ -120,20 +120,22 @@ impl ReadInOrder for MmapReader {
             return copy_reads(source, due, order, self.buffer.bytes_mut(), target);
         }
         let len = target.read_bytes;
-        let result = by_consumer!(target.consumption, |consume| in_place(source, due, order, len, consume));
+        let consumption = due.consumption(target.consumption);
+        let result = by_consumer!(consumption, |consume| in_place(source, due, order, len, consume));
         result.map_err(|stopped| stopped.into_failure(target, |never| match never {}))
     }
 }
 
 impl Reader for MmapReader {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        let order = Independent::of(&self.target);
         if !self.prefetch {
-            return self.read_in(due, Independent);
+            return self.read_in(due, order);
         }
         let mut total = 0u64;
         for operation in due.operations(self.target.reads_per_op) {
-            self.prefetch(operation.entries)?;
-            total = total.wrapping_add(self.read_in(operation, Independent)?);
+            self.prefetch(operation)?;
+            total = total.wrapping_add(self.read_in(operation, order)?);
         }
         Ok(total)
     }

@@ -69,7 +69,7 @@ impl Reader for WindowReader {
         let buffer = &mut buffer.bytes_mut()[..len];
         let advise = |offset| advise_read(mapping, target, offset);
         let bytes = |offset: u64| &source[offset as usize..offset as usize + len];
-        by_consumer!(target.consumption, |consume| if *in_place {
+        by_consumer!(reads.due().consumption(target.consumption), |consume| if *in_place {
             self.window.slide(reads, advise, |offset| consume(bytes(offset)))
         } else {
             self.window.slide(reads, advise, |offset| {
@@ -93,13 +93,15 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+    use crate::reader::Piece;
 
     /// Read batches of a part of 10 reads with offsets from 100; return the actions, with advice as negative numbers.
-    fn course(window: &mut AdviceWindow, batches: &[(u64, usize)], end: u64) -> Vec<i64> {
+    fn course(window: &mut AdviceWindow, batches: &[(u64, u64)], end: u64) -> Vec<i64> {
         let part: Vec<u64> = (100..110).collect();
         let course = RefCell::new(Vec::new());
         for (first, count) in batches {
-            let reads = ReadRange::new(&part, *first, *count, end, 0);
+            let piece = Piece { end: u64::MAX, ..Piece::default() };
+            let reads = ReadRange::new(&part, (*first, *count), end, 0, piece);
             let weights: u64 = reads.due().weighted().map(|(weight, _)| weight).sum();
             let total = window.slide(
                 reads,

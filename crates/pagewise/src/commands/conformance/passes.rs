@@ -112,7 +112,7 @@ fn check(
     let asked = Asked::of(&conditions(examiner, pass), method.depth());
     reply.check(&asked)?;
     let page_bytes = examiner.files.page_bytes as usize;
-    let consumption = Consumption { consume: pass.consume, page_bytes, touch_last: false };
+    let consumption = Consumption::new(pass.consume, page_bytes, page_bytes as u64);
     let bytes = &file(examiner, pass).bytes[..job.span_bytes as usize];
     let rest_is_line =
         method.line_rule() == LineRule::ReadLine && bytes.last().is_some_and(|last| *last != b'\n');
