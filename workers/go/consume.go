@@ -14,8 +14,8 @@ type consumer interface {
 	of(bytes []byte) uint64
 }
 
-// touch takes the word at each multiple of a page.
-type touch struct{ pageBytes int }
+// touch takes the word at this place of each page.
+type touch struct{ pageBytes, at int }
 
 // touchLast takes the last word too.
 type touchLast struct{ touch touch }
@@ -38,7 +38,7 @@ func tail(bytes []byte) uint64 {
 }
 
 func (c touch) of(bytes []byte) uint64 {
-	total, at := uint64(0), 0
+	total, at := uint64(0), c.at
 	for ; at+8 <= len(bytes); at += c.pageBytes {
 		total += binary.LittleEndian.Uint64(bytes[at:])
 	}

@@ -68,6 +68,7 @@ type job struct {
 	Descriptor          string `json:"descriptor"`
 	TablePath           string `json:"table_path"`
 	TableReads          uint64 `json:"table_reads"`
+	PieceReads          uint64 `json:"piece_reads"`
 	ReadBytes           uint64 `json:"read_bytes"`
 	ReadsPerOp          uint64 `json:"reads_per_op"`
 	Consume             string `json:"consume"`
@@ -95,6 +96,7 @@ type request struct {
 	FirstOperation uint64   `json:"first_operation"`
 	SampleNs       uint64   `json:"sample_ns"`
 	LatencyNs      uint64   `json:"latency_ns"`
+	TouchAt        uint64   `json:"touch_at"`
 	IdleNs         uint64   `json:"idle_ns"`
 	Offsets        []uint64 `json:"offsets"`
 }

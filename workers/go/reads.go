@@ -10,9 +10,11 @@ import (
 
 // reader is a way to read, bound to a file and one thread's buffer.
 type reader interface {
-	// read does the reads at `entries`, little-endian offsets and whole operations, and consumes their bytes. The checksum of
-	// the first read counts `weight` times, that of each further one 2 times more.
-	read(entries []byte, weight uint64) (checksum uint64, err error)
+	// begin is told which word of a page touch takes, before each sample.
+	begin(touchAt uint64)
+	// read does the reads at `entries`, little-endian offsets XOR the mask and whole operations, and consumes their bytes. The
+	// checksum of the first read counts `weight` times, that of each further one 2 times more.
+	read(entries []byte, mask, weight uint64) (checksum uint64, err error)
 	fetch(offset uint64, into []byte) error
 }
 
@@ -25,6 +27,7 @@ type tableReads struct {
 	opEntries  uint64 // bytes of the table for one operation
 	opBytes    uint64
 	operations uint64 // in the part
+	pieces     tablePieces
 	pageBytes  int
 	done       uint64
 }
@@ -66,6 +69,7 @@ func (t *task) openReads(job *job, method *method) error {
 			reader: reader, file: file, part: t.table.mapping[thread*part : (thread+1)*part],
 			firstRead: thread * operations * job.ReadsPerOp,
 			opEntries: opEntries, opBytes: job.ReadsPerOp * job.ReadBytes, operations: operations,
+			pieces:    newTablePieces(operations, job.PieceReads/job.ReadsPerOp),
 			pageBytes: int(job.PageBytes),
 		})
 	}
@@ -93,9 +97,9 @@ func newReader(job *job, file *dataFile) (reader, error) {
 	page := int(job.PageBytes)
 	switch {
 	case job.Consume == "touch" && job.TouchLast == 1:
-		return readerFor(job, file, touchLast{touch{page}}), nil
+		return readerFor(job, file, touchLast{touch{pageBytes: page}}), nil
 	case job.Consume == "touch":
-		return readerFor(job, file, touch{page}), nil
+		return readerFor(job, file, touch{pageBytes: page}), nil
 	case job.Consume == "sum":
 		return readerFor(job, file, sum{}), nil
 	case job.Consume == "lines":
@@ -112,9 +116,9 @@ func readerFor[C consumer](job *job, file *dataFile, consume C) reader {
 }
 
 func readerFrom[S source, C consumer](job *job, source S, consume C) reader {
-	reads := reads[S, C]{source, memory(int(job.ReadBytes)), consume}
+	reads := reads[S, C]{source, memory(int(job.ReadBytes)), consume, job}
 	if job.Dependent == 1 {
-		return &chain[S, C]{reads, int(job.ReadsPerOp) * 8, job}
+		return &chain[S, C]{reads, int(job.ReadsPerOp) * 8}
 	}
 	return &reads
 }
@@ -152,13 +156,28 @@ type reads[S source, C consumer] struct {
 	source  S
 	buffer  []byte
 	consume C
+	job     *job
 }
 
-// Timed region: for each entry: get(buffer, entry); total += weight * consume(buffer); weight += 2.
-func (r *reads[S, C]) read(entries []byte, weight uint64) (uint64, error) {
-	total, source, buffer, consume := uint64(0), r.source, r.buffer, r.consume
+func (r *reads[S, C]) begin(touchAt uint64) {
+	switch consume := any(&r.consume).(type) {
+	case *touch:
+		consume.at = int(touchAt)
+	case *touchLast:
+		consume.touch.at = int(touchAt)
+	}
+}
+
+// Timed region: for each entry: offset = entry ^ mask; offset <= last; get(buffer, offset); total += weight * consume(buffer);
+// weight += 2.
+func (r *reads[S, C]) read(entries []byte, mask, weight uint64) (uint64, error) {
+	total, source, buffer, consume, last := uint64(0), r.source, r.buffer, r.consume, r.job.SpanBytes-r.job.ReadBytes
 	for ; len(entries) >= 8; entries = entries[8:] {
-		if err := source.get(buffer, binary.LittleEndian.Uint64(entries)); err != nil {
+		offset := binary.LittleEndian.Uint64(entries) ^ mask
+		if offset > last {
+			return 0, astray(r.job, offset)
+		}
+		if err := source.get(buffer, offset); err != nil {
 			return 0, err
 		}
 		total += weight * consume.of(buffer)
@@ -174,18 +193,17 @@ func (r *reads[S, C]) fetch(offset uint64, into []byte) error { return r.source.
 type chain[S source, C consumer] struct {
 	reads[S, C]
 	opEntries int
-	job       *job
 }
 
-// Timed region: for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; get(buffer, offset);
+// Timed region: for each operation: link = 0; for each entry: offset = entry ^ mask ^ link; offset <= last; get(buffer, offset);
 // link = buffer's first word; total += weight * consume(buffer); weight += 2.
-func (r *chain[S, C]) read(entries []byte, weight uint64) (uint64, error) {
+func (r *chain[S, C]) read(entries []byte, mask, weight uint64) (uint64, error) {
 	total, source, buffer, consume, last := uint64(0), r.source, r.buffer, r.consume, r.job.SpanBytes-r.job.ReadBytes
 	for len(entries) > 0 {
 		operation, link := entries[:r.opEntries], uint64(0)
 		entries = entries[r.opEntries:]
 		for ; len(operation) >= 8; operation = operation[8:] {
-			offset := binary.LittleEndian.Uint64(operation) ^ link
+			offset := binary.LittleEndian.Uint64(operation) ^ mask ^ link
 			if offset > last {
 				return 0, astray(r.job, offset)
 			}
@@ -202,45 +220,49 @@ func (r *chain[S, C]) read(entries []byte, weight uint64) (uint64, error) {
 
 // astray is the failure of a read that was led to where none fits into the span.
 func astray(job *job, offset uint64) error {
-	failed := refusal("dependent read", job.Path, 0,
-		"a dependent read of %s led to offset %d, beyond the %d bytes that are read: its data are not those that the "+
-			"offset table was made of", job.Path, offset, job.SpanBytes)
+	failed := refusal("read by the table", job.Path, 0,
+		"the data of %s led to offset %d, past the %d bytes that are read: they are not those that the offset table was "+
+			"made of", job.Path, offset, job.SpanBytes)
 	failed.Offset = offset
 	return failed
 }
 
-// entries are those of up to `wanted` operations from `position` on, which counts laps too; never across the end. The weight
-// is that of the first read: 2 * its place in the table + 1.
-func (w *tableReads) entries(position, wanted uint64) (entries []byte, weight uint64) {
-	start := position % w.operations
-	entries = w.part[start*w.opEntries : (start+min(wanted, w.operations-start))*w.opEntries]
-	return entries, 2*(w.firstRead+start*w.opEntries/8) + 1
+func (w *tableReads) begin(request *request) {
+	w.pieces.begin(request.FirstOperation)
+	w.reader.begin(request.TouchAt)
 }
 
+// perform goes on to the end of the part at most. The weight of a read is 2 * its place in the table + 1.
 func (w *tableReads) perform(position, wanted uint64) (uint64, uint64, error) {
-	entries, weight := w.entries(position, wanted)
-	checksum, err := w.reader.read(entries, weight)
-	done := uint64(len(entries)) / w.opEntries
+	done, total := uint64(0), uint64(0)
+	for wanted = min(wanted, w.operations-position%w.operations); done < wanted; {
+		start, count := (position+done)%w.operations, w.pieces.count(position+done, wanted-done)
+		entries := w.part[start*w.opEntries : (start+count)*w.opEntries]
+		checksum, err := w.reader.read(entries, w.pieces.mask, 2*(w.firstRead+start*w.opEntries/8)+1)
+		if err != nil {
+			return 0, 0, err
+		}
+		w.pieces.sum += checksum
+		total += checksum
+		done += count
+	}
 	w.done += done
-	return done, checksum, err
+	return done, total, nil
 }
 
 func (w *tableReads) timed(position, wanted uint64, latencies *histogram) (uint64, uint64, error) {
-	entries, weight := w.entries(position, wanted)
-	done, total := uint64(len(entries))/w.opEntries, uint64(0)
+	done, total := uint64(0), uint64(0)
 	before := now()
-	for ; len(entries) > 0; entries = entries[w.opEntries:] {
-		checksum, err := w.reader.read(entries[:w.opEntries], weight)
+	for ; done < wanted; done++ {
+		_, checksum, err := w.perform(position+done, 1)
 		if err != nil {
 			return 0, 0, err
 		}
 		total += checksum
-		weight += w.opEntries / 4
 		after := now()
 		latencies.record(after - before)
 		before = after
 	}
-	w.done += done
 	return done, total, nil
 }
 

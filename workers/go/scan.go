@@ -50,7 +50,7 @@ func (t *task) openScan(job *job, method *method) error {
 	var scanner scanner
 	switch job.Consume {
 	case "touch":
-		scanner = scannerFor(word, job, file, int(size), touch{int(job.PageBytes)})
+		scanner = scannerFor(word, job, file, int(size), touch{pageBytes: int(job.PageBytes)})
 	case "sum":
 		scanner = scannerFor(word, job, file, int(size), sum{})
 	default:
@@ -87,9 +87,9 @@ func refusePiece(job *job, size uint64) error {
 func scannerFor[C consumer](word string, job *job, file *dataFile, size int, consume C) scanner {
 	switch word {
 	case "mmap":
-		return &pieces[mapped, C]{reads[mapped, C]{mapped{file.mapping}, memory(size), consume}, job.SpanBytes}
+		return &pieces[mapped, C]{reads[mapped, C]{mapped{file.mapping}, memory(size), consume, job}, job.SpanBytes}
 	case "pread":
-		return &pieces[called, C]{reads[called, C]{called{file.file, job.Path}, memory(size), consume}, job.SpanBytes}
+		return &pieces[called, C]{reads[called, C]{called{file.file, job.Path}, memory(size), consume, job}, job.SpanBytes}
 	}
 	reader := bufio.NewReaderSize(file.file, size)
 	// The buffer's pages are made before the clock starts: a read fills them, and the pass begins anew.

@@ -81,6 +81,7 @@ func (c *crew) readFor(member *member, request *request) error {
 	member.part = part{}
 	member.latencies.reset()
 	received := member.work.bytes()
+	member.work.(*tableReads).begin(request)
 	budget, rest := newBudget(c.job.MaxDeviceBytes/4*3), newBudget(0)
 	defer func() { budget.close(); rest.close() }()
 	c.rendezvous.wait()

@@ -69,6 +69,7 @@ const GO: &[SourceFile] = sources!(
     "scan.go"
     "stalls.go"
     "syncs.go"
+    "table_pieces.go"
     "task.go"
     "timed.go"
     "writers.go"
