@@ -26,7 +26,8 @@ final class Crew {
 
     /** Has every thread do its part, and adds up what they did. */
     Json sample(Request go, Heartbeats heartbeats) throws CallFailure {
-        Order order = new Order(go.number("first_operation"), go.bound("sample_ns"), go.bound("latency_ns"));
+        Order order = new Order(go.number("first_operation"), go.bound("sample_ns"), go.bound("latency_ns"),
+                go.count("touch_at"));
         timedPhase.set(false);
         heartbeats.begin();
         for (Member member : members) {
@@ -96,8 +97,8 @@ final class Crew {
     }
 
     /** An order to a thread. */
-    record Order(long firstOperation, long sampleNs, long latencyNs) {
-        static final Order END = new Order(0, 0, 0);
+    record Order(long firstOperation, long sampleNs, long latencyNs, int touchAt) {
+        static final Order END = new Order(0, 0, 0, 0);
     }
 
     /** A measured thread. */

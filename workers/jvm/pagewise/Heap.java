@@ -6,9 +6,9 @@ final class Heap {
         return (long) Words.WORD.get(bytes, at);
     }
 
-    static long touch(byte[] bytes, int len, int pageBytes, boolean last) {
+    static long touch(byte[] bytes, int len, int touchAt, int pageBytes, boolean last) {
         long total = 0;
-        int at = 0;
+        int at = touchAt;
         for (; at <= len - 8; at += pageBytes) {
             total += word(bytes, at);
         }

@@ -20,6 +20,7 @@ final class Job {
     final boolean perThread;
     final String tablePath;
     final long tableReads;
+    final long pieceReads;
     final int readBytes;
     final int readsPerOp;
     final String consume;
@@ -70,6 +71,7 @@ final class Job {
         perThread = open.text("descriptor").equals("per-thread");
         tablePath = open.text("table_path");
         tableReads = open.bound("table_reads");
+        pieceReads = open.bound("piece_reads");
         readBytes = open.count("read_bytes");
         readsPerOp = open.count("reads_per_op");
         consume = open.text("consume");

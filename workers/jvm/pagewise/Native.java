@@ -9,9 +9,9 @@ final class Native {
         return bytes.get(Words.WORD_LAYOUT, at);
     }
 
-    static long touch(MemorySegment bytes, long base, int len, int pageBytes, boolean last) {
+    static long touch(MemorySegment bytes, long base, int len, int touchAt, int pageBytes, boolean last) {
         long total = 0;
-        int at = 0;
+        int at = touchAt;
         for (; at <= len - 8; at += pageBytes) {
             total += word(bytes, base + at);
         }

@@ -23,14 +23,18 @@ final class Part {
         lastOffset = Math.max(0, job.spanBytes - job.readBytes);
     }
 
-    /** Offset of the read that follows from the data of the one before it. */
-    long follow(long entry, long link) throws CallFailure {
-        long offset = table.get(Words.WORD_LAYOUT, entry) ^ link;
+    /** Offset of the read at an entry: the data of earlier reads, the mask, hide it. */
+    long offset(long entry, long mask) throws CallFailure {
+        long offset = table.get(Words.WORD_LAYOUT, entry) ^ mask;
         if (Long.compareUnsigned(offset, lastOffset) > 0) {
-            throw new CallFailure("dependent read", 0, job.path, offset, "a dependent read of " + job.path
-                    + " led to offset " + Long.toUnsignedString(offset) + ", beyond the " + job.spanBytes
-                    + " bytes that are read: its data are not those that the offset table was made of", false);
+            throw astray(offset);
         }
         return offset;
+    }
+
+    private CallFailure astray(long offset) {
+        return new CallFailure("read by the table", 0, job.path, offset, "the data of " + job.path
+                + " led to offset " + Long.toUnsignedString(offset) + ", past the " + job.spanBytes
+                + " bytes that are read: they are not those that the offset table was made of", false);
     }
 }

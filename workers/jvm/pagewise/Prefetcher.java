@@ -19,9 +19,9 @@ final class Prefetcher {
     }
 
     /** Advises the reads of entries, each aligned outwards to whole pages. */
-    void advise(long from, long to) throws CallFailure {
+    void advise(long from, long to, long mask) throws CallFailure {
         for (long entry = from; entry < to; entry += 8) {
-            long offset = part.table.get(Words.WORD_LAYOUT, entry);
+            long offset = part.offset(entry, mask);
             long begin = offset - offset % part.job.pageBytes;
             long bytes = offset + part.job.readBytes - begin;
             if (Libc.madvise(state, file.address() + begin, bytes, Libc.MADV_WILLNEED) != 0) {

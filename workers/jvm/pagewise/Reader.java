@@ -14,7 +14,9 @@ abstract class Reader extends Work {
     final int readBytes;
     final int pageBytes;
     final boolean last;
-    private final MemorySegment table;
+    /** Position in a page of the word that counts, of this sample. */
+    int touchAt;
+    private final Pieces pieces;
     private final boolean touches;
     private final boolean dependent;
     /** Advice of what an operation will read; null: there is none. */
@@ -23,7 +25,7 @@ abstract class Reader extends Work {
     Reader(Part part, Prefetcher prefetcher) {
         this.part = part;
         this.prefetcher = prefetcher;
-        table = part.table;
+        pieces = new Pieces(part.operations, part.job.pieceReads / part.job.readsPerOp);
         readBytes = part.job.readBytes;
         pageBytes = part.job.pageBytes;
         last = part.job.touchLast;
@@ -46,32 +48,43 @@ abstract class Reader extends Work {
     /** One read, outside any clock. */
     abstract void fetch(long offset, MemorySegment into) throws CallFailure;
 
+    @Override
+    final void begin(Crew.Order order) {
+        pieces.begin(order.firstOperation());
+        touchAt = order.touchAt();
+    }
+
     /** A batch never goes across the end of the part. */
     @Override
     final long perform(long position, long wanted) throws CallFailure {
         long lap = Long.remainderUnsigned(position, part.operations);
-        long done = Math.min(wanted, part.operations - lap);
-        long from = part.firstByte + lap * part.operationBytes;
-        checksum += read(from, from + done * part.operationBytes);
+        long done = 0;
+        for (long most = Math.min(wanted, part.operations - lap), count; done < most; done += count) {
+            count = pieces.count(position + done, most - done);
+            long from = part.firstByte + (lap + done) * part.operationBytes;
+            long sum = read(from, from + count * part.operationBytes, pieces.mask);
+            pieces.add(sum);
+            checksum += sum;
+        }
         bytes += done * part.job.readsPerOp * readBytes;
         return done;
     }
 
-    /** Reads whole operations and returns the weighted sum of the checksums of their reads. */
-    private long read(long from, long to) throws CallFailure {
+    /** Reads whole operations of a piece and returns the weighted sum of the checksums of their reads. */
+    private long read(long from, long to, long mask) throws CallFailure {
         if (prefetcher != null) {
             long total = 0;
             for (long operation = from; operation < to; operation += part.operationBytes) {
                 long end = operation + part.operationBytes;
-                prefetcher.advise(operation, end);
-                total += touches ? touchAll(operation, end) : sumAll(operation, end);
+                prefetcher.advise(operation, end, mask);
+                total += touches ? touchAll(operation, end, mask) : sumAll(operation, end, mask);
             }
             return total;
         }
         if (dependent) {
-            return touches ? touchDependent(from, to) : sumDependent(from, to);
+            return touches ? touchDependent(from, to, mask) : sumDependent(from, to, mask);
         }
-        return touches ? touchAll(from, to) : sumAll(from, to);
+        return touches ? touchAll(from, to, mask) : sumAll(from, to, mask);
     }
 
     /** Weight of the checksum of the read at an entry: 2 * its place in the table + 1. */
@@ -79,34 +92,34 @@ abstract class Reader extends Work {
         return entry / 4 + 1;
     }
 
-    /** Timed: {@code for each entry: at = get(offset), total += weight * touch(at)}. */
-    private long touchAll(long from, long to) throws CallFailure {
+    /** Timed: {@code for each entry: at = get(entry ^ mask), total += weight * touch(at)}. */
+    private long touchAll(long from, long to, long mask) throws CallFailure {
         long total = 0;
         for (long entry = from; entry < to; entry += 8) {
-            total += weight(entry) * touch(get(table.get(Words.WORD_LAYOUT, entry)));
+            total += weight(entry) * touch(get(part.offset(entry, mask)));
         }
         return total;
     }
 
     /** Timed: the same with {@code sum(at)}. */
-    private long sumAll(long from, long to) throws CallFailure {
+    private long sumAll(long from, long to, long mask) throws CallFailure {
         long total = 0;
         for (long entry = from; entry < to; entry += 8) {
-            total += weight(entry) * sum(get(table.get(Words.WORD_LAYOUT, entry)));
+            total += weight(entry) * sum(get(part.offset(entry, mask)));
         }
         return total;
     }
 
     /**
-     * Timed: {@code for each operation: link = 0; for each entry: at = get(entry ^ link), link = word(at),
+     * Timed: {@code for each operation: link = 0; for each entry: at = get(entry ^ mask ^ link), link = word(at),
      * total += weight * touch(at)}.
      */
-    private long touchDependent(long from, long to) throws CallFailure {
+    private long touchDependent(long from, long to, long mask) throws CallFailure {
         long total = 0;
         for (long entry = from; entry < to;) {
             long link = 0;
             for (long end = entry + part.operationBytes; entry < end; entry += 8) {
-                long at = get(part.follow(entry, link));
+                long at = get(part.offset(entry, mask ^ link));
                 link = word(at);
                 total += weight(entry) * touch(at);
             }
@@ -115,12 +128,12 @@ abstract class Reader extends Work {
     }
 
     /** Timed: the same with {@code sum(at)}. */
-    private long sumDependent(long from, long to) throws CallFailure {
+    private long sumDependent(long from, long to, long mask) throws CallFailure {
         long total = 0;
         for (long entry = from; entry < to;) {
             long link = 0;
             for (long end = entry + part.operationBytes; entry < end; entry += 8) {
-                long at = get(part.follow(entry, link));
+                long at = get(part.offset(entry, mask ^ link));
                 link = word(at);
                 total += weight(entry) * sum(at);
             }

@@ -64,7 +64,7 @@ final class Readers {
 
         @Override
         final long touch(long at) {
-            return Heap.touch(buffer, buffer.length, pageBytes, last);
+            return Heap.touch(buffer, buffer.length, touchAt, pageBytes, last);
         }
 
         @Override
@@ -95,7 +95,7 @@ final class Readers {
 
         @Override
         final long touch(long at) {
-            return Native.touch(memory, at, readBytes, pageBytes, last);
+            return Native.touch(memory, at, readBytes, touchAt, pageBytes, last);
         }
 
         @Override

@@ -31,6 +31,7 @@ abstract class Sampling {
         failure = null;
         long bytesBefore = work.bytes;
         work.checksum = 0;
+        work.begin(order);
         perform(order);
         bytes = work.bytes - bytesBefore;
         checksum = work.checksum;

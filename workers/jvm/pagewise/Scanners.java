@@ -47,7 +47,7 @@ final class Scanners {
 
         @Override
         long touch(long at, int len) {
-            return Heap.touch(buffer, len, pageBytes, false);
+            return Heap.touch(buffer, len, 0, pageBytes, false);
         }
 
         @Override
@@ -77,7 +77,7 @@ final class Scanners {
 
         @Override
         long touch(long at, int len) {
-            return Native.touch(file, at, len, pageBytes, false);
+            return Native.touch(file, at, len, 0, pageBytes, false);
         }
 
         @Override

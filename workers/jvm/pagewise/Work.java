@@ -7,6 +7,9 @@ abstract class Work {
     /** Bytes asked for and received, or that reached the file. */
     long bytes;
 
+    /** A sample begins, before its clock. */
+    void begin(Crew.Order order) { }
+
     /** Does at most {@code wanted} operations from {@code position} on, at least one, and returns how many. */
     abstract long perform(long position, long wanted) throws CallFailure;
 

@@ -36,6 +36,7 @@ const JVM: &[SourceFile] = sources!(
     "Native.java"
     "Offers.java"
     "Part.java"
+    "Pieces.java"
     "Prefetcher.java"
     "Reader.java"
     "Readers.java"
