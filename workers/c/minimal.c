@@ -11,7 +11,7 @@
 #include <unistd.h>
 typedef unsigned long long u64;
 static u64 size, per_op, reads, *table, stride, last_at, last_mask, link_mask, max_ops, max_device;  // the job
-static u64 checksum, bucket[40 * 128]; static int file, handover;  // of a sample; descriptors
+static u64 checksum, touch_at, piece, mask, last, begun, bucket[40 * 128]; static int file, handover;  // of a sample; descriptors
 static char *buffer, *line, path[4096];  // one read and zeros behind it; the last message; the last path opened
 static u64 now(void) { struct timespec t; return clock_gettime(CLOCK_MONOTONIC, &t), t.tv_sec * 1000000000ull + t.tv_nsec; }
 static u64 device_bytes(void) { struct rusage used; return getrusage(RUSAGE_SELF, &used), used.ru_inblock * 512ull; }
@@ -36,20 +36,21 @@ static void get(u64 offset) {  // one read into the buffer: the part to replace
     ssize_t received = pread(file, buffer, size, offset);
     if (received != (ssize_t)size) fail("pread", received < 0 ? errno : 0, offset, "the read was short", 0);
 }
-static void operate(u64 operation) {  // the masks are 0 unless reads are dependent, or last words are touched
+static void operate(u64 operation, u64 in_pass) {  // the masks are 0 unless reads are dependent, or last words are touched
     u64 *entry = table + operation * per_op % reads, *end = entry + per_op, link = 0;
+    if (in_pass % piece == 0) mask = in_pass < 2 * piece ? 0 : last, last = checksum - begun, begun = checksum;  // another piece
     for (u64 sum; entry < end; entry++, link = word(0) & link_mask) {
-        get(*entry ^ link), sum = word(last_at) & last_mask;
-        for (u64 at = 0; at < size; at += stride) sum += word(at);
+        get(*entry ^ mask ^ link), sum = word(last_at) & last_mask;
+        for (u64 at = touch_at; at < size; at += stride) sum += word(at);
         checksum += (2 * (entry - table) + 1) * sum;  // weighed by the read's place in the table
     }
 }
 static void go(u64 first, u64 sample_ns) {
     u64 done = 0, stalls = 0, longest = 0, calm = 0, took, usual, shift, device = device_bytes(), start, after, look;
     u64 ops = max_ops == 0 ? ~0ull : max_ops < 4 ? 1 : max_ops / 4 * 3;  // a quarter is left, for workers with a latency phase
-    memset(bucket, 0, sizeof bucket), checksum = 0, start = after = look = now();
+    memset(bucket, 0, sizeof bucket), checksum = begun = last = 0, start = after = look = now();
     do {
-        took = after, operate(first + done++), after = now(), took = after - took;
+        took = after, operate(first + done, done % (reads / per_op)), done++, after = now(), took = after - took;
         for (shift = 0; took >> shift >= 256; shift++);
         bucket[shift * 128 + (took >> shift)]++;  // not wider than 1/128 of its value
         if (done == 2 && took < calm) usual = took, took = calm, calm = usual;  // of the first two the faster measures the other
@@ -62,8 +63,7 @@ static void go(u64 first, u64 sample_ns) {
            done, after - start, done * per_op * size, done, checksum, stalls, longest);
     for (u64 at = 0, sign = '['; at < 40 * 128; at++)  // upper ends of buckets, then what they hold
         if (shift = at < 256 ? 0 : at / 128 - 1, bucket[at]) printf("%c%llu", (int)sign, ((at - shift * 128 + 1) << shift) - 1), sign = ',';
-    printf("],\"latency_counts\":");
-    for (u64 at = 0, sign = '['; at < 40 * 128; at++)
+    for (u64 at = printf("],\"latency_counts\":") * 0, sign = '['; at < 40 * 128; at++)
         if (bucket[at]) printf("%c%llu", (int)sign, bucket[at]), sign = ',';
     puts("]}");
 }
@@ -71,7 +71,7 @@ static void open_job(u64 start) {
     size = number("read_bytes"), per_op = number("reads_per_op"), reads = per_op ? number("table_reads") / per_op * per_op : 0;
     if (!says("method", "get\"") || !size || !reads || number("threads") != 1 || says("consume", "lines"))
         fail("open", 0, 0, "this example has one method, get, for reads by a table in one thread, and counts no lines", 1);
-    max_ops = number("max_thread_operations"), max_device = number("max_device_bytes"), link_mask = number("dependent") ? ~0ull : 0;
+    max_ops = number("max_thread_operations"), max_device = number("max_device_bytes"), link_mask = number("dependent") ? ~0ull : 0, piece = (number("piece_reads") ? number("piece_reads") : reads) / per_op;
     stride = says("consume", "sum") ? 8 : number("page_bytes"), last_at = size < 8 ? 0 : size - 8;
     last_mask = says("consume", "touch") && number("touch_last") ? ~0ull : 0, buffer = calloc(1, size + 8);
     int offsets = open_at("table_path", O_RDONLY);  // zeros until go, another table with each: mapped, and read from there
@@ -90,7 +90,7 @@ int main(void) {
     for (size_t room = 0; getline(&line, &room, stdin) > 0;) {
         u64 start = now();
         if (says("type", "open\"")) open_job(start);
-        if (says("type", "go\"")) go(number("first_operation"), number("sample_ns"));
+        if (says("type", "go\"")) touch_at = stride == 8 ? 0 : number("touch_at"), go(number("first_operation"), number("sample_ns"));
         if (says("type", "verify\"")) verify(0);
         if (says("type", "idle\"")) usleep(number("idle_ns") / 1000), puts("{\"type\":\"idled\"}");
         if (says("type", "close\"")) free(buffer), munmap(table, reads * 8), close(file), close(handover),

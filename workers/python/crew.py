@@ -97,6 +97,7 @@ class Crew:
         """One thread's part of a sample of reads. All threads are in the same phase."""
         part, job = Part(), self.job
         budget = Budget(job.max_device_bytes // 4 * 3) if job.max_device_bytes > 0 else None
+        member.work.begin(go)
         self.rendezvous.wait()
         try:
             if throughput(member.work, part, go, job.max_thread_operations, budget):

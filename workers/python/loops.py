@@ -98,6 +98,11 @@ def indented(text, spaces):
 
 def compiled(function, template, move, consume, names):
     """The function that a template makes, with `names` as its constants."""
+    return maker(function, template, move, consume, names)(**names)
+
+
+def maker(function, template, move, consume, names):
+    """Makes the function of a template for values of `names`."""
     lines = []
     for line in template.strip().split("\n"):
         at = len(line) - len(line.lstrip())
@@ -105,7 +110,7 @@ def compiled(function, template, move, consume, names):
     body = "    " + indented("\n".join(lines), 4)
     made = {}
     exec(FACTORY.format(names=", ".join(names), body=body, function=function), globals(), made)
-    return made["factory"](**names)
+    return made["factory"]
 
 
 class Loops:
@@ -120,6 +125,7 @@ class Loops:
             "mapping": source.mapping,
             "mapped_array": source.array,
             "first_word": struct.Struct("<Q").unpack_from,
+            "touch_at": 0,
         }
         if source.kind != "mmap":
             self.make_buffer(source)
@@ -149,14 +155,14 @@ class Loops:
             self.names["array_words"] = numpy.frombuffer(self.names["words"], dtype=numpy.uint64)
 
     def touch(self, kind, page_bytes, touch_last):
-        """The words at multiples of a page, and the last one."""
+        """The words at `touch_at` of each page, and the last one. A page that is cut within a word has it at 0."""
         count = (self.size + page_bytes - 1) // page_bytes
         partial = self.size - (count - 1) * page_bytes < 8
         # Only a buffer has zeros behind it; of a bytes object the last page's word is padded by itself.
         apart = kind == "mmap" and partial
         words = count - apart
         self.names["pages"] = struct.Struct("<" + "Q%dx" % (page_bytes - 8) * (words - 1) + "Q" * min(words, 1)).unpack_from
-        terms = ["sum(pages(%s))" % self.whole(kind)]
+        terms = ["sum(pages(%s, touch_at))" % self.whole(kind)]
         if apart:
             terms.append("int.from_bytes(data[%d:], 'little')" % ((count - 1) * page_bytes))
         if touch_last:
@@ -188,24 +194,30 @@ class Loops:
         return compiled("read", PIECES, self.move, self.consume, self.names)
 
     def reads(self):
-        """`read(offsets, weight)`: reads at all of them, and the checksum in which the first counts `weight` times and each
-        further one 2 times more."""
-        return compiled("read", READS, self.move, self.consume, self.names)
+        """For a `touch_at`: `read(offsets, weight)`, reads at all of them, and the checksum in which the first counts `weight` times
+        and each further one 2 times more."""
+        return self.touching("read", READS, self.names)
+
+    def touching(self, function, template, names):
+        """Compiles a template once; returns what makes its function for a `touch_at`."""
+        make = maker(function, template, self.move, self.consume, names)
+        return lambda touch_at: make(**dict(names, touch_at=touch_at))
 
     def dependent_reads(self, job):
         """The same for entries of the table whose offsets follow from what was read."""
 
-        def astray(offset):
-            detail = (
-                "a dependent read of %s led to offset %d, beyond the %d bytes that are read: its data are not those "
-                "that the offset table was made of" % (job.path, offset, job.span_bytes)
-            )
-            return Failure("dependent read", job.path, detail, 0, offset)
-
         last_offset = job.span_bytes - job.read_bytes
-        names = dict(self.names, reads_per_op=job.reads_per_op, last_offset=last_offset, astray=astray)
-        return compiled("read", DEPENDENT_READS, self.move, self.consume, names)
+        names = dict(
+            self.names, reads_per_op=job.reads_per_op, last_offset=last_offset, astray=lambda offset: astray(job, offset)
+        )
+        return self.touching("read", DEPENDENT_READS, names)
 
     def fetch(self):
         """`fetch(offset)`: the bytes of one read."""
         return compiled("fetch", FETCH, self.move, "", self.names)
+
+
+def astray(job, offset):
+    """The failure of a read that was led to where none fits into the span."""
+    detail = "the data of %s led to offset %d, past the %d bytes that are read: they are not those that the offset table was made of"
+    return Failure("read by the table", job.path, detail % (job.path, offset, job.span_bytes), 0, offset)

@@ -57,10 +57,9 @@ class Budget:
 def throughput(work, part, go, max_operations, budget):
     """Batches of operations, one clock a batch. Returns whether any had several operations: then their times are no
     latencies."""
-    read, table, reads_per_op, clock, record = work.read, work.part, work.reads_per_op, now_ns, part.latencies.record
+    read, reads_per_op, clock, record = work.read, work.reads_per_op, now_ns, part.latencies.record
     note = part.stalls.note
     shortest, longest, end = BATCH_MIN_NS, BATCH_MAX_NS, work.operations * work.reads_per_op
-    first_weight = work.first_weight
     # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
     start = go["first_operation"] % work.operations * reads_per_op
     base, bound = -start, (max(max_operations * 3 // 4, 1) if max_operations > 0 else 1 << 60) * reads_per_op
@@ -72,7 +71,7 @@ def throughput(work, part, go, max_operations, budget):
         stop = start + batch
         if stop > limit:
             stop = limit
-        checksum += read(table[start:stop], first_weight + 2 * start)
+        checksum += read(start, stop)
         after = clock()
         note((stop - start) // reads_per_op, after - before)
         # Most batches end here: 20 reads of 16 KiB take 70 us, and what follows 2.
@@ -103,8 +102,7 @@ def throughput(work, part, go, max_operations, budget):
 
 def latency(work, part, go, max_operations, budget):
     """Goes on where throughput ended, with a clock around each operation."""
-    read, table, operations, reads_per_op = work.read, work.part, work.operations, work.reads_per_op
-    first_weight = work.first_weight
+    read, operations, reads_per_op = work.read, work.operations, work.reads_per_op
     clock, record = now_ns, part.latencies.record
     position = go["first_operation"] + part.operations
     left = max(max_operations - part.operations, 0) if max_operations > 0 else 1 << 64
@@ -113,9 +111,8 @@ def latency(work, part, go, max_operations, budget):
     deadline = after + go["latency_ns"]
     while after < deadline and done < left and not (budget is not None and budget.is_spent(after)):
         start = (position + done) % operations * reads_per_op
-        entries = table[start : start + reads_per_op]
         before = clock()
-        checksum += read(entries, first_weight + 2 * start)
+        checksum += read(start, start + reads_per_op)
         after = clock()
         record(after - before)
         done += 1

@@ -4,6 +4,7 @@ from amount import do_commits, do_pass, do_records
 from failures import Failure
 from loops import WORD_MASK, Loops
 from offers import parse
+from pieces import Pieces
 from records import Records
 from sources import Source, Table
 from target import Target
@@ -118,8 +119,33 @@ class TableReads:
         self.reads_per_op = job.reads_per_op
         self.op_bytes = job.reads_per_op * job.read_bytes
         loops = Loops(job, source, job.read_bytes, job.consume, job.touch_last == 1)
-        self.read = loops.dependent_reads(job) if job.dependent == 1 else loops.reads()
+        self.loop_of = loops.dependent_reads(job) if job.dependent == 1 else loops.reads()
+        self.loop = None
         self.fetch = loops.fetch()
+        self.pieces = Pieces(job, part)
+        self.position = 0
+
+    def begin(self, go):
+        """A sample begins, before its clock."""
+        self.loop = self.loop_of(go["touch_at"])
+        self.position = 0
+        self.pieces.begin(go["first_operation"] % self.operations * self.reads_per_op)
+
+    def read(self, start, stop):
+        """Does these reads of the part, which follow the last ones, and returns their checksum."""
+        pieces, loop, weight = self.pieces, self.loop, self.first_weight
+        total = 0
+        while start < stop:
+            if self.position == pieces.end:
+                pieces.next()
+            at = self.position - pieces.start
+            count = min(stop - start, pieces.end - self.position)
+            checksum = loop(pieces.entries[at : at + count], weight + 2 * start)
+            pieces.sum += checksum
+            total += checksum
+            self.position += count
+            start += count
+        return total
 
     def warm(self):
         self.source.warm()
@@ -127,7 +153,7 @@ class TableReads:
     def release(self):
         """Lets go of the table and, with the loops, of arrays over the mapping."""
         self.part.release()
-        self.read = self.fetch = self.source = None
+        self.loop_of = self.loop = self.fetch = self.source = None
 
 
 class Pass:

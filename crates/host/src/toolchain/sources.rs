@@ -85,6 +85,7 @@ const PYTHON: &[SourceFile] = sources!(
     "histogram.py"
     "loops.py"
     "offers.py"
+    "pieces.py"
     "records.py"
     "samples.py"
     "sources.py"
