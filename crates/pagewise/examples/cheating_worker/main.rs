@@ -21,13 +21,11 @@ use burners::Burners;
 use copies::Copy;
 use kinds::Kind;
 use pagewise_model::checksum::{Consumption, weight};
+use pagewise_model::pieces::Masks;
 use pagewise_model::random::mix;
 use pagewise_model::{Access, Consume, Method, MethodOption, content};
 use pagewise_protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
-
-/// Operations that [`Kind::SortsReads`] takes at a time.
-const SORTED_OPERATIONS: u64 = 64;
 
 /// How often it looks at what the device has delivered.
 const DEVICE_LOOK: Duration = Duration::from_millis(1);
@@ -170,6 +168,8 @@ struct Reader {
     table: FileMapping,
     /// What it held before `go`.
     early_table: Vec<u64>,
+    /// The mask of the piece of the table.
+    mask: u64,
     buffer: AnonymousMemory,
     consumption: Consumption,
     burners: Option<Burners>,
@@ -229,6 +229,7 @@ impl Reader {
             mapping,
             table,
             early_table,
+            mask: 0,
             buffer,
             consumption,
             burners,
@@ -279,13 +280,16 @@ impl Reader {
         Ok(sum)
     }
 
-    /// The offset of a read. Dependent ones are hidden behind the data of the `read_before` in their operation.
+    /// The offset of a read. Dependent ones are hidden behind the data of the `read_before` in their operation. Where it read other
+    /// bytes than it should, it goes on in the span.
     fn offset(&self, entry: u64, read_before: bool) -> u64 {
-        match self.buffer.bytes().first_chunk::<8>() {
-            _ if self.kind == Kind::IgnoresData => entry % (self.job.span_bytes - self.job.read_bytes),
+        let last = self.job.span_bytes - self.job.read_bytes;
+        let offset = match self.buffer.bytes().first_chunk::<8>() {
+            _ if self.kind == Kind::IgnoresData => entry,
             Some(link) if self.job.dependent == 1 && read_before => entry ^ u64::from_le_bytes(*link),
             _ => entry,
-        }
+        };
+        if offset <= last { offset } else { offset % (last / self.job.page_bytes + 1) * self.job.page_bytes }
     }
 
     /// Threads one after another, no latencies.
@@ -294,6 +298,7 @@ impl Reader {
             Kind::DirectInName => File::open(&self.job.path)?,
             _ => self.file.try_clone()?,
         };
+        self.consumption = self.consumption.touching(go.touch_at);
         let spinning = self.burners.as_ref().filter(|_| self.kind == Kind::SpinsAndHalves).map(Burners::spin);
         let started = Instant::now();
         let mut checksum = 0u64;
@@ -350,24 +355,34 @@ impl Reader {
         let started = Instant::now();
         let mut looked = started;
         let (mut done, mut checksum) = (0, 0u64);
+        let piece = self.job.piece_reads.checked_div(reads_per_op).filter(|piece| *piece > 0).unwrap_or(part);
+        let (mut masks, mut before_piece) = (Masks::default(), 0u64);
         while done < bounded {
             let operation = u64::from(thread) * part + (go.first_operation + done) % part;
+            let in_pass = done % part;
+            if in_pass == 0 {
+                (masks, before_piece) = (Masks::default(), checksum);
+            } else if in_pass.is_multiple_of(piece) {
+                masks.end_piece(checksum.wrapping_sub(before_piece));
+                before_piece = checksum;
+            }
+            self.mask = masks.mask();
+            let of_piece = (piece - in_pass % piece).min(part - in_pass);
             if self.kind == Kind::MapsAnew {
                 self.mapping = None;
                 self.mapping = Some(FileMapping::new(through, self.job.span_bytes as usize, false)?);
             }
             if self.kind == Kind::SortsReads {
-                let some =
-                    SORTED_OPERATIONS.min(part - (go.first_operation + done) % part).min(bounded - done);
+                let some = of_piece.min(part - (go.first_operation + done) % part).min(bounded - done);
                 let places = operation * reads_per_op..(operation + some) * reads_per_op;
                 checksum = checksum.wrapping_add(self.sorted(through, places)?);
                 done += some - 1;
             } else if self.kind != Kind::SkipsOperations || done.is_multiple_of(2) {
                 if self.kind == Kind::AsksAhead {
-                    self.ask_ahead(through, (operation + 1) * reads_per_op)?;
+                    self.ask_ahead(through, (operation + 1) * reads_per_op, (of_piece - 1) * reads_per_op)?;
                 }
                 for read in operation * reads_per_op..(operation + 1) * reads_per_op {
-                    let entry = self.entries()[read as usize];
+                    let entry = self.entries()[read as usize] ^ self.mask;
                     let offset = self.offset(entry, !read.is_multiple_of(reads_per_op));
                     let weight = if self.kind == Kind::CountsAlike { 1 } else { weight(read) };
                     checksum = checksum.wrapping_add(weight.wrapping_mul(self.read(through, offset)?));
@@ -389,7 +404,7 @@ impl Reader {
     /// The reads at these places, in the order of their offsets.
     fn sorted(&mut self, through: &File, places: std::ops::Range<u64>) -> io::Result<u64> {
         let mut reads: Vec<(u64, u64)> =
-            places.map(|place| (self.entries()[place as usize], weight(place))).collect();
+            places.map(|place| (self.entries()[place as usize] ^ self.mask, weight(place))).collect();
         reads.sort_unstable();
         reads.into_iter().try_fold(0u64, |total, (offset, weight)| {
             Ok(total.wrapping_add(weight.wrapping_mul(self.read(through, offset)?)))
@@ -403,13 +418,19 @@ impl Reader {
         }
     }
 
-    /// Has the kernel bring in the reads of the next operations.
-    fn ask_ahead(&self, through: &File, first: u64) -> io::Result<()> {
+    /// Has the kernel bring in the reads of the next operations, so many of which are known.
+    fn ask_ahead(&self, through: &File, first: u64, known: u64) -> io::Result<()> {
         let entries = self.entries();
-        let end = (first + 4 * u64::from(self.job.reads_per_op)).min(entries.len() as u64);
+        let ahead = known.min(4 * u64::from(self.job.reads_per_op));
+        let end = (first + ahead).min(entries.len() as u64);
         for entry in &entries[first.min(end) as usize..end as usize] {
             let len = std::num::NonZeroU64::new(self.job.read_bytes);
-            rustix::fs::fadvise(through, *entry, len, rustix::fs::Advice::WillNeed)?;
+            rustix::fs::fadvise(
+                through,
+                self.offset(entry ^ self.mask, false),
+                len,
+                rustix::fs::Advice::WillNeed,
+            )?;
         }
         Ok(())
     }
