@@ -10,8 +10,6 @@
 //! the last thread's last one, whichever loop it ran. All slices of a cell do the same number of reads, each
 //! the next ones of the offset table, and what they consumed is compared with what the file holds.
 
-use std::fs::File;
-use std::io::Write;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
@@ -21,11 +19,11 @@ use pagewise_engine::operations::{Latencies, Operations};
 use pagewise_engine::reader::{self, TableReads};
 use pagewise_engine::sampling::empty_latencies;
 use pagewise_engine::sampling::timed::{self, Limits};
+use pagewise_model::pieces::{Masks, piece_reads};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
 use pagewise_protocol::{Go, Job};
-use pagewise_sys::FileMapping;
-use rustix::fs::MemfdFlags;
+use pagewise_sys::{FileMapping, SharedMemory};
 
 use crate::bare::Bare;
 use crate::cell::Cell;
@@ -77,6 +75,9 @@ struct Lane<'a> {
     latencies: Latencies,
     offsets: Offsets<'a>,
     reads_per_op: usize,
+    /// The table as the engine gets it, in pieces of so many reads.
+    memory: SharedMemory,
+    piece_reads: usize,
 }
 
 /// What one thread did in one slice.
@@ -99,15 +100,17 @@ impl<'a> Slices<'a> {
         random.shuffle(&mut order);
         for side in order {
             match side {
-                Side::Engine => work = engine_work(dataset, cell, tables)?,
+                Side::Engine => work = engine_sides(dataset, cell, tables)?,
                 Side::Bare => bare = Bare::open(&dataset.path, cell)?,
                 Side::Control => control = Bare::open(&dataset.path, cell)?,
             }
         }
         let lanes = work.into_iter().zip(bare).zip(control).zip(tables);
         let reads_per_op = cell.reads_per_op() as usize;
-        let lanes = lanes.map(|(((work, bare), control), table)| Lane {
-            work,
+        let lanes = lanes.map(|(((engine, bare), control), table)| Lane {
+            work: engine.work,
+            memory: engine.memory,
+            piece_reads: engine.piece_reads,
             bare,
             control,
             latencies: empty_latencies(),
@@ -157,6 +160,9 @@ impl<'a> Slices<'a> {
 
     /// Runs slices in this order and returns how long each took.
     fn run(&mut self, order: &[Side], operations: usize) -> Result<Vec<(Side, u64)>> {
+        if order.contains(&Side::Engine) {
+            self.lanes.iter_mut().for_each(|lane| lane.put_table(operations));
+        }
         let barrier = Barrier::new(self.lanes.len());
         let stretches: Vec<Result<Vec<Stretch>>> = std::thread::scope(|scope| {
             let threads: Vec<_> = self
@@ -182,8 +188,15 @@ fn extent(stretches: &[Vec<Stretch>], slice: usize) -> u64 {
     ended.saturating_sub(started).max(1)
 }
 
-/// What each thread of a job does: the readers of the job, and the table of each thread.
-fn engine_work(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<Box<dyn Operations>>> {
+/// What a thread of a job does, and the memory of its table.
+struct EngineSide {
+    work: Box<dyn Operations>,
+    memory: SharedMemory,
+    piece_reads: usize,
+}
+
+/// The readers of a job, and the table of each thread.
+fn engine_sides(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<EngineSide>> {
     let method: Method = cell.access.name().parse().context("a cell names a method")?;
     let page_bytes = rustix::param::page_size() as u64;
     let job = Job {
@@ -196,6 +209,7 @@ fn engine_work(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<B
         descriptor: "shared".into(),
         read_bytes: cell.read_bytes.0,
         reads_per_op: cell.reads_per_op(),
+        piece_reads: piece_reads(&method, u64::from(cell.reads_per_op()), TABLE_READS),
         consume: "touch".into(),
         page_bytes,
         direct_flag: rustix::fs::OFlags::DIRECT.bits(),
@@ -205,24 +219,39 @@ fn engine_work(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<B
     };
     let readers = reader::open(&method, &job, Consume::Touch, false)
         .map_err(|failure| anyhow!("{}", failure.detail))?;
-    let mut work = Vec::new();
+    let mut sides = Vec::new();
     for (reader, table) in readers.into_iter().zip(tables) {
-        work.extend(TableReads::divide(vec![reader], mapped(table)?, &job));
+        // Shared memory, as a worker gets it.
+        let bytes = table.offsets().reads().len() * 8;
+        let mut memory = SharedMemory::create("table", bytes)?;
+        memory.bytes_mut().fill(0);
+        let mapping = FileMapping::new(memory.file(), bytes, true)?;
+        let work = TableReads::divide(vec![reader], mapping, &job).pop();
+        let mut work = work.context("a reader is the work of a thread")?;
+        work.warm_page_tables();
+        sides.push(EngineSide { work, memory, piece_reads: job.piece_reads as usize });
     }
-    work.iter_mut().for_each(|work| work.warm_page_tables());
-    Ok(work)
-}
-
-/// A table in shared memory, as a worker gets it.
-fn mapped(table: &Table) -> Result<FileMapping> {
-    let reads = table.offsets().reads();
-    let mut file = File::from(rustix::fs::memfd_create("table", MemfdFlags::CLOEXEC)?);
-    let bytes: Vec<u8> = reads.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-    file.write_all(&bytes)?;
-    Ok(FileMapping::new(&file, bytes.len(), true)?)
+    Ok(sides)
 }
 
 impl Lane<'_> {
+    /// Put the table in place in the pieces of slices of so many operations, each of which begins anew.
+    fn put_table(&mut self, operations: usize) {
+        let reads = self.offsets.reads();
+        let mut words = self.memory.bytes_mut().chunks_exact_mut(8);
+        for slice in (0..reads.len()).step_by(operations * self.reads_per_op) {
+            let mut masks = Masks::default();
+            let end = reads.len().min(slice + operations * self.reads_per_op);
+            for piece in (slice..end).step_by(self.piece_reads) {
+                let part = self.offsets.part(piece, self.piece_reads.min(end - piece));
+                for (offset, word) in part.reads().iter().zip(&mut words) {
+                    word.copy_from_slice(&(offset ^ masks.mask()).to_le_bytes());
+                }
+                masks.end_piece(part.expected_checksums(CONTENT_SEED).1);
+            }
+        }
+    }
+
     /// A thread that fails goes on to meet the others at each barrier, and tells at the end.
     fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<Stretch>> {
         let stretches: Vec<_> = order

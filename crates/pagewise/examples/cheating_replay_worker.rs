@@ -1,5 +1,5 @@
-//! A worker that replays traces by pread(2) in several threads and cheats about who reads what, so that tests can see whether pagewise
-//! notices.
+//! A worker that replays traces by pread(2) in several threads and cheats about who reads what, or in which order, so that tests can
+//! see whether pagewise notices.
 //!
 //! `cheating_replay_worker KIND` speaks the line protocol for `replay` with `pread`.
 
@@ -11,26 +11,30 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use pagewise_model::Consume;
 use pagewise_model::checksum::{Consumption, weight};
+use pagewise_model::pieces::Masks;
 use pagewise_model::trace::range_of;
 use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use pagewise_sys::FileMapping;
 use support::{Session, nanoseconds};
 
-/// Who reads what.
+/// Who reads what, and when.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Each thread its own part.
     Honest,
     /// One thread all parts; the others are there.
     Alone,
-    /// The parts are divided anew, into equal ones.
+    /// The parts are divided otherwise: the first thread does two.
     Divides,
+    /// All reads of a part in the order of their offsets, as far as it knows them.
+    Sorts,
     /// It speaks of one thread only.
     OneThread,
 }
@@ -39,6 +43,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("honest", Kind::Honest),
     ("walks-alone", Kind::Alone),
     ("divides-anew", Kind::Divides),
+    ("sorts", Kind::Sorts),
     ("one-thread", Kind::OneThread),
 ];
 
@@ -52,9 +57,14 @@ fn main() -> ExitCode {
 
 /// What threads share.
 struct Walk {
+    kind: Kind,
     job: Job,
     file: File,
     table: FileMapping,
+    /// Position in a page of the word that `touch` takes.
+    touch_at: AtomicU64,
+    /// Bytes that were read.
+    bytes: AtomicU64,
 }
 
 /// A thread that walks its part at each request, and is there until the job is closed: its counters are read after the sample.
@@ -74,39 +84,28 @@ impl Walkers {
     fn open(job: Job, kind: Kind) -> io::Result<Self> {
         let file = File::open(&job.path)?;
         let table = FileMapping::new(File::open(&job.table_path)?, job.table_reads as usize * 8, true)?;
-        let (ballast, parts) = (vec![1; job.ballast_bytes as usize], parts(&job, kind));
-        let walk = Arc::new(Walk { job, file, table });
-        let mut end = 0;
-        let walkers = parts.iter().map(|reads| {
-            let begin = end;
-            end += reads;
-            Walker::start(walk.clone(), begin as usize..end as usize)
-        });
+        let ballast = vec![1; job.ballast_bytes as usize];
+        let threads = job.thread_reads.len();
+        let parts_of = |thread: usize| match kind {
+            Kind::Honest | Kind::OneThread | Kind::Sorts => thread..thread + 1,
+            Kind::Alone => 0..if thread == 0 { threads } else { 0 },
+            Kind::Divides => (thread + thread.min(1)).min(threads)..(thread + 2).min(threads),
+        };
+        let walk =
+            Arc::new(Walk { kind, job, file, table, touch_at: AtomicU64::new(0), bytes: AtomicU64::new(0) });
+        let walkers = (0..threads).map(|thread| Walker::start(walk.clone(), parts_of(thread)));
         Ok(Self { walkers: walkers.collect(), walk: walk.clone(), _ballast: ballast })
     }
 }
 
-/// Reads of each thread, as this worker divides them.
-fn parts(job: &Job, kind: Kind) -> Vec<u64> {
-    let (all, own) = (job.table_reads, &job.thread_reads);
-    let threads = own.len() as u64;
-    match kind {
-        Kind::Honest | Kind::OneThread => own.clone(),
-        Kind::Alone => (0..threads).map(|thread| if thread == 0 { all } else { 0 }).collect(),
-        Kind::Divides => {
-            (0..threads).map(|thread| all * (thread + 1) / threads - all * thread / threads).collect()
-        }
-    }
-}
-
 impl Walker {
-    fn start(walk: Arc<Walk>, part: Range<usize>) -> Self {
+    fn start(walk: Arc<Walk>, parts: Range<usize>) -> Self {
         let (requests, asked) = channel();
         let (told, checksums) = channel();
         let thread =
             thread::spawn(
                 move || {
-                    while asked.recv().is_ok() && told.send(walk.part(part.clone())).is_ok() {}
+                    while asked.recv().is_ok() && told.send(walk.parts(parts.clone())).is_ok() {}
                 },
             );
         Self { requests, checksums, thread }
@@ -123,24 +122,53 @@ impl Drop for Walkers {
 }
 
 impl Walk {
-    /// The checksum of the entries of a part.
-    fn part(&self, part: Range<usize>) -> io::Result<u64> {
+    /// The checksum of the reads of these threads.
+    fn parts(&self, threads: Range<usize>) -> io::Result<u64> {
         let consume = self.job.consume.parse::<Consume>().map_err(io::Error::other)?;
-        let consumption = Consumption::new(consume, self.job.page_bytes as usize, 1);
+        let touch_at = self.touch_at.load(Ordering::Relaxed);
+        let consumption = Consumption::new(consume, self.job.page_bytes as usize, 1).touching(touch_at);
         let mut buffer = vec![0; self.job.read_bytes as usize];
-        let mut total = 0u64;
-        for (entry, place) in self.table.words()[part.clone()].iter().zip(part.start as u64..) {
-            let (offset, len) = range_of(*entry);
+        let mut read = |(place, entry): (usize, u64)| {
+            let (mut offset, mut len) = range_of(entry);
+            // Where it does not know the entry: some other read.
+            if len > buffer.len() || offset + len as u64 > self.job.span_bytes {
+                len = len.min(buffer.len());
+                offset %= self.job.span_bytes - len as u64;
+            }
             self.file.read_exact_at(&mut buffer[..len], offset)?;
-            total = total.wrapping_add(weight(place).wrapping_mul(consumption.of(&buffer[..len])));
+            self.bytes.fetch_add(len as u64, Ordering::Relaxed);
+            io::Result::Ok(weight(place as u64).wrapping_mul(consumption.of(&buffer[..len])))
+        };
+        let mut total = 0u64;
+        for thread in threads {
+            let begin = self.job.thread_reads[..thread].iter().sum::<u64>() as usize;
+            let places: Vec<usize> = (begin..begin + self.job.thread_reads[thread] as usize).collect();
+            let piece = if self.kind == Kind::Sorts { places.len() } else { self.job.piece_reads as usize };
+            let mut masks = Masks::default();
+            for places in places.chunks(piece.max(1)) {
+                let words = self.table.words();
+                let mut reads: Vec<_> =
+                    places.iter().map(|place| (*place, words[*place] ^ masks.mask())).collect();
+                if self.kind == Kind::Sorts {
+                    reads.sort_unstable_by_key(|(_, entry)| *entry);
+                }
+                let mut checksum = 0u64;
+                for entry in reads {
+                    checksum = checksum.wrapping_add(read(entry)?);
+                }
+                masks.end_piece(checksum);
+                total = total.wrapping_add(checksum);
+            }
         }
         Ok(total)
     }
 }
 
 impl Session for Walkers {
-    fn sample(&mut self, _: &Go) -> io::Result<SampleReply> {
+    fn sample(&mut self, go: &Go) -> io::Result<SampleReply> {
         let threads = self.walkers.len() as u64;
+        self.walk.touch_at.store(go.touch_at, Ordering::Relaxed);
+        self.walk.bytes.store(0, Ordering::Relaxed);
         let started = Instant::now();
         for walker in &self.walkers {
             walker.requests.send(()).map_err(io::Error::other)?;
@@ -150,7 +178,7 @@ impl Session for Walkers {
             checksum = checksum.wrapping_add(walker.checksums.recv().map_err(io::Error::other)??);
         }
         let elapsed_ns = nanoseconds(started);
-        let bytes = self.walk.table.words().iter().map(|entry| range_of(*entry).1 as u64).sum();
+        let bytes = self.walk.bytes.load(Ordering::Relaxed);
         Ok(SampleReply {
             operations: threads,
             elapsed_ns,

@@ -112,7 +112,7 @@ impl Reference {
         page_bytes: u64,
     ) -> Result<Self, ReferenceError> {
         let reads = table.shape();
-        let consumption = reads.consumption(page_bytes);
+        let consumption = table.consumption(page_bytes);
         let mut formula = Formula { content: table.content(), seed };
         let mut sums = ReadSums::new(table);
         if reads.consume == Consume::Touch {
@@ -136,7 +136,7 @@ impl Reference {
         let span_bytes = conditions.span_bytes.0;
         let (mut reader, source) = SourceReader::open(file, span_bytes, stop)?;
         let mut sums = ReadSums::new(table);
-        add_reads(&mut sums, table, span_bytes, &table.shape().consumption(page_bytes), &mut reader)?;
+        add_reads(&mut sums, table, span_bytes, &table.consumption(page_bytes), &mut reader)?;
         Ok(Self::of(sums, table, source))
     }
 
@@ -168,6 +168,11 @@ impl Reference {
         Some(whole.wrapping_add(stretch(first_operation, rest)))
     }
 
+    /// The checksum of an operation of the table at `place`, both counted in operations.
+    pub(crate) fn at(&self, place: usize, operation: usize) -> u64 {
+        self.sums.at(place, operation)
+    }
+
     /// Source of the expected bytes.
     pub fn source(&self) -> ReferenceSource {
         self.source
@@ -186,7 +191,7 @@ fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Co
         content.fill(seed, at, &mut bytes[..(read_bytes - position).min(8) as usize]);
         u64::from_le_bytes(bytes)
     };
-    let pages = (0..read_bytes).step_by(consumption.page_bytes).map(word);
+    let pages = (consumption.touch_at as u64..read_bytes).step_by(consumption.page_bytes).map(word);
     let total = pages.fold(0u64, u64::wrapping_add);
     if consumption.touch_last { total.wrapping_add(word(read_bytes.saturating_sub(8))) } else { total }
 }

@@ -1,4 +1,4 @@
-//! The expected checksum of the reads of a trace.
+//! The expected checksums of the reads of a trace.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -10,25 +10,25 @@ use super::ReferenceError;
 use super::source::SourceReader;
 use super::windows::each_range;
 
-/// The checksum of these entries ([`pagewise_model::trace::entry`]) of the user's file, each with the weight of its place.
+/// The checksums of these entries ([`pagewise_model::trace::entry`]) of the user's file, each with the weight of its place.
 pub fn recorded(
     entries: &[u64],
     file: &File,
     span_bytes: u64,
     consumption: &Consumption,
     stop: &AtomicBool,
-) -> Result<u64, ReferenceError> {
+) -> Result<Vec<u64>, ReferenceError> {
     let (mut reader, _) = SourceReader::open(file, span_bytes, stop)?;
     let range = |read: usize| {
         let (offset, len) = range_of(entries[read]);
         (offset, len as u64)
     };
     let longest = (0..entries.len()).map(|read| range(read).1).max().unwrap_or(1);
-    let mut total = 0u64;
+    let mut checksums = vec![0u64; entries.len()];
     each_range(entries.len(), longest, &range, &mut reader, &mut |read, bytes| {
-        total = total.wrapping_add(weight(read as u64).wrapping_mul(consumption.of(bytes)));
+        checksums[read] = weight(read as u64).wrapping_mul(consumption.of(bytes));
     })?;
-    Ok(total)
+    Ok(checksums)
 }
 
 #[cfg(test)]
@@ -55,16 +55,16 @@ mod tests {
             .collect();
         entries.push(entry(bytes.len() as u64 - 1, 1));
         entries.push(entries[3]);
-        for consume in [Consume::Touch, Consume::Sum] {
-            let consumption = Consumption::new(consume, 4096, 1);
-            let expected = entries.iter().zip(0u64..).fold(0u64, |total, (entry, place)| {
+        for (consume, touch_at) in [(Consume::Touch, 0), (Consume::Touch, 1000), (Consume::Sum, 0)] {
+            let consumption = Consumption::new(consume, 4096, 1).touching(touch_at);
+            let of_read = |(entry, place): (&u64, u64)| {
                 let (offset, len) = range_of(*entry);
-                let read = &bytes[offset as usize..][..len];
-                total.wrapping_add(weight(place).wrapping_mul(consumption.of(read)))
-            });
+                weight(place).wrapping_mul(consumption.of(&bytes[offset as usize..][..len]))
+            };
+            let expected: Vec<u64> = entries.iter().zip(0u64..).map(of_read).collect();
             let stop = AtomicBool::new(false);
             let found = recorded(&entries, file.as_file(), bytes.len() as u64, &consumption, &stop);
-            assert_eq!(found.expect("a checksum"), expected);
+            assert_eq!(found.expect("checksums"), expected);
         }
         let gone = [entry(bytes.len() as u64 - 5, 6)];
         let consumption = Consumption::new(Consume::Sum, 4096, 1);

@@ -45,7 +45,7 @@ fn naive(
     operations: std::ops::Range<u64>,
 ) -> u64 {
     let (reads, part) = (table.shape(), table.operations_per_thread());
-    let consumption = reads.consumption(PAGE);
+    let consumption = table.consumption(PAGE);
     let mut total = 0u64;
     for operation in operations {
         let place = (u64::from(thread) * part + operation % part) * u64::from(reads.reads_per_op);

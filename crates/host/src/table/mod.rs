@@ -1,7 +1,7 @@
 //! Offset tables: the accesses of every method of a comparison, drawn once from the recorded seed.
 //!
 //! Workers of every language map it as little-endian 64-bit offsets, `reads_per_op` for each operation, and read it
-//! front to back ([`TableMemory`]). Thread t of n owns the t-th of n equal parts. A table depends on the seed and on the
+//! front to back ([`crate::TableMemory`]). Thread t of n owns the t-th of n equal parts. A table depends on the seed and on the
 //! conditions that determine accesses, never on the method.
 //!
 //! If reads are dependent, workers get encoded offsets (see [`OffsetTable::chain_dataset`]), and the offsets themselves
@@ -22,11 +22,12 @@ mod zipf;
 
 use std::io;
 
+use pagewise_model::checksum::Consumption;
 use pagewise_model::random::Random;
 use pagewise_model::{CacheState, Conditions, Content, Method, Reads, Skew, Workload};
 
 use blocks::SpanBlocks;
-pub use order::{OperationOrder, TableMemory};
+pub use order::OperationOrder;
 pub use permutation::Permutation;
 use zipf::PopularPlaces;
 
@@ -84,6 +85,7 @@ pub struct OffsetTable {
     reads_per_op: u64,
     threads: u64,
     repeats: bool,
+    touch_at: u64,
 }
 
 impl OffsetTable {
@@ -128,14 +130,37 @@ impl OffsetTable {
         accesses.draw(operations, &places, &mut random, |offset| offsets.push(offset));
         let repeats = !matches!(places, Places::Once(..));
         let (content, threads) = (conditions.content, u64::from(conditions.threads));
-        Ok(Self { offsets, hidden: None, seed, shape, content, reads, reads_per_op, threads, repeats })
+        let touch_at = touched_word(shape.read_bytes.0, page, seed);
+        Ok(Self {
+            offsets,
+            hidden: None,
+            seed,
+            shape,
+            content,
+            reads,
+            reads_per_op,
+            threads,
+            repeats,
+            touch_at,
+        })
+    }
+
+    /// Position in a page of the word that `touch` takes of it. A worker learns it with `go`: if it knew it before, it
+    /// could keep the words that count instead of the bytes of the file.
+    pub fn touch_at(&self) -> u64 {
+        self.touch_at
+    }
+
+    /// Consumption of the bytes of its reads on a machine with pages of `page_bytes`.
+    pub fn consumption(&self, page_bytes: u64) -> Consumption {
+        self.shape.consumption(page_bytes).touching(self.touch_at)
     }
 
     /// Entries that workers follow, in the order of the offsets.
     ///
     /// # Panics
     /// If reads are dependent and the table has not been chained.
-    fn entries(&self) -> &[u64] {
+    pub(crate) fn entries(&self) -> &[u64] {
         if !self.shape.dependent {
             return &self.offsets;
         }
@@ -175,6 +200,16 @@ impl OffsetTable {
         self.reads / self.reads_per_op
     }
 
+    /// Reads in one operation.
+    pub(crate) fn reads_per_op(&self) -> u64 {
+        self.reads_per_op
+    }
+
+    /// Threads, each with a part.
+    pub(crate) fn threads(&self) -> u64 {
+        self.threads
+    }
+
     /// Operations in the part of each thread.
     pub fn operations_per_thread(&self) -> u64 {
         self.operations() / self.threads
@@ -189,6 +224,15 @@ impl OffsetTable {
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
+}
+
+/// The position of a word in a page, drawn among those at which each page of a read of so many bytes has a whole word.
+pub fn touched_word(read_bytes: u64, page: u64, seed: u64) -> u64 {
+    let shortest = match read_bytes % page {
+        0 => page,
+        rest => rest,
+    };
+    8 * Random::for_purpose(seed, "touched word").below((shortest / 8).max(1))
 }
 
 /// Possible starts of reads (or sequential operations).

@@ -1,15 +1,9 @@
-//! Order in which a worker receives the operations of a table, and the memory that holds them.
-//!
-//! A worker that knew the table before its clock starts could read, add up, sort or advise ahead of time. The memory
-//! therefore holds zeros until `go`, and a measured `go` that follows others has an order that cannot be derived from
-//! theirs.
-
-use std::os::fd::OwnedFd;
+//! Order in which a worker receives the operations of a table: a measured `go` that follows others has one that cannot be
+//! derived from theirs.
 
 use pagewise_model::random::Random;
-use pagewise_sys::SharedMemory;
 
-use super::{OffsetTable, TableError};
+use super::OffsetTable;
 
 /// This fraction of a table must be left for a `go` with operations that were not done yet.
 const LEAST_LEFT: u64 = 4;
@@ -17,8 +11,8 @@ const LEAST_LEFT: u64 = 4;
 /// Order of the operations of a table in one `go`. Threads keep their parts.
 pub struct OperationOrder {
     /// For each place, the operation at that place.
-    operations: Vec<u32>,
-    part: u64,
+    pub(crate) operations: Vec<u32>,
+    pub(crate) part: u64,
     repeats: bool,
 }
 
@@ -87,53 +81,5 @@ impl OperationOrder {
             let place = self.place(thread, first % self.part + index);
             (place, self.operations[place] as usize)
         })
-    }
-}
-
-/// Memory in which a worker finds the table: zeros until the table is put there.
-///
-/// It is made before the worker, which inherits it and may only read it.
-pub struct TableMemory(SharedMemory);
-
-impl TableMemory {
-    /// Allocate memory for a table of this many reads. Its pages are present, so that no worker is charged for them.
-    pub fn new(reads: u64) -> Result<Self, TableError> {
-        let no_memory = |source| TableError::Memory { reads, source };
-        let mut memory = SharedMemory::create("pagewise-offsets", reads as usize * 8).map_err(no_memory)?;
-        memory.bytes_mut().fill(0);
-        memory.seal().map_err(no_memory)?;
-        Ok(Self(memory))
-    }
-
-    /// Its file, which a child inherits.
-    pub fn file(&self) -> &OwnedFd {
-        self.0.file()
-    }
-
-    /// Put these entries there.
-    ///
-    /// # Panics
-    /// If the memory is too small.
-    pub fn put_entries(&mut self, entries: &[u64]) {
-        for (word, entry) in self.0.bytes_mut()[..entries.len() * 8].chunks_exact_mut(8).zip(entries) {
-            word.copy_from_slice(&entry.to_le_bytes());
-        }
-    }
-
-    /// Put the entries of `table` that workers follow there, in this order; zeros follow them.
-    ///
-    /// # Panics
-    /// If reads are dependent and the table has not been chained, or if the memory is too small.
-    pub fn put(&mut self, table: &OffsetTable, order: &OperationOrder) {
-        let reads = table.reads_per_op as usize;
-        let into = self.0.bytes_mut();
-        assert!(into.len() >= table.reads as usize * 8, "memory of a smaller table");
-        let entries = table.entries();
-        for (place, operation) in into.chunks_exact_mut(8 * reads).zip(&order.operations) {
-            let operation = &entries[*operation as usize * reads..][..reads];
-            for (word, entry) in place.chunks_exact_mut(8).zip(operation) {
-                word.copy_from_slice(&entry.to_le_bytes());
-            }
-        }
     }
 }

@@ -1,6 +1,10 @@
 //! Tables for every kind of conditions.
 
 use super::*;
+use crate::reference::Reference;
+use crate::{PiecesOfGo, TableMemory};
+use pagewise_model::checksum::weight;
+use pagewise_model::pieces::Masks;
 use pagewise_model::{Bytes, Consume, Descriptor, Scan, Work, content};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -234,8 +238,78 @@ fn seen_by_child(table: &OffsetTable, order: &OperationOrder) -> Vec<u64> {
         read_by_child(&memory).iter().all(|entry| *entry == 0),
         "something is there before it is put there"
     );
-    memory.put(table, order);
+    let any = conditions(Workload::RandomRead, CacheState::Warm, 1 << 20, 4096, 4096);
+    let reference = Reference::for_dataset(table, &any, 77, 4096).expect("reference");
+    memory.put(table, order, &PiecesOfGo { reference: &reference, first_operation: 0, reads: 0 });
     read_by_child(&memory)
+}
+
+/// A worker that reads finds the offsets of all its passes, wherever it begins; one that does not knows the first two pieces.
+#[test]
+fn the_offsets_of_a_piece_are_known_when_the_piece_before_the_last_is_read() {
+    const SPAN: u64 = 1 << 20;
+    const OF_PIECE: u64 = 10;
+    let mut bytes = vec![0; SPAN as usize];
+    content::fill(77, 0, &mut bytes);
+    for cache in [CacheState::Warm, CacheState::Cold] {
+        let conditions = conditions(Workload::RandomRead, cache, SPAN, 4096, 4096);
+        let table = OffsetTable::new(&conditions, 3).expect("table");
+        let reference = Reference::for_dataset(&table, &conditions, 77, 4096).expect("reference");
+        let part = table.operations_per_thread();
+        for (first, order) in [(0, table.as_drawn()), (7, table.anew(7)), (part + 3, table.anew(3))] {
+            let mut memory = TableMemory::new(table.reads()).expect("memory");
+            memory.put(
+                &table,
+                &order,
+                &PiecesOfGo { reference: &reference, first_operation: first, reads: 40 },
+            );
+            let entries = read_by_child(&memory);
+            let consumption = table.consumption(4096);
+            for thread in 0..2 {
+                let (mut masks, mut checksum, mut hidden) = (Masks::default(), 0u64, 0);
+                for done in 0..part {
+                    if done > 0 && done % OF_PIECE == 0 {
+                        masks.end_piece(std::mem::take(&mut checksum));
+                    }
+                    let place = thread * part + (first + done) % part;
+                    let truth = table.operation(&order, thread as u32, (first + done) % part).expect("there");
+                    for (read, offset) in (place * 4..).zip(truth) {
+                        let entry = entries[read as usize];
+                        assert_eq!(entry ^ masks.mask(), *offset, "{cache} from {first}: {done}");
+                        hidden += u64::from(entry != *offset);
+                        let of_read = consumption.of(&bytes[*offset as usize..][..4096]);
+                        checksum = checksum.wrapping_add(weight(read).wrapping_mul(of_read));
+                    }
+                }
+                assert_eq!(hidden, (part - 2 * OF_PIECE) * 4, "all but the first two pieces");
+            }
+        }
+    }
+}
+
+/// Each part of a trace begins with two pieces without a mask.
+#[test]
+fn recorded_reads_come_in_pieces_by_thread() {
+    let entries: Vec<u64> = (100..110).collect();
+    let checksums: Vec<u64> = (0..10).map(|read| 1 << (20 + read)).collect();
+    let mut memory = TableMemory::new(10).expect("memory");
+    memory.put_recorded(&entries, &[7, 0, 3], 2, &checksums);
+    let masks = [0, 0, 0, 0, 0b11, 0b11, 0b1100, 0, 0, 0].map(|bits: u64| bits << 20);
+    let expected: Vec<u64> = entries.iter().zip(masks).map(|(entry, mask)| entry ^ mask).collect();
+    assert_eq!(read_by_child(&memory), expected);
+}
+
+#[test]
+fn the_touched_word_is_whole_in_each_page() {
+    let drawn = |read_bytes| (0..500).map(move |seed| touched_word(read_bytes, 4096, seed));
+    for (read_bytes, words) in
+        [(4096, 512), (16384, 512), (4096 + 80, 10), (100, 12), (4096 + 7, 1), (8, 1), (3, 1)]
+    {
+        let words: HashSet<u64> = (0..words).map(|word| 8 * word).collect();
+        assert!(drawn(read_bytes).all(|at| words.contains(&at)), "{read_bytes}");
+        let found = drawn(read_bytes).collect::<HashSet<u64>>().len();
+        assert!(found > words.len() / 3, "{read_bytes}: {found} of {}", words.len());
+    }
 }
 
 fn read_by_child(memory: &TableMemory) -> Vec<u64> {

@@ -32,7 +32,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     let lack = |error: pagewise_host::TableError| ConversationError::lack(error.to_string());
     let table = OffsetTable::new(&conditions, 0).map_err(lack)?;
     let mut table_memory = TableMemory::new(table.reads()).map_err(lack)?;
-    table_memory.put(&table, &table.as_drawn());
+    table_memory.put_plain(table.offsets());
     let job = Job {
         path: inherited_path(file.file()),
         table_path: inherited_path(table_memory.file()),
@@ -49,7 +49,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
     (0..ANSWERS)
         .map(|_| {
             let started = Instant::now();
-            let go = Go { sample_ns: PHASE_NS, latency_ns: PHASE_NS, ..Go::default() };
+            let go = Go { first_operation: 0, sample_ns: PHASE_NS, latency_ns: PHASE_NS, touch_at: 0 };
             let sample = worker.go(go, wait)?;
             let wall_ns = started.elapsed().as_nanos() as u64;
             Ok(wall_ns.saturating_sub(sample.elapsed_ns + sample.latency_elapsed_ns))

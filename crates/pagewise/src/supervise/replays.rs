@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use pagewise_host::reference;
+use pagewise_host::{reference, touched_word};
 use pagewise_model::trace::RecordedTable;
 use pagewise_model::{Conditions, Plan, Replay};
 
@@ -15,8 +15,10 @@ pub struct ReplayTask {
     work: Replay,
     /// As workers follow them.
     pub table: RecordedTable,
-    /// Expected checksum of all of them.
-    pub checksum: u64,
+    /// Expected checksum of each of them, with the weight of its place.
+    pub checksums: Vec<u64>,
+    /// Position in a page of the word that `touch` takes.
+    pub touch_at: u64,
 }
 
 impl ReplayTask {
@@ -36,10 +38,16 @@ impl ReplayTask {
                 && table.thread_reads.len() == work.trace_threads as usize
         });
         let table = table.context("the trace has other reads than the plan")?;
-        let consumption = work.consumption(page_bytes);
-        let checksum =
+        let touch_at = touched_word(page_bytes, page_bytes, plan.seed);
+        let consumption = work.consumption(page_bytes).touching(touch_at);
+        let checksums =
             reference::recorded(&table.entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
-        Ok(Self { work, table, checksum })
+        Ok(Self { work, table, checksums, touch_at })
+    }
+
+    /// Expected checksum of all reads.
+    pub fn checksum(&self) -> u64 {
+        self.checksums.iter().fold(0, |total, checksum| total.wrapping_add(*checksum))
     }
 
     /// True if it is the task of this work.

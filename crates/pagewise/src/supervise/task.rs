@@ -6,7 +6,8 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use pagewise_host::{OperationOrder, TableError, TableMemory, reference};
+use pagewise_host::{OperationOrder, PiecesOfGo, TableError, TableMemory, reference};
+use pagewise_model::pieces::piece_reads;
 use pagewise_model::random::mix;
 use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, Work};
 use pagewise_protocol::{Job, SampleReply};
@@ -165,11 +166,39 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => accesses.expected_checksum(order?, reply, first_operation),
             Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
-            Task::Replay(ReplayTask { checksum, .. }) => {
-                reply.thread_operations.iter().all(|operations| *operations <= 1).then_some(*checksum)
+            Task::Replay(replay) => {
+                reply.thread_operations.iter().all(|operations| *operations <= 1).then(|| replay.checksum())
             }
             // Written bytes are read back instead.
             Task::Records(_) => Some(0),
+        }
+    }
+
+    /// Put the table into its memory, for a `go` from operation `first_operation` on in this order, in pieces of `piece_reads`.
+    pub fn put_table(
+        &self,
+        memory: &mut TableMemory,
+        order: Option<&OperationOrder>,
+        first_operation: u64,
+        piece_reads: u64,
+    ) {
+        match (self, order) {
+            (Task::Reads(Accesses { table, reference, .. }), Some(order)) => {
+                memory.put(table, order, &PiecesOfGo { reference, first_operation, reads: piece_reads });
+            }
+            (Task::Replay(ReplayTask { table, checksums, .. }), _) => {
+                memory.put_recorded(&table.entries, &table.thread_reads, piece_reads, checksums);
+            }
+            _ => {}
+        }
+    }
+
+    /// Position in a page of the word that `touch` takes.
+    pub fn touch_at(&self) -> u64 {
+        match self {
+            Task::Reads(accesses) => accesses.table.touch_at(),
+            Task::Replay(replay) => replay.touch_at,
+            Task::Pass { .. } | Task::Records(_) => 0,
         }
     }
 
@@ -182,12 +211,16 @@ impl Task<'_> {
     }
 
     /// Complete the job.
-    pub fn describe(&self, conditions: &Conditions, job: &mut Job) {
+    pub fn describe(&self, cell: &Cell, job: &mut Job) {
+        let conditions = &cell.conditions;
         let cold = conditions.cache == CacheState::Cold;
         job.max_thread_operations = self.max_thread_operations(conditions);
         match self {
             Task::Reads(accesses) => {
                 job.table_reads = accesses.table.reads();
+                let per_op = u64::from(job.reads_per_op);
+                let part = accesses.table.operations_per_thread() * per_op;
+                job.piece_reads = piece_reads(&cell.method, per_op, part);
                 job.max_device_bytes = match cold {
                     true => bound_of_go(conditions, conditions.cold_budget_bytes()),
                     false => 0,
@@ -196,6 +229,8 @@ impl Task<'_> {
             Task::Pass { .. } => {}
             Task::Replay(replay) => {
                 job.table_reads = replay.table.entries.len() as u64;
+                let part = replay.table.thread_reads.iter().copied().min().unwrap_or(0);
+                job.piece_reads = piece_reads(&cell.method, 1, part);
                 job.thread_reads = replay.table.thread_reads.clone();
             }
             Task::Records(records) => {

@@ -65,6 +65,8 @@ pub struct WorkerSession<'a> {
 pub struct Inherited {
     /// Memory of the table, if its work has one.
     table: Option<TableMemory>,
+    /// Reads of a piece of the table, as the job says.
+    piece_reads: u64,
     /// Memory for reads that are compared byte for byte.
     handover: SharedMemory,
 }
@@ -123,6 +125,7 @@ impl WorkerSession<'_> {
         before_ready.begin(pid);
         let opening = Instant::now();
         let job = self.job(inherited);
+        inherited.piece_reads = job.piece_reads;
         let (setup_ns, ballast_ns) = worker.open(&job, self.setup_wait())?;
         // Where there is none, all of the time is the method's.
         let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
@@ -260,14 +263,12 @@ impl WorkerSession<'_> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         progress.waiting.end(worker.pid());
-        match (&self.task, &mut inherited.table, &order) {
-            (Task::Reads(accesses), Some(memory), Some(order)) => memory.put(&accesses.table, order),
-            (Task::Replay(replay), Some(memory), _) => memory.put_entries(&replay.table.entries),
-            _ => {}
+        if let Some(memory) = &mut inherited.table {
+            self.task.put_table(memory, order.as_ref(), first_operation, inherited.piece_reads);
         }
         let supervisor = CpuWait::begin();
         let started = Instant::now();
-        let go = Go { first_operation, sample_ns, latency_ns, ..Go::default() };
+        let go = Go { first_operation, sample_ns, latency_ns, touch_at: self.task.touch_at() };
         let wait = self.sample_wait(sample_ns + latency_ns);
         let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
         let timed = || {
@@ -398,7 +399,7 @@ impl WorkerSession<'_> {
             ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
                 .synced_by(&self.cell.method, conditions)
         };
-        self.task.describe(conditions, &mut job);
+        self.task.describe(self.cell, &mut job);
         job
     }
 
@@ -433,7 +434,7 @@ impl WorkerSession<'_> {
             ConversationError::lack(format!("memory to compare reads cannot be had: {error}"))
         })?;
         let table = self.task.table_memory().map_err(|error| ConversationError::lack(error.to_string()))?;
-        Ok(Inherited { table, handover })
+        Ok(Inherited { table, piece_reads: 0, handover })
     }
 
     /// Have a seeded subset of the reads done once more, and compare their bytes; return the numbers of compared and of differing

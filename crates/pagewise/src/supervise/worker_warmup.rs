@@ -65,8 +65,8 @@ impl WarmupFile {
             let drawn = OffsetTable::new(&small, seed).map_err(lack)?;
             table_reads = drawn.reads();
             let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
-            // Nothing is measured, so it is in place from the start.
-            memory.put(&drawn, &drawn.as_drawn());
+            // Nothing is measured, so it is in place from the start, and in one piece.
+            memory.put_plain(drawn.offsets());
         }
         Ok(Self { memory, table, table_reads, file_bytes })
     }
@@ -88,6 +88,7 @@ impl WarmupFile {
         }
         if let Some(table) = &self.table {
             (job.table_path, job.table_reads) = (inherited_path(table.file()), self.table_reads);
+            job.piece_reads = 0;
         }
         job.records = job.records.min(self.file_bytes.checked_div(job.record_bytes).unwrap_or(0));
         job
@@ -154,7 +155,7 @@ impl WarmingWorker<'_> {
     }
 
     fn go(&mut self) -> Result<SampleReply, ConversationError> {
-        let go = Go { sample_ns: STRETCH_NS, latency_ns: LATENCY_NS, ..Go::default() };
+        let go = Go { first_operation: 0, sample_ns: STRETCH_NS, latency_ns: LATENCY_NS, touch_at: 0 };
         self.worker.go(go, self.wait)
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pagewise_model::FailureKind::MissingReads;
+use pagewise_model::FailureKind::{MissingReads, WrongChecksum};
 use pagewise_model::trace::{AccessKind, Trace, TraceThread};
 use pagewise_model::{Outcome, Sample};
 use rustix::process::{Pid, Signal};
@@ -126,6 +126,16 @@ fn a_worker_whose_threads_read_what_is_not_theirs_is_noticed() {
             samples.iter().any(|sample| kinds(sample).contains(&MissingReads) && !was_disturbed(sample))
         });
         assert!(is_caught, "{kind}: every sample was disturbed");
+    }
+}
+
+/// The offsets of a piece of the table are known when the reads of the piece before the last are done.
+#[test]
+fn a_worker_that_sorts_the_reads_does_not_find_them() {
+    let samples = samples("sorts");
+    assert!(!samples.is_empty());
+    for sample in &samples {
+        assert!(kinds(sample).contains(&WrongChecksum), "{:?}", sample.outcome);
     }
 }
 

@@ -285,16 +285,14 @@ impl<'a> Examiner<'a> {
         Ok(())
     }
 
-    /// Request a sample: phases of `sample_ns` and `latency_ns` from operation `first_operation` on.
-    pub fn go(&mut self, first_operation: u64, sample_ns: u64, latency_ns: u64) -> Part<TimedReply> {
-        let work = Duration::from_nanos(2 * (sample_ns + latency_ns)) + SETUP_WORK;
+    /// Request a sample.
+    pub fn go(&mut self, go: Go) -> Part<TimedReply> {
+        let work = Duration::from_nanos(2 * (go.sample_ns + go.latency_ns)) + SETUP_WORK;
         let (of_part, wait) = (|error| ("go and sample", error), self.wait.and(work));
         let pid = self.worker().map_err(of_part)?.pid();
         let mut stretch = Stretches::default();
         stretch.begin(pid);
-        let started = self
-            .send(&Request::Go(Go { first_operation, sample_ns, latency_ns, ..Go::default() }))
-            .map_err(of_part)?;
+        let started = self.send(&Request::Go(go)).map_err(of_part)?;
         let sample = self.worker().and_then(|worker| worker.sample(wait)).map_err(of_part)?;
         let wall_ns = nanoseconds(started);
         stretch.end(pid);

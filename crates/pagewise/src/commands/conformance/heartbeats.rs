@@ -2,7 +2,7 @@
 
 use pagewise_analysis::proof::{SAFEPOINT, misses};
 use pagewise_model::Workload;
-use pagewise_protocol::{Beats, Job};
+use pagewise_protocol::{Beats, Go, Job};
 
 use super::examiner::{Examiner, Part};
 use super::{passes, reads};
@@ -32,7 +32,7 @@ fn beat(examiner: &mut Examiner<'_>, workload: Workload, job: Job) -> Part<()> {
     let key = file.key.clone();
     examiner.open(&job, &key)?;
     let (idled, idled_ns) = examiner.idle(IDLE_NS)?;
-    let reply = examiner.go(0, SAMPLE_NS, 0)?;
+    let reply = examiner.go(Go { sample_ns: SAMPLE_NS, ..Go::default() })?;
     let beats = &reply.sample.beats;
     let kinds = &idled.heartbeat_kinds;
     if kinds.is_empty() && beats.heartbeat_kinds.is_empty() {

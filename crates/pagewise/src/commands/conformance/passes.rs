@@ -2,8 +2,8 @@
 
 use pagewise_model::checksum::Consumption;
 use pagewise_model::{Bytes, Conditions, Consume, LineRule, Method, Scan, Work, Workload};
-use pagewise_protocol::Job;
 use pagewise_protocol::claims::Asked;
+use pagewise_protocol::{Go, Job};
 
 use super::examiner::{Examiner, Part, TimedReply};
 use super::meaning::{self, CountersBefore};
@@ -93,7 +93,7 @@ fn examine_pass(examiner: &mut Examiner<'_>, pass: &Pass, text: &str, method: &M
     }
     let mut bytes = 0u64;
     for part in [format!("a pass, {}", pass.name), "a second pass".to_string()] {
-        let reply = examiner.go(0, PASS_NS, 0)?;
+        let reply = examiner.go(Go { sample_ns: PASS_NS, ..Go::default() })?;
         bytes = bytes.saturating_add(reply.sample.bytes);
         let checked = check(examiner, pass, &job, method, &reply);
         examiner.record(&part, checked);

@@ -1,8 +1,9 @@
 //! Examination of reads by a table of offsets.
 
+use pagewise_model::pieces::piece_reads;
 use pagewise_model::{Consume, Method, Workload};
 use pagewise_protocol::claims::{ANSWER_NS, Asked};
-use pagewise_protocol::{ConversationError, Job, SampleReply, descriptor_path};
+use pagewise_protocol::{ConversationError, Go, Job, SampleReply, descriptor_path};
 use pagewise_sys::SharedMemory;
 
 use super::examiner::{Examiner, Part, TimedReply};
@@ -26,7 +27,7 @@ const SECOND_FIRST: u64 = 1_000_003;
 const UNTOUCHED: u8 = 0xa5;
 
 /// Shapes of random reads besides the plain one.
-const RANDOM: [Shape; 7] = [
+const RANDOM: [Shape; 9] = [
     Shape {
         name: "16 reads an operation at any offset, all bytes summed, from another file in a later job",
         file: 1,
@@ -62,10 +63,27 @@ const RANDOM: [Shape; 7] = [
         max_thread_operations: MOST_OPERATIONS,
         ..Shape::PLAIN
     },
+    Shape {
+        name: "a table in pieces (piece_reads), two threads",
+        reads_per_op: 3,
+        part: 131,
+        threads: 2,
+        in_pieces: true,
+        ..Shape::PLAIN
+    },
+    Shape {
+        name: "dependent reads, a table in pieces",
+        read_bytes: 64,
+        reads_per_op: 8,
+        part: 131,
+        dependent: true,
+        in_pieces: true,
+        ..Shape::PLAIN
+    },
 ];
 
 /// The same of sequential reads.
-const SEQUENTIAL: [Shape; 2] = [
+const SEQUENTIAL: [Shape; 3] = [
     Shape {
         name: "16 reads an operation from any offset on, all bytes summed, from another file in a later job",
         file: 1,
@@ -77,6 +95,13 @@ const SEQUENTIAL: [Shape; 2] = [
         ..Shape::PLAIN
     },
     Shape { name: "two threads that share a descriptor", reads_per_op: 16, threads: 2, ..Shape::PLAIN },
+    Shape {
+        name: "a table in pieces (piece_reads)",
+        reads_per_op: 8,
+        part: 131,
+        in_pieces: true,
+        ..Shape::PLAIN
+    },
 ];
 
 /// A job of reads with its table and memory.
@@ -99,9 +124,10 @@ impl Reading {
         first: u64,
         (sample_ns, latency_ns): (u64, u64),
     ) -> Part<TimedReply> {
-        self.table.put((self.samples > 0).then_some(first));
+        self.table.put(first, self.samples > 0, self.job.piece_reads);
         self.samples += 1;
-        examiner.go(first, sample_ns, latency_ns)
+        let touch_at = self.table.touch_at();
+        examiner.go(Go { first_operation: first, sample_ns, latency_ns, touch_at })
     }
 
     /// Request a sample from operation `first` on, and check it.
@@ -154,7 +180,7 @@ pub fn examine_unknown_fields(examiner: &mut Examiner<'_>, workload: Workload, t
 /// A job of the plain shape with its table in place, for other examinations.
 pub fn plain(examiner: &Examiner<'_>, workload: Workload, text: &str) -> Part<Reading> {
     let mut reading = prepare(examiner, &Shape::PLAIN, workload, text)?;
-    reading.table.put(None);
+    reading.table.put(0, false, reading.job.piece_reads);
     Ok(reading)
 }
 
@@ -165,11 +191,20 @@ fn prepare(examiner: &Examiner<'_>, shape: &Shape, workload: Workload, text: &st
     let verified = table.some_offsets().len() * shape.read_bytes as usize;
     let handover = memory_of(&vec![UNTOUCHED; verified])
         .map_err(|error| lack(ConversationError::lack(error.to_string())))?;
-    let depth = meaning::of(&examiner.hello, text).map_or(1, |method| method.depth());
+    let method = meaning::of(&examiner.hello, text);
+    let depth = method.as_ref().map_or(1, Method::depth);
+    let piece_reads = match method {
+        Ok(method) if shape.in_pieces => {
+            let per_op = u64::from(shape.reads_per_op);
+            piece_reads(&method, per_op, shape.part * per_op)
+        }
+        _ => 0,
+    };
     let (table_path, table_reads) = table.place();
     let job = Job {
         table_path,
         table_reads,
+        piece_reads,
         handover_path: descriptor_path(handover.file()),
         max_thread_operations: shape.max_thread_operations,
         warm_page_tables: u32::from(shape.span_divisor > 1),

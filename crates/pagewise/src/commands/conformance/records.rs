@@ -7,7 +7,7 @@ use pagewise_model::random::mix;
 use pagewise_model::sample::Written;
 use pagewise_model::{Append, Bytes, Conditions, Fill, Method, RecordRing, Sync, SyncCall, Work, Workload};
 use pagewise_protocol::claims::Asked;
-use pagewise_protocol::{ConversationError, Hello, Job, SampleReply, descriptor_path};
+use pagewise_protocol::{ConversationError, Go, Hello, Job, SampleReply, descriptor_path};
 
 use super::examiner::{Examiner, Part};
 use super::meaning::CountersBefore;
@@ -134,7 +134,7 @@ fn examine_writing(
     };
     examiner.open(&job, &key)?;
     let before = CountersBefore::of(examiner.pid()?);
-    let reply = examiner.go(0, RECORDS_NS, 0)?;
+    let reply = examiner.go(Go { sample_ns: RECORDS_NS, ..Go::default() })?;
     let dirty = new.0.dirty_bytes();
     let asked = Asked::of_method(&conditions, method);
     let checked = reply.check(&asked).and_then(|()| no_checksum(&reply.sample));

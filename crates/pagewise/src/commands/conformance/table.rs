@@ -1,6 +1,6 @@
 //! Reads by a table of offsets as in a run, and the checksums of known mistakes.
 
-use pagewise_host::{OffsetTable, OperationOrder, Reference, TableMemory};
+use pagewise_host::{OffsetTable, OperationOrder, PiecesOfGo, Reference, TableMemory};
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::random::mix;
 use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Reads, Skew, Work, Workload};
@@ -38,6 +38,8 @@ pub struct Shape {
     pub span_divisor: u64,
     /// Bound of a thread's operations; 0: none.
     pub max_thread_operations: u64,
+    /// True if the table comes in pieces.
+    pub in_pieces: bool,
 }
 
 impl Shape {
@@ -55,6 +57,7 @@ impl Shape {
         dependent: false,
         span_divisor: 1,
         max_thread_operations: 0,
+        in_pieces: false,
     };
 
     fn behind(&self) -> u64 {
@@ -141,13 +144,17 @@ impl Table {
         (descriptor_path(self.memory.file()), self.table.reads() + self.shape.behind())
     }
 
-    /// Put it in place: as drawn, or reordered from operation `anew_from` on for a `go` after others.
-    pub fn put(&mut self, anew_from: Option<u64>) {
-        self.order = match anew_from {
-            None => self.table.as_drawn(),
-            Some(first) => self.table.anew(first),
-        };
-        self.memory.put(&self.table, &self.order);
+    /// Put it in place in pieces of so many reads for a `go` from operation `first_operation` on: as drawn, or reordered where it
+    /// follows others.
+    pub fn put(&mut self, first_operation: u64, follows: bool, piece_reads: u64) {
+        self.order = if follows { self.table.anew(first_operation) } else { self.table.as_drawn() };
+        let pieces = PiecesOfGo { reference: &self.reference, first_operation, reads: piece_reads };
+        self.memory.put(&self.table, &self.order, &pieces);
+    }
+
+    /// Position in a page of the word that `touch` takes.
+    pub fn touch_at(&self) -> u64 {
+        self.table.touch_at()
     }
 
     /// Some of the offsets, to be verified.
@@ -202,8 +209,7 @@ impl Table {
         if found == expected {
             return Ok(());
         }
-        let reads = self.conditions.reads().expect("it was drawn for reads");
-        let consumption = reads.consumption(files.page_bytes);
+        let consumption = self.table.consumption(files.page_bytes);
         let usual = Computation {
             file: self.shape.file,
             consumption,
@@ -216,6 +222,10 @@ impl Table {
             (
                 "of the same operations without the last word of each read: touch_last is 1",
                 of(Consumption { touch_last: false, ..consumption }),
+            ),
+            (
+                "of the first word of each page: touch_at says which word of a page counts",
+                of(consumption.touching(0)),
             ),
             ("of operations from 0 on: begin with first_operation", Computation { first: 0, ..usual }),
             (
