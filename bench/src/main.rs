@@ -19,6 +19,7 @@ mod operations;
 mod options;
 mod orderings;
 mod pagewise;
+mod pieces;
 mod ratio;
 mod reports;
 mod sampling_cost;
@@ -55,6 +56,7 @@ enum Command {
     Advice(advice::Options),
     Agreement(agreement::Options),
     BareWorkers(bare_workers::Options),
+    Pieces(pieces::Options),
     SamplingCost(sampling_cost::Options),
     Reports(reports::Options),
     #[command(hide = true)]
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Advice(options) => advice::run(options, &mut out),
         Command::Agreement(options) => agreement::run(options, &mut out),
         Command::BareWorkers(options) => bare_workers::run(options, &mut out),
+        Command::Pieces(options) => pieces::run(options, &mut out),
         Command::SamplingCost(options) => sampling_cost::run(options, &mut out),
         Command::Reports(options) => reports::run(options, &mut out),
         Command::SamplingStretch(options) => sampling_cost::stretch(options, &mut out),

@@ -38,13 +38,15 @@ const TABLE_READS: u64 = 1 << 20;
 pub enum Side {
     /// The engine's throughput phase.
     Engine,
+    /// The same with each thread's part of the table in one piece: what pieces cost.
+    OnePiece,
     /// The bare loop.
     Bare,
     /// The bare loop again, with a mapping and buffers of its own: what it differs by is noise.
     Control,
 }
 
-const SIDES: [Side; 3] = [Side::Engine, Side::Bare, Side::Control];
+const SIDES: [Side; 4] = [Side::Engine, Side::OnePiece, Side::Bare, Side::Control];
 
 /// Draws the offset table of each thread.
 pub fn draw_tables(dataset: &Dataset, cell: &Cell, seed: u64) -> Vec<Table> {
@@ -60,6 +62,8 @@ pub fn draw_tables(dataset: &Dataset, cell: &Cell, seed: u64) -> Vec<Table> {
 pub struct Rates {
     /// Of the engine.
     pub engine: Vec<f64>,
+    /// Of the engine with a table in one piece.
+    pub one_piece: Vec<f64>,
     /// Of the bare loop.
     pub bare: Vec<f64>,
     /// Of the bare loop again.
@@ -68,22 +72,20 @@ pub struct Rates {
 
 /// One thread with all its loops.
 struct Lane<'a> {
-    work: Box<dyn Operations>,
+    engine: EngineSide,
+    one_piece: EngineSide,
     bare: Bare,
     control: Bare,
-    /// For the next sample, made ahead as a worker does.
-    latencies: Latencies,
     offsets: Offsets<'a>,
     reads_per_op: usize,
-    /// The table as the engine gets it, in pieces of so many reads.
-    memory: SharedMemory,
-    piece_reads: usize,
 }
 
 /// What one thread did in one slice.
-struct Stretch {
-    started_ns: u64,
-    ended_ns: u64,
+pub struct Stretch {
+    /// First clock.
+    pub started_ns: u64,
+    /// Last clock.
+    pub ended_ns: u64,
     checksum: u64,
 }
 
@@ -95,25 +97,24 @@ pub struct Slices<'a> {
 impl<'a> Slices<'a> {
     /// Opens all sides in random order and fills their page tables.
     pub fn open(dataset: &Dataset, cell: &Cell, tables: &'a [Table], random: &mut Random) -> Result<Self> {
-        let (mut work, mut bare, mut control) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut engine, mut one_piece, mut bare, mut control) = (vec![], vec![], vec![], vec![]);
         let mut order = SIDES;
         random.shuffle(&mut order);
         for side in order {
             match side {
-                Side::Engine => work = engine_sides(dataset, cell, tables)?,
+                Side::Engine => engine = engine_sides(dataset, cell, cell.access.name(), tables, true)?,
+                Side::OnePiece => one_piece = engine_sides(dataset, cell, cell.access.name(), tables, false)?,
                 Side::Bare => bare = Bare::open(&dataset.path, cell)?,
                 Side::Control => control = Bare::open(&dataset.path, cell)?,
             }
         }
-        let lanes = work.into_iter().zip(bare).zip(control).zip(tables);
+        let lanes = engine.into_iter().zip(one_piece).zip(bare).zip(control).zip(tables);
         let reads_per_op = cell.reads_per_op() as usize;
-        let lanes = lanes.map(|(((engine, bare), control), table)| Lane {
-            work: engine.work,
-            memory: engine.memory,
-            piece_reads: engine.piece_reads,
+        let lanes = lanes.map(|((((engine, one_piece), bare), control), table)| Lane {
+            engine,
+            one_piece,
             bare,
             control,
-            latencies: empty_latencies(),
             offsets: table.offsets(),
             reads_per_op,
         });
@@ -151,6 +152,7 @@ impl<'a> Slices<'a> {
             let rate = reads * 1e9 / elapsed_ns as f64;
             match side {
                 Side::Engine => rates.engine.push(rate),
+                Side::OnePiece => rates.one_piece.push(rate),
                 Side::Bare => rates.bare.push(rate),
                 Side::Control => rates.control.push(rate),
             }
@@ -161,7 +163,10 @@ impl<'a> Slices<'a> {
     /// Runs slices in this order and returns how long each took.
     fn run(&mut self, order: &[Side], operations: usize) -> Result<Vec<(Side, u64)>> {
         if order.contains(&Side::Engine) {
-            self.lanes.iter_mut().for_each(|lane| lane.put_table(operations));
+            for Lane { engine, one_piece, offsets, reads_per_op, .. } in &mut self.lanes {
+                engine.put(*offsets, operations * *reads_per_op);
+                one_piece.put(*offsets, operations * *reads_per_op);
+            }
         }
         let barrier = Barrier::new(self.lanes.len());
         let stretches: Vec<Result<Vec<Stretch>>> = std::thread::scope(|scope| {
@@ -188,16 +193,77 @@ fn extent(stretches: &[Vec<Stretch>], slice: usize) -> u64 {
     ended.saturating_sub(started).max(1)
 }
 
-/// What a thread of a job does, and the memory of its table.
-struct EngineSide {
+/// What a thread of a job does, and the memory of its table in pieces of so many reads.
+pub struct EngineSide {
     work: Box<dyn Operations>,
     memory: SharedMemory,
     piece_reads: usize,
+    /// For the next sample, made ahead as a worker does.
+    latencies: Latencies,
+}
+
+impl EngineSide {
+    /// Put the table in place, where each slice of so many reads begins anew.
+    pub fn put(&mut self, offsets: Offsets<'_>, slice_reads: usize) {
+        let reads = offsets.reads();
+        let mut words = self.memory.bytes_mut().chunks_exact_mut(8);
+        for slice in (0..reads.len()).step_by(slice_reads) {
+            let mut masks = Masks::default();
+            let end = reads.len().min(slice + slice_reads);
+            let of_piece = if self.piece_reads == 0 { slice_reads } else { self.piece_reads };
+            for piece in (slice..end).step_by(of_piece) {
+                let part = offsets.part(piece, of_piece.min(end - piece));
+                for (offset, word) in part.reads().iter().zip(&mut words) {
+                    word.copy_from_slice(&(offset ^ masks.mask()).to_le_bytes());
+                }
+                if end - slice > 2 * of_piece {
+                    masks.end_piece(part.expected_checksums(CONTENT_SEED).1);
+                }
+            }
+        }
+    }
+}
+
+impl EngineSide {
+    /// The throughput phase of a sample, ended by a count so that it does the same reads as the bare loop.
+    pub fn sample(&mut self, first: usize, operations: usize, barrier: Option<&Barrier>) -> Result<Stretch> {
+        let limits = Limits {
+            sample_ns: u64::MAX / 2,
+            latency_ns: 0,
+            max_operations: sampling_operations(operations as u64),
+            max_device_bytes: 0,
+        };
+        // `sample` meets the others twice: at the start and behind the throughput phase.
+        let rendezvous = || {
+            if let Some(barrier) = barrier {
+                barrier.wait();
+            }
+        };
+        let timed_phase = AtomicBool::new(false);
+        let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
+        self.work.begin(&Go { first_operation: first as u64, ..Go::default() });
+        let work = self.work.as_mut();
+        let sample = timed::sample(work, first as u64, limits, &rendezvous, &timed_phase, latencies)
+            .map_err(|failure| anyhow!("{}", failure.detail))?;
+        ensure!(
+            sample.operations == operations as u64,
+            "the engine did {} of {operations} operations",
+            sample.operations
+        );
+        let (started_ns, ended_ns) = (sample.started_ns, sample.ended_ns);
+        Ok(Stretch { started_ns, ended_ns, checksum: sample.checksum })
+    }
 }
 
 /// The readers of a job, and the table of each thread.
-fn engine_sides(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<EngineSide>> {
-    let method: Method = cell.access.name().parse().context("a cell names a method")?;
+pub fn engine_sides(
+    dataset: &Dataset,
+    cell: &Cell,
+    method: &str,
+    tables: &[Table],
+    in_pieces: bool,
+) -> Result<Vec<EngineSide>> {
+    let method: Method = method.parse().map_err(|error| anyhow!("{error}"))?;
     let page_bytes = rustix::param::page_size() as u64;
     let job = Job {
         method: method.to_string(),
@@ -209,7 +275,10 @@ fn engine_sides(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<
         descriptor: "shared".into(),
         read_bytes: cell.read_bytes.0,
         reads_per_op: cell.reads_per_op(),
-        piece_reads: piece_reads(&method, u64::from(cell.reads_per_op()), TABLE_READS),
+        piece_reads: match in_pieces {
+            true => piece_reads(&method, u64::from(cell.reads_per_op()), TABLE_READS),
+            false => 0,
+        },
         consume: "touch".into(),
         page_bytes,
         direct_flag: rustix::fs::OFlags::DIRECT.bits(),
@@ -229,29 +298,13 @@ fn engine_sides(dataset: &Dataset, cell: &Cell, tables: &[Table]) -> Result<Vec<
         let work = TableReads::divide(vec![reader], mapping, &job).pop();
         let mut work = work.context("a reader is the work of a thread")?;
         work.warm_page_tables();
-        sides.push(EngineSide { work, memory, piece_reads: job.piece_reads as usize });
+        let (piece_reads, latencies) = (job.piece_reads as usize, empty_latencies());
+        sides.push(EngineSide { work, memory, piece_reads, latencies });
     }
     Ok(sides)
 }
 
 impl Lane<'_> {
-    /// Put the table in place in the pieces of slices of so many operations, each of which begins anew.
-    fn put_table(&mut self, operations: usize) {
-        let reads = self.offsets.reads();
-        let mut words = self.memory.bytes_mut().chunks_exact_mut(8);
-        for slice in (0..reads.len()).step_by(operations * self.reads_per_op) {
-            let mut masks = Masks::default();
-            let end = reads.len().min(slice + operations * self.reads_per_op);
-            for piece in (slice..end).step_by(self.piece_reads) {
-                let part = self.offsets.part(piece, self.piece_reads.min(end - piece));
-                for (offset, word) in part.reads().iter().zip(&mut words) {
-                    word.copy_from_slice(&(offset ^ masks.mask()).to_le_bytes());
-                }
-                masks.end_piece(part.expected_checksums(CONTENT_SEED).1);
-            }
-        }
-    }
-
     /// A thread that fails goes on to meet the others at each barrier, and tells at the end.
     fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<Stretch>> {
         let stretches: Vec<_> = order
@@ -265,36 +318,10 @@ impl Lane<'_> {
     fn slice(&mut self, side: Side, slice: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
         let first = self.first_operation(slice, operations);
         match side {
-            Side::Engine => self.engine(first, operations, barrier),
+            Side::Engine => self.engine.sample(first, operations, Some(barrier)),
+            Side::OnePiece => self.one_piece.sample(first, operations, Some(barrier)),
             Side::Bare | Side::Control => self.bare(side, first, operations, barrier),
         }
-    }
-
-    /// The throughput phase of a sample, ended by a count so that it does the same reads as the bare loop.
-    fn engine(&mut self, first: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
-        let limits = Limits {
-            sample_ns: u64::MAX / 2,
-            latency_ns: 0,
-            max_operations: sampling_operations(operations as u64),
-            max_device_bytes: 0,
-        };
-        // `sample` meets the others twice: at the start and behind the throughput phase.
-        let rendezvous = || {
-            barrier.wait();
-        };
-        self.work.begin(&Go { first_operation: first as u64, ..Go::default() });
-        let timed_phase = AtomicBool::new(false);
-        let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
-        let sample =
-            timed::sample(self.work.as_mut(), first as u64, limits, &rendezvous, &timed_phase, latencies)
-                .map_err(|failure| anyhow!("{}", failure.detail))?;
-        ensure!(
-            sample.operations == operations as u64,
-            "the engine did {} of {operations} operations",
-            sample.operations
-        );
-        let (started_ns, ended_ns) = (sample.started_ns, sample.ended_ns);
-        Ok(Stretch { started_ns, ended_ns, checksum: sample.checksum })
     }
 
     fn bare(&mut self, side: Side, first: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
@@ -325,7 +352,8 @@ impl Lane<'_> {
             }
             let (alike, weighted) = expected[index];
             ensure!(
-                stretch.checksum == if *side == Side::Engine { weighted } else { alike },
+                stretch.checksum
+                    == if matches!(side, Side::Engine | Side::OnePiece) { weighted } else { alike },
                 "slice {slice} consumed other bytes than the file's"
             );
         }

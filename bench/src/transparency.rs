@@ -51,22 +51,28 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     )?;
     writeln!(
         out,
-        "{:26} {:>12} {:>24} {:>24}",
-        "cell", "bare, k/s", "engine / bare", "bare / bare (control)"
+        "{:26} {:>12} {:>24} {:>24} {:>24} {:>12}",
+        "cell", "bare, k/s", "engine / bare", "bare / bare (control)", "pieces / one piece", "ns a read"
     )?;
     let mut reached = 0;
     for cell in &cells {
         let measured = measure(options, &dataset, cell)?;
-        let (Some(bare), Some(engine), Some(control)) = (
+        let (Some(bare), Some(pieces_ns), Some(engine), Some(pieces), Some(control)) = (
             median(&measured.bare_rates),
+            median(&measured.pieces_ns),
             Ratio::of_logs(&measured.engine),
+            Ratio::of_logs(&measured.pieces),
             Ratio::of_logs(&measured.control),
         ) else {
             continue;
         };
         reached += usize::from(engine.median >= BAR);
         let mark = if engine.median >= BAR { "" } else { "  below" };
-        writeln!(out, "{cell:26} {:>12.0} {engine:>24} {control:>24}{mark}", bare / 1e3)?;
+        writeln!(
+            out,
+            "{cell:26} {:>12.0} {engine:>24} {control:>24} {pieces:>24} {pieces_ns:>12.2}{mark}",
+            bare / 1e3
+        )?;
         out.flush()?;
     }
     writeln!(out, "\nmedian of at least {BAR} in {reached} of {} cells", cells.len())?;
@@ -79,6 +85,10 @@ struct Measured {
     bare_rates: Vec<f64>,
     /// Logarithms of engine over bare.
     engine: Vec<f64>,
+    /// Logarithms of the engine over the engine with a table in one piece.
+    pieces: Vec<f64>,
+    /// What a read takes longer in a thread where the table comes in pieces, in ns.
+    pieces_ns: Vec<f64>,
     /// Logarithms of the bare loop again over bare.
     control: Vec<f64>,
 }
@@ -98,6 +108,14 @@ fn measure(options: &Options, dataset: &Dataset, cell: &Cell) -> Result<Measured
         let rates = slices.pairs(options.pairs.pairs, operations, &mut random)?;
         measured.bare_rates.extend(median(&rates.bare));
         measured.engine.extend(median(&log_ratios(&rates.engine, &rates.bare)));
+        measured.pieces.extend(median(&log_ratios(&rates.engine, &rates.one_piece)));
+        let of_thread = |rate: f64| f64::from(cell.threads) * 1e9 / rate;
+        let longer = rates
+            .engine
+            .iter()
+            .zip(&rates.one_piece)
+            .map(|(pieces, one)| of_thread(*pieces) - of_thread(*one));
+        measured.pieces_ns.extend(median(&longer.collect::<Vec<f64>>()));
         measured.control.extend(median(&log_ratios(&rates.control, &rates.bare)));
     }
     Ok(measured)
