@@ -7,8 +7,8 @@
 //! If reads are dependent, workers get encoded offsets (see [`OffsetTable::chain_dataset`]), and the offsets themselves
 //! stay here.
 //!
-//! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, 2^19 at most, and a
-//! part is repeated at its end. One pass reaches the same positions as all passes ([`OffsetTable::distinct_places`]):
+//! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, or as many as a sample can
+//! do (a part is hidden from workers in its first pass only), 2^19 at most, and a part is repeated at its end. One pass reaches the same positions as all passes ([`OffsetTable::distinct_places`]):
 //! with uniform reads 86 % of the positions, and fewer above 2^18 of them (1 GiB of 4 KiB); by zipf 0.99 93 % of 2^15
 //! positions, 57 % of 2^17, 38 % of 2^18, 14 % of 2^20, including the popular ones. A cache that holds all of those
 //! eventually has no misses, although an endless stream of draws would have some. A table therefore represents such a
@@ -35,6 +35,8 @@ use zipf::PopularPlaces;
 const READS_MAX: u64 = 1 << 19;
 /// Minimum reads in a table that may repeat: fewer could be learned by the CPU.
 const READS_MIN: u64 = 1 << 16;
+/// The most reads that a thread does in a microsecond: a copy of a page from a cache of the CPU takes 250 ns.
+const READS_PER_US: u64 = 4;
 /// Large reads need fewer: the minimum requests no more bytes than this.
 const MIN_REQUESTED_BYTES: u64 = 4 << 30;
 
@@ -93,24 +95,32 @@ impl OffsetTable {
     ///
     /// With dependent reads it must be chained before workers can follow it.
     pub fn new(conditions: &Conditions, seed: u64) -> Result<Self, TableError> {
-        Self::with_page(conditions, seed, rustix::param::page_size() as u64)
+        Self::lasting(conditions, seed, 0)
+    }
+
+    /// The same for samples of so many ns: no part is repeated within one, unless the table would be too large.
+    pub fn lasting(conditions: &Conditions, seed: u64, sample_ns: u64) -> Result<Self, TableError> {
+        let reads = (sample_ns / 1000).saturating_mul(READS_PER_US * u64::from(conditions.threads));
+        Self::drawn(conditions, seed, rustix::param::page_size() as u64, Repeating::AtLeast { reads })
     }
 
     /// Draws one whose parts have so many operations that may repeat, fewer than any worker is measured with.
     pub fn with_part(conditions: &Conditions, seed: u64, part: u64) -> Result<Self, TableError> {
         let page = rustix::param::page_size() as u64;
-        Self::drawn(conditions, seed, page, Some(part * u64::from(conditions.threads)))
+        let operations = part * u64::from(conditions.threads);
+        Self::drawn(conditions, seed, page, Repeating::Exactly { operations })
     }
 
+    #[cfg(test)]
     fn with_page(conditions: &Conditions, seed: u64, page: u64) -> Result<Self, TableError> {
-        Self::drawn(conditions, seed, page, None)
+        Self::drawn(conditions, seed, page, Repeating::AtLeast { reads: 0 })
     }
 
     fn drawn(
         conditions: &Conditions,
         seed: u64,
         page: u64,
-        repeating: Option<u64>,
+        repeating: Repeating,
     ) -> Result<Self, TableError> {
         let workload = conditions.workload();
         let Some(&shape) = conditions.reads() else { return Err(TableError::NoTable { workload }) };
@@ -120,9 +130,10 @@ impl OffsetTable {
         let places = Places::new(&accesses, page, &mut random)?;
         let operations = match &places {
             Places::Once(blocks, _) => accesses.cold_operations(blocks)?,
-            Places::Uniform { .. } | Places::Popular(_) => {
-                repeating.unwrap_or_else(|| accesses.repeating_operations())
-            }
+            Places::Uniform { .. } | Places::Popular(_) => match repeating {
+                Repeating::Exactly { operations } => operations,
+                Repeating::AtLeast { reads } => accesses.repeating_operations(reads),
+            },
         };
         let reads_per_op = u64::from(shape.reads_per_op);
         let reads = operations * reads_per_op;
@@ -233,6 +244,12 @@ pub fn touched_word(read_bytes: u64, page: u64, seed: u64) -> u64 {
         rest => rest,
     };
     8 * Random::for_purpose(seed, "touched word").below((shortest / 8).max(1))
+}
+
+/// Size of a table that may repeat, of all threads.
+enum Repeating {
+    Exactly { operations: u64 },
+    AtLeast { reads: u64 },
 }
 
 /// Possible starts of reads (or sequential operations).
@@ -359,11 +376,11 @@ impl AccessShape<'_> {
     }
 
     /// Operations of a repeated table: about two reads for each position of the span, and more if some positions are so
-    /// rare that two would miss most of them.
-    fn repeating_operations(&self) -> u64 {
+    /// rare that two would miss most of them; as many as `least` reads, unless these are large.
+    fn repeating_operations(&self, least: u64) -> u64 {
         let read_bytes = self.reads.read_bytes.0;
         let per_place = if self.reads.skew == Skew::Uniform { 2 } else { 16 };
-        let reads_min = READS_MIN.min(MIN_REQUESTED_BYTES.div_ceil(read_bytes));
+        let reads_min = least.clamp(READS_MIN, READS_MAX).min(MIN_REQUESTED_BYTES.div_ceil(read_bytes));
         let reads = self.conditions.span_bytes.0.saturating_mul(per_place) / read_bytes;
         self.whole_operations(reads.clamp(reads_min, READS_MAX) / u64::from(self.reads.reads_per_op))
     }

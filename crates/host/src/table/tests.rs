@@ -96,6 +96,10 @@ fn a_large_file_needs_no_large_table() {
     let small = Conditions { span_bytes: Bytes::mib(64), ..conditions.clone() };
     assert_eq!(OffsetTable::new(&conditions, 5).expect("table").reads(), 1 << 19);
     assert_eq!(OffsetTable::new(&small, 5).expect("table").reads(), 4096);
+    // One that a sample does not repeat, and two threads share.
+    let pages = with(small, |reads| reads.read_bytes = Bytes::kib(4));
+    let reads = |sample_ns| OffsetTable::lasting(&pages, 5, sample_ns).expect("table").reads();
+    assert_eq!([0, 10_000_000, 20_000_000, u64::MAX].map(reads), [1 << 16, 80_000, 160_000, 1 << 19]);
 }
 
 #[test]

@@ -55,7 +55,8 @@ impl AccessesCache {
             self.0.push_back(accesses);
             return Ok(());
         }
-        let mut table = OffsetTable::new(conditions, seed)?;
+        let mut table =
+            OffsetTable::lasting(conditions, seed, plan.sample_ns.saturating_add(plan.latency_ns))?;
         let kept_bytes = |kept: &VecDeque<Accesses>| {
             kept.iter().map(|accesses| accesses.table.memory_bytes()).sum::<u64>()
         };
