@@ -12,6 +12,7 @@ pub(crate) mod calls;
 mod checks;
 pub mod claims;
 pub mod conditions;
+mod copies;
 mod cpu_waits;
 pub mod expected;
 pub mod faults;

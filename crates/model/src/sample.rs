@@ -265,6 +265,9 @@ crate::with_process_totals! { evidence! {
         pub descriptor_direct: Option<bool>,
         /// Peak resident memory of the worker: VmHWM.
         pub worker_peak_bytes: Option<u64>,
+        /// The same when it got its job, after it had practised.
+        #[serde(default)]
+        pub worker_peak_before_bytes: Option<u64>,
         /// Expected checksum of the accesses.
         pub expected_checksum: Option<u64>,
         /// Checksum reported by the worker.

@@ -10,8 +10,8 @@ use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKi
 use super::cpu_waits::{self, Stretch, TimedCheck};
 use super::subject::Subject;
 use super::{
-    claims, conditions, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime, scans,
-    settings, syncs, threads, writes,
+    claims, conditions, copies, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime,
+    scans, settings, syncs, threads, writes,
 };
 
 /// A check: one sentence with the numbers if it fails.
@@ -96,6 +96,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::MethodContradicted, plausible::reads_ahead),
     (FailureKind::MethodContradicted, mappings::unasked_advice),
     (FailureKind::MethodContradicted, mappings::unasked_mapping),
+    (FailureKind::MethodContradicted, copies::kept_copy),
     (FailureKind::MethodContradicted, scans::mapping_not_touched),
     (FailureKind::MethodContradicted, faults::wrong_write_faults),
     (FailureKind::MethodContradicted, writes::mapping_makes_calls),

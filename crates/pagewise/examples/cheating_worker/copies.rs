@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use pagewise_sys::AnonymousMemory;
+use pagewise_sys::{AnonymousMemory, FileMapping};
 
 /// What is taken from the device at a time, to have its bytes counted.
 const PIECE_BYTES: usize = 1 << 20;
@@ -25,6 +25,19 @@ impl Copy {
     /// Read through the page cache.
     pub fn through_cache(file: &File) -> io::Result<Self> {
         Self::new(file, false)
+    }
+
+    /// Taken from a mapping that is gone before anybody looks.
+    pub fn through_mapping(file: &File) -> io::Result<Self> {
+        let len = file.metadata()?.len() as usize;
+        let (bytes, piece) =
+            (FileMapping::new(file, len, true)?.bytes().to_vec(), AnonymousMemory::new(PIECE_BYTES)?);
+        Ok(Self { bytes, piece, direct: false, owed: 0, next: 0 })
+    }
+
+    /// The bytes of a read.
+    pub fn of(&self, offset: u64, len: usize) -> &[u8] {
+        &self.bytes[offset as usize..][..len]
     }
 
     /// Read past it; the descriptor has O_DIRECT.

@@ -40,9 +40,12 @@ kinds! {
     /// The same past the page cache; while it measures, it takes as many bytes from the device as were asked for, in order and
     /// in large pieces, and fills its calls up with reads of nothing.
     CopiesFirstDirect = "copies-first-direct",
+    /// Takes a copy by way of a mapping that is gone before `ready`, reads the start of the file again and again, and takes the
+    /// words that count from its copy.
+    ReadsOnePlace = "reads-one-place",
     /// Reads at each offset once, and remembers what it came to.
     RemembersSums = "remembers-sums",
-    /// Does the reads of 64 operations in the order of their offsets. Nothing catches it: it shows what that gains.
+    /// Does the reads of a piece of the table in the order of their offsets. Nothing catches it: it shows what that gains.
     SortsReads = "sorts-reads",
     /// Makes every read twice and counts it once.
     ReadsTwice = "reads-twice",

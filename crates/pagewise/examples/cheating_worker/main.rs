@@ -208,6 +208,7 @@ impl Reader {
         let copy = match kind {
             Kind::CopiesFirst => Some(Copy::through_cache(&file)?),
             Kind::CopiesFirstDirect => Some(Copy::direct(&file)?),
+            Kind::ReadsOnePlace => Some(Copy::through_mapping(&file)?),
             _ => None,
         };
         if kind == Kind::EvictsFirst {
@@ -258,6 +259,10 @@ impl Reader {
             return Ok(*sum);
         }
         let buffer = &mut self.buffer.bytes_mut()[..len as usize];
+        if let Some(copy) = self.copy.as_ref().filter(|_| self.kind == Kind::ReadsOnePlace) {
+            through.read_exact_at(buffer, 0)?;
+            return Ok(self.consumption.of(copy.of(offset, len as usize)));
+        }
         match &self.mapping {
             _ if self.kind == Kind::ComputesChecksum => content::fill(mix(RUN_SEED), offset, buffer),
             Some(mapping) => {

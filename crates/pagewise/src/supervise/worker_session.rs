@@ -183,6 +183,7 @@ impl WorkerSession<'_> {
         evidence.supervisor_run_queue_ns = outcome.supervisor_run_queue_ns;
         evidence.setup_faults =
             in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
+        evidence.worker_peak_before_bytes = before_setup.peak_bytes;
         evidence.setup_device_read_bytes = in_setup.device_read_bytes;
         evidence.expected_checksum = outcome.expected_checksum;
         evidence.thread_reads = self.task.thread_reads().to_vec();

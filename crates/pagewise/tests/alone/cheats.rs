@@ -198,6 +198,14 @@ fn a_read_counts_by_its_place_in_the_table() {
     Asked { more: &["--threads=2"], ..WARM_PREAD }.caught("counts-alike", &[WrongChecksum]);
 }
 
+/// Calls that read one place again and again cost half of honest ones. What they do not bring comes from memory.
+#[test]
+fn one_place_read_again_and_again_is_noticed() {
+    let large = Asked { file_size: "32MiB", ..WARM_PREAD };
+    large.honest().caught("reads-one-place", &[MethodContradicted]);
+    Asked { more: &["--consume=sum"], ..large }.caught("reads-one-place", &[MethodContradicted]);
+}
+
 #[test]
 fn bytes_from_a_copy_made_before_go_are_noticed() {
     WARM_PREAD.caught("copies-first", &[MethodContradicted]);

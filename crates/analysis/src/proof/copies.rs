@@ -1,0 +1,88 @@
+//! Memory for a copy of what is read. Calls that read one place again and again are cheap, because its bytes stay in the first caches of
+//! a CPU; the words that count then come from a copy.
+
+use pagewise_model::{Access, Work};
+
+use super::subject::Subject;
+
+/// Growth of an honest worker: its part of the table is mapped, and each thread has histograms.
+const OWN_BYTES: u64 = 8 << 20;
+const THREAD_BYTES: u64 = 1 << 20;
+/// A garbage collector gives memory back when it likes to.
+const RUNTIME_BYTES: u64 = 32 << 20;
+/// A direct read is widened by so much at most.
+const WIDENED_BYTES: u64 = 128 << 10;
+
+/// A method that moves the bytes of its reads by calls takes no memory from which it could answer them.
+pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
+    let conditions = &subject.cell.conditions;
+    let (read_bytes, table_bytes) = match conditions.work {
+        Work::RandomRead(reads) | Work::SequentialRead(reads) => (reads.read_bytes.0, 0),
+        Work::Replay(replay) => {
+            (replay.longest.0, replay.ballast.0.saturating_add(replay.reads.saturating_mul(8)))
+        }
+        Work::Scan(_) | Work::Append(_) | Work::Fill(_) => return None,
+    };
+    if !matches!(subject.cell.access(), Access::Pread | Access::Uring) {
+        return None;
+    }
+    let evidence = subject.evidence;
+    let grown = evidence.worker_peak_bytes?.saturating_sub(evidence.worker_peak_before_bytes?);
+    let of_read = read_bytes.saturating_add(if subject.cell.method.is_direct() { WIDENED_BYTES } else { 0 });
+    let buffers = of_read.saturating_mul(u64::from(subject.cell.method.depth())).saturating_add(THREAD_BYTES);
+    let of_runtime = if subject.cell.method.worker().has_runtime() { RUNTIME_BYTES } else { 0 };
+    let most = buffers
+        .saturating_mul(u64::from(conditions.threads))
+        .saturating_add(table_bytes)
+        .saturating_add(OWN_BYTES + of_runtime);
+    (grown > most).then(|| {
+        format!(
+            "the worker's memory grew by {grown} bytes when it had its job, at most {most} may be: {} reads by calls, and keeps no copy of the file",
+            subject.cell.method
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::honest::{cell, kinds};
+    use pagewise_model::CacheState::{Cold, Warm};
+    use pagewise_model::FailureKind::MethodContradicted;
+    use pagewise_model::{Bytes, Cell};
+
+    /// Failures of a worker that grew by so much.
+    fn grown(cell: &Cell, mib: u64) -> Vec<pagewise_model::FailureKind> {
+        kinds(cell, move |_, evidence| {
+            evidence.worker_peak_before_bytes = Some(15 << 20);
+            evidence.worker_peak_bytes = Some((15 + mib) << 20);
+        })
+    }
+
+    #[test]
+    fn a_copy_of_the_file_beside_calls_is_noticed() {
+        for (method, honest, copy) in
+            [("pread", 5, 64), ("mine/pread", 5, 64), ("uring:depth=32", 10, 128), ("jvm/pread", 35, 64)]
+        {
+            for state in [Warm, Cold] {
+                let cell = cell(method, state);
+                assert_eq!(grown(&cell, honest), [], "{method} {state}");
+                assert_eq!(grown(&cell, copy), [MethodContradicted], "{method} {state}");
+            }
+        }
+        for method in ["mmap", "mine/get"] {
+            assert_eq!(
+                grown(&cell(method, Warm), 1024),
+                [],
+                "{method} has the file in its memory, or may have it"
+            );
+        }
+    }
+
+    #[test]
+    fn buffers_are_no_copy() {
+        let mut large = cell("uring:depth=32", Warm);
+        large.conditions.work.reads_mut().expect("reads").read_bytes = Bytes::mib(1);
+        large.conditions.threads = 2;
+        assert_eq!(grown(&large, 70), []);
+    }
+}
