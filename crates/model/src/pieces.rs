@@ -11,7 +11,7 @@
 use crate::method::Method;
 
 /// Reads of a piece of a large part. Within a piece a worker may read in any order.
-const USUAL_READS: u64 = 128;
+const USUAL_READS: u64 = 256;
 /// Reads of a piece, at least: each costs some nanoseconds.
 const LEAST_READS: u64 = 16;
 /// Pieces of a small part.
@@ -63,15 +63,15 @@ mod tests {
     fn a_piece_holds_whole_operations_and_all_that_is_under_way() {
         let of =
             |method: &str, reads_per_op| piece_reads(&method.parse().expect(method), reads_per_op, 1 << 16);
-        assert_eq!(of("pread", 1), 128);
-        assert_eq!(of("mmap:random", 16), 128);
-        assert_eq!(of("pread", 100), 200);
+        assert_eq!(of("pread", 1), 256);
+        assert_eq!(of("mmap:random", 16), 256);
+        assert_eq!(of("pread", 100), 300);
         assert_eq!(of("pread", 1000), 1000);
-        assert_eq!(of("uring:depth=32", 1), 128);
+        assert_eq!(of("uring:depth=32", 1), 256);
         assert_eq!(of("uring:direct+depth=512", 16), 512);
         assert_eq!(of("mmap:random+prefetch=300", 7), 301);
-        assert_eq!(of("mine/get:depth=512", 1), 128, "what a method of others means is unknown");
+        assert_eq!(of("mine/get:depth=512", 1), 256, "what a method of others means is unknown");
         let of_part = |part| piece_reads(&"pread".parse().expect("pread"), 1, part);
-        assert_eq!([0, 42, 240, 1024, 6000].map(of_part), [16, 16, 30, 128, 128]);
+        assert_eq!([0, 42, 240, 1024, 6000].map(of_part), [16, 16, 30, 128, 256]);
     }
 }

@@ -85,6 +85,8 @@ impl Piece {
 pub struct ReadRange<'a> {
     part: &'a [u64],
     first: u64,
+    /// Index of the first in the part.
+    start: usize,
     count: usize,
     end: u64,
     place: u64,
@@ -96,22 +98,22 @@ impl<'a> ReadRange<'a> {
     /// position `end` on. The part begins at index `place` of the table.
     #[inline(always)]
     pub fn new(part: &'a [u64], (first, count): (u64, u64), end: u64, place: u64, piece: Piece) -> Self {
-        let left = part.len() as u64 - first % part.len() as u64;
-        let count = count.min(left).min(piece.end - first) as usize;
-        Self { part, first, count, end, place, piece }
+        let start = first % part.len() as u64;
+        let count = count.min(part.len() as u64 - start).min(piece.end - first) as usize;
+        Self { part, first, start: start as usize, count, end, place, piece }
     }
 
     /// These reads without any after them.
     pub fn alone(due: Due<'a>) -> Self {
         let count = due.entries.len();
         let piece = Piece { end: count as u64, mask: due.mask, touch_at: due.touch_at, ..Piece::default() };
-        Self { part: due.entries, first: 0, count, end: count as u64, place: due.place, piece }
+        Self { part: due.entries, first: 0, start: 0, count, end: count as u64, place: due.place, piece }
     }
 
     /// Those that are due.
     #[inline(always)]
     pub fn due(&self) -> Due<'a> {
-        let start = if self.part.is_empty() { 0 } else { (self.first % self.part.len() as u64) as usize };
+        let start = self.start;
         let Piece { mask, touch_at, .. } = self.piece;
         Due {
             entries: &self.part[start..start + self.count],
@@ -143,6 +145,7 @@ impl<'a> ReadRange<'a> {
     pub fn operations(self, reads_per_op: usize) -> impl Iterator<Item = ReadRange<'a>> {
         (0..self.count / reads_per_op).map(move |operation| ReadRange {
             first: self.first + (operation * reads_per_op) as u64,
+            start: self.start + operation * reads_per_op,
             count: reads_per_op,
             ..self
         })
