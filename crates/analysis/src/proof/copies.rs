@@ -5,8 +5,8 @@ use pagewise_model::{Access, Work};
 
 use super::subject::Subject;
 
-/// Growth of an honest worker: its part of the table is mapped, and each thread has histograms.
-const OWN_BYTES: u64 = 8 << 20;
+/// Growth of an honest worker: the table is mapped (4 MiB at most), and each thread has histograms.
+const OWN_BYTES: u64 = 10 << 20;
 const THREAD_BYTES: u64 = 1 << 20;
 /// A garbage collector gives memory back when it likes to.
 const RUNTIME_BYTES: u64 = 32 << 20;
@@ -28,7 +28,9 @@ pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
     }
     let evidence = subject.evidence;
     let grown = evidence.worker_peak_bytes?.saturating_sub(evidence.worker_peak_before_bytes?);
-    let of_read = read_bytes.saturating_add(if subject.cell.method.is_direct() { WIDENED_BYTES } else { 0 });
+    // A buffer is whole pages, and a page longer than a read.
+    let longer = if subject.cell.method.is_direct() { WIDENED_BYTES } else { 2 * subject.context.page_bytes };
+    let of_read = read_bytes.saturating_add(longer);
     let buffers = of_read.saturating_mul(u64::from(subject.cell.method.depth())).saturating_add(THREAD_BYTES);
     let of_runtime = if subject.cell.method.worker().has_runtime() { RUNTIME_BYTES } else { 0 };
     let most = buffers

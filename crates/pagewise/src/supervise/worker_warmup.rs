@@ -79,6 +79,7 @@ impl WarmupFile {
             max_thread_operations: 0,
             max_device_bytes: 0,
             heartbeat_ns: 0,
+            piece_reads: 0,
             ..job
         };
         match &self.memory {
@@ -88,7 +89,6 @@ impl WarmupFile {
         }
         if let Some(table) = &self.table {
             (job.table_path, job.table_reads) = (inherited_path(table.file()), self.table_reads);
-            job.piece_reads = 0;
         }
         job.records = job.records.min(self.file_bytes.checked_div(job.record_bytes).unwrap_or(0));
         job
