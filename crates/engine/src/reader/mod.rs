@@ -6,7 +6,7 @@
 mod anonymous;
 mod mmap;
 mod order;
-mod pieces;
+mod part;
 mod pread;
 mod reads;
 mod recorded;
@@ -25,7 +25,7 @@ use crate::failure::refusal;
 use crate::file::DataFile;
 use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 use order::OrderKind;
-pub use pieces::Pieces;
+pub use part::TablePart;
 pub use reads::{Due, Piece, ReadRange};
 pub use recorded::{RecordedReads, ballast};
 pub use table::TableReads;

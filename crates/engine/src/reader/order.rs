@@ -12,21 +12,35 @@ use super::{Due, ReadTarget, Reader};
 use crate::failure::refusal;
 
 /// An order of reads.
-pub(super) trait Order: Copy {
+pub(super) trait Order: Copy + Send + 'static {
     /// Offset and length of the read at an entry, where those of this job have `len` bytes or at most so many. `None` if it does
     /// not fit into the span.
     fn range(self, entry: u64, len: usize) -> Option<(u64, usize)>;
 
-    /// The word of a read's bytes that the next offset follows from.
-    fn link(self, bytes: &[u8]) -> u64;
+    /// The word of a read's bytes that the next offset follows from; 0 if it follows from the table alone.
+    #[inline(always)]
+    fn link(self, _bytes: &[u8]) -> u64 {
+        0
+    }
 
     /// Do the reads that are due; `read` returns the link and the checksum of the bytes at this offset, of this length.
+    ///
+    /// Timed region: `for each (weight, entry): total += weight * read(range(entry ^ mask))`.
+    #[inline(always)]
     fn reads<E>(
         self,
         due: Due<'_>,
         len: usize,
-        read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
-    ) -> Result<u64, Stopped<E>>;
+        mut read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
+    ) -> Result<u64, Stopped<E>> {
+        let mut total = 0u64;
+        for (weight, entry) in due.weighted() {
+            let range = self.range(entry, len).ok_or(Stopped::OutOfRange(entry))?;
+            let (_, checksum) = read(range).map_err(Stopped::Read)?;
+            total = total.wrapping_add(weight.wrapping_mul(checksum));
+        }
+        Ok(total)
+    }
 }
 
 /// A reader that can read in any order.
@@ -38,8 +52,8 @@ pub(super) trait ReadInOrder: Reader + Sized + 'static {
     fn boxed(self, target: &ReadTarget) -> Box<dyn Reader> {
         match target.order {
             OrderKind::Independent => Box::new(self),
-            OrderKind::Dependent => Box::new(DependentReader { chain: Chain::of(target), reader: self }),
-            OrderKind::Recorded => Box::new(RecordedReader { order: Recorded::of(target), reader: self }),
+            OrderKind::Dependent => Box::new(OrderedReader { reader: self, order: Chain::of(target) }),
+            OrderKind::Recorded => Box::new(OrderedReader { reader: self, order: Recorded::of(target) }),
         }
     }
 }
@@ -66,34 +80,15 @@ impl OrderKind {
     }
 }
 
-/// A reader of recorded reads.
-struct RecordedReader<R> {
+/// A reader in another order than that of independent reads.
+struct OrderedReader<R, O> {
     reader: R,
-    order: Recorded,
+    order: O,
 }
 
-impl<R: ReadInOrder> Reader for RecordedReader<R> {
+impl<R: ReadInOrder, O: Order> Reader for OrderedReader<R, O> {
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
         self.reader.read_in(due, self.order)
-    }
-
-    fn warm_page_tables(&mut self) {
-        self.reader.warm_page_tables();
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.reader.fetch(offset, into)
-    }
-}
-
-struct DependentReader<R> {
-    reader: R,
-    chain: Chain,
-}
-
-impl<R: ReadInOrder> Reader for DependentReader<R> {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.reader.read_in(due, self.chain)
     }
 
     fn warm_page_tables(&mut self) {
@@ -152,39 +147,6 @@ impl Order for Independent {
     fn range(self, entry: u64, len: usize) -> Option<(u64, usize)> {
         (entry <= self.last_offset).then_some((entry, len))
     }
-
-    #[inline(always)]
-    fn link(self, _: &[u8]) -> u64 {
-        0
-    }
-
-    /// Timed region: [`in_table_order`].
-    #[inline(always)]
-    fn reads<E>(
-        self,
-        due: Due<'_>,
-        len: usize,
-        read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
-    ) -> Result<u64, Stopped<E>> {
-        in_table_order(self, due, len, read)
-    }
-}
-
-/// Timed region: `for each (weight, entry): total += weight * read(range(entry ^ mask))`.
-#[inline(always)]
-fn in_table_order<E>(
-    order: impl Order,
-    due: Due<'_>,
-    len: usize,
-    mut read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
-) -> Result<u64, Stopped<E>> {
-    let mut total = 0u64;
-    for (weight, entry) in due.weighted() {
-        let range = order.range(entry, len).ok_or(Stopped::OutOfRange(entry))?;
-        let (_, checksum) = read(range).map_err(Stopped::Read)?;
-        total = total.wrapping_add(weight.wrapping_mul(checksum));
-    }
-    Ok(total)
 }
 
 /// Reads of a trace, each with a length of its own.
@@ -204,22 +166,6 @@ impl Order for Recorded {
     fn range(self, entry: u64, longest: usize) -> Option<(u64, usize)> {
         let (offset, len) = range_of(entry);
         (len <= longest && offset + len as u64 <= self.span_bytes).then_some((offset, len))
-    }
-
-    #[inline(always)]
-    fn link(self, _: &[u8]) -> u64 {
-        0
-    }
-
-    /// Timed region: [`in_table_order`].
-    #[inline(always)]
-    fn reads<E>(
-        self,
-        due: Due<'_>,
-        len: usize,
-        read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
-    ) -> Result<u64, Stopped<E>> {
-        in_table_order(self, due, len, read)
     }
 }
 

@@ -7,16 +7,14 @@ use pagewise_model::trace::range_of;
 use pagewise_protocol::{CallFailure, Go, Job};
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
-use super::{Pieces, Reader};
+use super::{Reader, TablePart};
 use crate::failure::{failed, refusal};
 use crate::operations::{Done, Operations};
 
 /// A reader, and its thread's part of a table of recorded reads.
 pub struct RecordedReads {
     reader: Box<dyn Reader>,
-    table: Arc<FileMapping>,
-    part: Range<usize>,
-    pieces: Pieces,
+    part: TablePart,
     passes: u64,
     /// Bytes that were read.
     bytes: u64,
@@ -37,10 +35,9 @@ impl RecordedReads {
             refusal("open", &job.path, detail)
         })?;
         let table = Arc::new(table);
-        let of_thread = |(reader, part): (Box<dyn Reader>, Range<usize>)| {
-            let pieces = Pieces::new(part.len() as u64, job.piece_reads);
-            Box::new(Self { reader, table: table.clone(), part, pieces, passes: 0, bytes: 0 })
-                as Box<dyn Operations>
+        let of_thread = |(reader, range): (Box<dyn Reader>, Range<usize>)| {
+            let part = TablePart::new(table.clone(), range, job.piece_reads);
+            Box::new(Self { reader, part, passes: 0, bytes: 0 }) as Box<dyn Operations>
         };
         Ok(readers.into_iter().zip(parts).map(of_thread).collect())
     }
@@ -68,26 +65,19 @@ pub fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
 
 impl Operations for RecordedReads {
     fn begin(&mut self, go: &Go) {
-        self.pieces.begin(self.passes * self.part.len() as u64, go);
+        self.part.begin(self.passes * self.part.reads(), go);
     }
 
     /// Timed region: that of the reader, over all entries of the part.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         let operations = wanted.min(end.saturating_sub(position));
-        let (entries, place) = (&self.table.words()[self.part.clone()], self.part.start as u64);
-        let of_part = entries.len() as u64;
-        let (first, count) = (self.passes * of_part, operations * of_part);
-        let (mut done, mut checksum) = (0, 0u64);
-        while done < count {
-            let due = (first + done, count - done);
-            let reads = self.pieces.range((entries, place), due, u64::MAX, self.reader.as_mut())?.due();
-            done += reads.entries.len() as u64;
-            let sum = self.reader.read(reads)?;
-            self.pieces.add(sum);
-            self.bytes += reads.unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
-            checksum = checksum.wrapping_add(sum);
-        }
-        checksum = checksum.wrapping_add(self.reader.finish()?);
+        let Self { reader, part, bytes, .. } = self;
+        let due = (self.passes * part.reads(), operations * part.reads());
+        let checksum = part.walk(reader.as_mut(), due, u64::MAX, |reader, reads| {
+            *bytes += reads.due().unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
+            reader.read(reads.due())
+        })?;
+        let checksum = checksum.wrapping_add(self.reader.finish()?);
         self.passes += operations;
         Ok(Done { operations, checksum })
     }

@@ -1,20 +1,17 @@
 //! Reads by the offset table, as the operations of a thread.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_protocol::{CallFailure, Go, Job};
 use pagewise_sys::FileMapping;
 
-use super::{Pieces, ReadRange, Reader};
+use super::{ReadRange, Reader, TablePart};
 use crate::operations::{Done, Latencies, Operations};
 
 /// A reader and its thread's part of the table.
 pub struct TableReads {
     reader: Box<dyn Reader>,
-    table: Arc<FileMapping>,
-    part: Range<usize>,
-    pieces: Pieces,
+    part: TablePart,
     reads_per_op: u64,
     read_bytes: u64,
     operations: u64,
@@ -28,11 +25,10 @@ impl TableReads {
         let reads = operations * job.reads_per_op as usize;
         let table = Arc::new(table);
         let of_thread = |(thread, reader): (usize, Box<dyn Reader>)| {
-            let part = thread * reads..(thread + 1) * reads;
-            let (table, read_bytes) = (table.clone(), job.read_bytes);
-            let pieces = Pieces::new(reads as u64, job.piece_reads);
-            Box::new(Self { reader, table, part, pieces, reads_per_op, read_bytes, operations: 0 })
-                as Box<dyn Operations>
+            let range = thread * reads..(thread + 1) * reads;
+            let part = TablePart::new(table.clone(), range, job.piece_reads);
+            let read_bytes = job.read_bytes;
+            Box::new(Self { reader, part, reads_per_op, read_bytes, operations: 0 }) as Box<dyn Operations>
         };
         readers.into_iter().enumerate().map(of_thread).collect()
     }
@@ -43,23 +39,14 @@ impl TableReads {
     fn batch(
         &mut self,
         (position, wanted, end): (u64, u64, u64),
-        mut read: impl FnMut(&mut dyn Reader, ReadRange<'_>) -> Result<u64, CallFailure>,
+        read: impl FnMut(&mut dyn Reader, ReadRange<'_>) -> Result<u64, CallFailure>,
     ) -> Result<Done, CallFailure> {
-        let (entries, place) = (&self.table.words()[self.part.clone()], self.part.start as u64);
-        let of_part = entries.len() as u64;
+        let of_part = self.part.reads();
         let first = position * self.reads_per_op;
         let count = wanted.saturating_mul(self.reads_per_op).min(of_part - first % of_part);
         let end = end.saturating_mul(self.reads_per_op);
-        let (mut done, mut checksum) = (0, 0u64);
-        while done < count {
-            let due = (first + done, count - done);
-            let reads = self.pieces.range((entries, place), due, end, self.reader.as_mut())?;
-            done += reads.due().entries.len() as u64;
-            let sum = read(self.reader.as_mut(), reads)?;
-            self.pieces.add(sum);
-            checksum = checksum.wrapping_add(sum);
-        }
-        let operations = done / self.reads_per_op;
+        let checksum = self.part.walk(self.reader.as_mut(), (first, count), end, read)?;
+        let operations = count / self.reads_per_op;
         self.operations += operations;
         Ok(Done { operations, checksum })
     }
@@ -67,7 +54,7 @@ impl TableReads {
 
 impl Operations for TableReads {
     fn begin(&mut self, go: &Go) {
-        self.pieces.begin(go.first_operation * self.reads_per_op, go);
+        self.part.begin(go.first_operation * self.reads_per_op, go);
     }
 
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
