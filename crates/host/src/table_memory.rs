@@ -51,21 +51,15 @@ impl TableMemory {
         piece_reads: u64,
         checksums: &[u64],
     ) {
-        let (mut into, mut entries, mut checksums) = (self.0.bytes_mut(), entries, checksums);
+        let (into, mut begin) = (self.0.bytes_mut(), 0);
         for reads in thread_reads {
-            let mut masks = Masks::default();
-            let mut left = *reads;
-            while left > 0 {
-                let piece = left.min(piece_reads) as usize;
-                let (of_piece, sums);
-                (of_piece, entries) = entries.split_at(piece);
-                (sums, checksums) = checksums.split_at(piece);
-                let words;
-                (words, into) = into.split_at_mut(8 * piece);
-                put_masked(words, of_piece, masks.mask());
-                masks.end_piece(sums.iter().fold(0, |total, sum| total.wrapping_add(*sum)));
-                left -= piece as u64;
+            let (end, mut masks) = (begin + *reads as usize, Masks::default());
+            for start in (begin..end).step_by(piece_reads as usize) {
+                let piece = start..end.min(start + piece_reads as usize);
+                put_masked(&mut into[8 * piece.start..8 * piece.end], &entries[piece.clone()], masks.mask());
+                masks.end_piece(checksums[piece].iter().fold(0, |total, sum| total.wrapping_add(*sum)));
             }
+            begin = end;
         }
     }
 
@@ -74,18 +68,17 @@ impl TableMemory {
     /// # Panics
     /// If reads are dependent and the table has not been chained, or if the memory is too small.
     pub fn put(&mut self, table: &OffsetTable, order: &OperationOrder, pieces: &PiecesOfGo<'_>) {
-        let reads = table.reads_per_op() as usize;
+        let reads = table.shape().reads_per_op as usize;
         let into = self.0.bytes_mut();
         assert!(into.len() >= table.reads() as usize * 8, "memory of a smaller table");
         let (entries, part) = (table.entries(), order.part);
         let first = pieces.first_operation % part;
-        let of_piece = if pieces.reads == 0 { part } else { (pieces.reads / table.reads_per_op()).max(1) };
+        let of_piece = if pieces.reads == 0 { part } else { (pieces.reads / reads as u64).max(1) };
         for thread in 0..table.threads() {
             let mut masks = Masks::default();
-            let mut done = 0;
-            while done < part {
-                let (end, mut checksum) = ((done + of_piece).min(part), 0u64);
-                for operation in done..end {
+            for start in (0..part).step_by(of_piece as usize) {
+                let mut checksum = 0u64;
+                for operation in start..part.min(start + of_piece) {
                     let place = (thread * part + (first + operation) % part) as usize;
                     let operation = order.operations[place] as usize;
                     let words = &mut into[place * 8 * reads..][..8 * reads];
@@ -93,7 +86,6 @@ impl TableMemory {
                     checksum = checksum.wrapping_add(pieces.reference.at(place, operation));
                 }
                 masks.end_piece(checksum);
-                done = end;
             }
         }
     }

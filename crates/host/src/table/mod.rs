@@ -211,11 +211,6 @@ impl OffsetTable {
         self.reads / self.reads_per_op
     }
 
-    /// Reads in one operation.
-    pub(crate) fn reads_per_op(&self) -> u64 {
-        self.reads_per_op
-    }
-
     /// Threads, each with a part.
     pub(crate) fn threads(&self) -> u64 {
         self.threads

@@ -17,6 +17,8 @@ pub struct ReplayTask {
     pub table: RecordedTable,
     /// Expected checksum of each of them, with the weight of its place.
     pub checksums: Vec<u64>,
+    /// Expected checksum of all of them.
+    pub checksum: u64,
     /// Position in a page of the word that `touch` takes.
     pub touch_at: u64,
 }
@@ -42,12 +44,8 @@ impl ReplayTask {
         let consumption = work.consumption(page_bytes).touching(touch_at);
         let checksums =
             reference::recorded(&table.entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
-        Ok(Self { work, table, checksums, touch_at })
-    }
-
-    /// Expected checksum of all reads.
-    pub fn checksum(&self) -> u64 {
-        self.checksums.iter().fold(0, |total, checksum| total.wrapping_add(*checksum))
+        let checksum = checksums.iter().fold(0u64, |total, of_read| total.wrapping_add(*of_read));
+        Ok(Self { work, table, checksums, checksum, touch_at })
     }
 
     /// True if it is the task of this work.

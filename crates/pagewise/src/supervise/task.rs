@@ -166,30 +166,46 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => accesses.expected_checksum(order?, reply, first_operation),
             Task::Pass { checksum } => (reply.operations <= 1).then(|| checksum * reply.operations),
-            Task::Replay(replay) => {
-                reply.thread_operations.iter().all(|operations| *operations <= 1).then(|| replay.checksum())
+            Task::Replay(ReplayTask { checksum, .. }) => {
+                reply.thread_operations.iter().all(|operations| *operations <= 1).then_some(*checksum)
             }
             // Written bytes are read back instead.
             Task::Records(_) => Some(0),
         }
     }
 
-    /// Put the table into its memory, for a `go` from operation `first_operation` on in this order, in pieces of `piece_reads`.
+    /// Put the table of `cell` into its memory, for a `go` from operation `first_operation` on in this order.
     pub fn put_table(
         &self,
         memory: &mut TableMemory,
+        cell: &Cell,
         order: Option<&OperationOrder>,
         first_operation: u64,
-        piece_reads: u64,
     ) {
+        let reads = self.piece_reads(cell);
         match (self, order) {
             (Task::Reads(Accesses { table, reference, .. }), Some(order)) => {
-                memory.put(table, order, &PiecesOfGo { reference, first_operation, reads: piece_reads });
+                memory.put(table, order, &PiecesOfGo { reference, first_operation, reads });
             }
             (Task::Replay(ReplayTask { table, checksums, .. }), _) => {
-                memory.put_recorded(&table.entries, &table.thread_reads, piece_reads, checksums);
+                memory.put_recorded(&table.entries, &table.thread_reads, reads, checksums);
             }
             _ => {}
+        }
+    }
+
+    /// Reads of a piece of the table; 0 without a table.
+    fn piece_reads(&self, cell: &Cell) -> u64 {
+        match self {
+            Task::Reads(Accesses { table, .. }) => {
+                let per_op = u64::from(table.shape().reads_per_op);
+                piece_reads(&cell.method, per_op, table.operations_per_thread() * per_op)
+            }
+            Task::Replay(replay) => {
+                let smallest = replay.table.thread_reads.iter().copied().min().unwrap_or(0);
+                piece_reads(&cell.method, 1, smallest)
+            }
+            Task::Pass { .. } | Task::Records(_) => 0,
         }
     }
 
@@ -215,12 +231,10 @@ impl Task<'_> {
         let conditions = &cell.conditions;
         let cold = conditions.cache == CacheState::Cold;
         job.max_thread_operations = self.max_thread_operations(conditions);
+        job.piece_reads = self.piece_reads(cell);
         match self {
             Task::Reads(accesses) => {
                 job.table_reads = accesses.table.reads();
-                let per_op = u64::from(job.reads_per_op);
-                let part = accesses.table.operations_per_thread() * per_op;
-                job.piece_reads = piece_reads(&cell.method, per_op, part);
                 job.max_device_bytes = match cold {
                     true => bound_of_go(conditions, conditions.cold_budget_bytes()),
                     false => 0,
@@ -229,8 +243,6 @@ impl Task<'_> {
             Task::Pass { .. } => {}
             Task::Replay(replay) => {
                 job.table_reads = replay.table.entries.len() as u64;
-                let part = replay.table.thread_reads.iter().copied().min().unwrap_or(0);
-                job.piece_reads = piece_reads(&cell.method, 1, part);
                 job.thread_reads = replay.table.thread_reads.clone();
             }
             Task::Records(records) => {

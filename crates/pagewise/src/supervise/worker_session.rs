@@ -65,8 +65,6 @@ pub struct WorkerSession<'a> {
 pub struct Inherited {
     /// Memory of the table, if its work has one.
     table: Option<TableMemory>,
-    /// Reads of a piece of the table, as the job says.
-    piece_reads: u64,
     /// Memory for reads that are compared byte for byte.
     handover: SharedMemory,
 }
@@ -125,7 +123,6 @@ impl WorkerSession<'_> {
         before_ready.begin(pid);
         let opening = Instant::now();
         let job = self.job(inherited);
-        inherited.piece_reads = job.piece_reads;
         let (setup_ns, ballast_ns) = worker.open(&job, self.setup_wait())?;
         // Where there is none, all of the time is the method's.
         let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
@@ -265,7 +262,7 @@ impl WorkerSession<'_> {
         let order = self.task.order(anew, first_operation);
         progress.waiting.end(worker.pid());
         if let Some(memory) = &mut inherited.table {
-            self.task.put_table(memory, order.as_ref(), first_operation, inherited.piece_reads);
+            self.task.put_table(memory, self.cell, order.as_ref(), first_operation);
         }
         let supervisor = CpuWait::begin();
         let started = Instant::now();
@@ -435,7 +432,7 @@ impl WorkerSession<'_> {
             ConversationError::lack(format!("memory to compare reads cannot be had: {error}"))
         })?;
         let table = self.task.table_memory().map_err(|error| ConversationError::lack(error.to_string()))?;
-        Ok(Inherited { table, piece_reads: 0, handover })
+        Ok(Inherited { table, handover })
     }
 
     /// Have a seeded subset of the reads done once more, and compare their bytes; return the numbers of compared and of differing
