@@ -5,11 +5,6 @@ use pagewise_model::{Access, Work};
 
 use super::subject::Subject;
 
-/// Growth of an honest worker: the table is mapped (4 MiB at most), and each thread has histograms.
-const OWN_BYTES: u64 = 10 << 20;
-const THREAD_BYTES: u64 = 1 << 20;
-/// A garbage collector gives memory back when it likes to.
-const RUNTIME_BYTES: u64 = 32 << 20;
 /// A direct read is widened by so much at most.
 const WIDENED_BYTES: u64 = 128 << 10;
 
@@ -30,13 +25,9 @@ pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
     let grown = evidence.worker_peak_bytes?.saturating_sub(evidence.worker_peak_before_bytes?);
     // A buffer is whole pages, and a page longer than a read.
     let longer = if subject.cell.method.is_direct() { WIDENED_BYTES } else { 2 * subject.context.page_bytes };
-    let of_read = read_bytes.saturating_add(longer);
-    let buffers = of_read.saturating_mul(u64::from(subject.cell.method.depth())).saturating_add(THREAD_BYTES);
-    let of_runtime = if subject.cell.method.worker().has_runtime() { RUNTIME_BYTES } else { 0 };
-    let most = buffers
-        .saturating_mul(u64::from(conditions.threads))
-        .saturating_add(table_bytes)
-        .saturating_add(OWN_BYTES + of_runtime);
+    let in_flight = u64::from(subject.cell.method.depth()).saturating_mul(u64::from(conditions.threads));
+    let buffers = read_bytes.saturating_add(longer).saturating_mul(in_flight);
+    let most = buffers.saturating_add(table_bytes).saturating_add(subject.allowance().memory_bytes);
     (grown > most).then(|| {
         format!(
             "the worker's memory grew by {grown} bytes when it had its job, at most {most} may be: {} reads by calls, and keeps no copy of the file",

@@ -19,29 +19,39 @@ pub(super) struct Allowance {
     pub(super) pages: u64,
     /// Faults on its own memory.
     pub(super) memory_faults: u64,
+    /// Growth of its memory beside the buffers of reads.
+    pub(super) memory_bytes: u64,
     /// Time between a request and its answer, beyond that of a native worker.
     pub(super) answer_ns: u64,
 }
 
 /// This program: a few pages of code, stacks and the offset table, and its own heap.
-const NATIVE: Allowance =
-    Allowance { code_bytes: 64 << 10, code_faults: 0, pages: 64, memory_faults: 1024, answer_ns: 0 };
+const NATIVE: Allowance = Allowance {
+    code_bytes: 64 << 10,
+    code_faults: 0,
+    pages: 64,
+    memory_faults: 1024,
+    memory_bytes: (10 << 20) + THREAD_BYTES,
+    answer_ns: 0,
+};
 
 /// A runtime. A JVM has 30 MiB of libraries and classes, of which 8 MiB may be needed late; 64 faults bring that in with
-/// the usual readahead of 128 KiB. A collection touches memory anew: 8 MiB more than a native worker. An answer may wait
-/// for one short collection, or for a thread of Python that holds the interpreter's lock, which it releases after 5 ms
+/// the usual readahead of 128 KiB. A collection touches memory anew: 8 MiB more than a native worker, and it gives memory back when
+/// it likes to. An answer may wait for one short collection, or for a thread of Python that holds the interpreter's lock, which it releases after 5 ms
 /// (`sys.getswitchinterval`).
 const RUNTIME: Allowance = Allowance {
     code_bytes: 8 << 20,
     code_faults: 64,
     pages: 2048,
     memory_faults: NATIVE.memory_faults + 2048,
+    memory_bytes: NATIVE.memory_bytes + (32 << 20),
     answer_ns: 5_000_000,
 };
 
 /// Faults of each further thread on memory of its own: a stack, and histograms that are touched as values fall into them (about
 /// 115 pages for latencies and syncs).
 const THREAD_FAULTS: u64 = 256;
+const THREAD_BYTES: u64 = 1 << 20;
 
 /// The allowance of `worker`.
 pub(super) fn allowance(worker: &Worker) -> Allowance {
@@ -55,6 +65,7 @@ impl Subject<'_> {
         let more = u64::from(self.cell.conditions.threads.saturating_sub(1));
         Allowance {
             memory_faults: one.memory_faults.saturating_add(more.saturating_mul(THREAD_FAULTS)),
+            memory_bytes: one.memory_bytes.saturating_add(more.saturating_mul(THREAD_BYTES)),
             ..one
         }
     }
