@@ -38,6 +38,11 @@ impl Masks {
         self.this
     }
 
+    /// The mask of the piece after it.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
     /// End the piece, whose reads came to `checksum`.
     pub fn end_piece(&mut self, checksum: u64) {
         (self.this, self.next) = (self.next, checksum);
@@ -53,10 +58,10 @@ mod tests {
         let mut masks = Masks::default();
         let mut seen = Vec::new();
         for checksum in [10, 20, 30, 40] {
-            seen.push(masks.mask());
+            seen.push((masks.mask(), masks.next()));
             masks.end_piece(checksum);
         }
-        assert_eq!(seen, [0, 0, 10, 20]);
+        assert_eq!(seen, [(0, 0), (0, 10), (10, 20), (20, 30)]);
     }
 
     #[test]

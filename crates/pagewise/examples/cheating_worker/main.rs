@@ -168,8 +168,7 @@ struct Reader {
     table: FileMapping,
     /// What it held before `go`.
     early_table: Vec<u64>,
-    /// The mask of the piece of the table.
-    mask: u64,
+    masks: Masks,
     buffer: AnonymousMemory,
     consumption: Consumption,
     burners: Option<Burners>,
@@ -230,7 +229,7 @@ impl Reader {
             mapping,
             table,
             early_table,
-            mask: 0,
+            masks: Masks::default(),
             buffer,
             consumption,
             burners,
@@ -361,17 +360,16 @@ impl Reader {
         let mut looked = started;
         let (mut done, mut checksum) = (0, 0u64);
         let piece = self.job.piece_reads.checked_div(reads_per_op).filter(|piece| *piece > 0).unwrap_or(part);
-        let (mut masks, mut before_piece) = (Masks::default(), 0u64);
+        let mut before_piece = 0u64;
         while done < bounded {
             let operation = u64::from(thread) * part + (go.first_operation + done) % part;
             let in_pass = done % part;
             if in_pass == 0 {
-                (masks, before_piece) = (Masks::default(), checksum);
+                (self.masks, before_piece) = (Masks::default(), checksum);
             } else if in_pass.is_multiple_of(piece) {
-                masks.end_piece(checksum.wrapping_sub(before_piece));
+                self.masks.end_piece(checksum.wrapping_sub(before_piece));
                 before_piece = checksum;
             }
-            self.mask = masks.mask();
             let of_piece = (piece - in_pass % piece).min(part - in_pass);
             if self.kind == Kind::MapsAnew {
                 self.mapping = None;
@@ -387,7 +385,7 @@ impl Reader {
                     self.ask_ahead(through, (operation + 1) * reads_per_op, (of_piece - 1) * reads_per_op)?;
                 }
                 for read in operation * reads_per_op..(operation + 1) * reads_per_op {
-                    let entry = self.entries()[read as usize] ^ self.mask;
+                    let entry = self.entries()[read as usize] ^ self.masks.mask();
                     let offset = self.offset(entry, !read.is_multiple_of(reads_per_op));
                     let weight = if self.kind == Kind::CountsAlike { 1 } else { weight(read) };
                     checksum = checksum.wrapping_add(weight.wrapping_mul(self.read(through, offset)?));
@@ -409,7 +407,7 @@ impl Reader {
     /// The reads at these places, in the order of their offsets.
     fn sorted(&mut self, through: &File, places: std::ops::Range<u64>) -> io::Result<u64> {
         let mut reads: Vec<(u64, u64)> =
-            places.map(|place| (self.entries()[place as usize] ^ self.mask, weight(place))).collect();
+            places.map(|place| (self.entries()[place as usize] ^ self.masks.mask(), weight(place))).collect();
         reads.sort_unstable();
         reads.into_iter().try_fold(0u64, |total, (offset, weight)| {
             Ok(total.wrapping_add(weight.wrapping_mul(self.read(through, offset)?)))
@@ -423,19 +421,15 @@ impl Reader {
         }
     }
 
-    /// Has the kernel bring in the reads of the next operations, so many of which are known.
-    fn ask_ahead(&self, through: &File, first: u64, known: u64) -> io::Result<()> {
+    /// Has the kernel bring in the reads of the next operations, of which so many are of this piece.
+    fn ask_ahead(&self, through: &File, first: u64, of_piece: u64) -> io::Result<()> {
         let entries = self.entries();
-        let ahead = known.min(4 * u64::from(self.job.reads_per_op));
-        let end = (first + ahead).min(entries.len() as u64);
-        for entry in &entries[first.min(end) as usize..end as usize] {
+        let end = (first + 4 * u64::from(self.job.reads_per_op)).min(entries.len() as u64);
+        for (ahead, entry) in (0..).zip(&entries[first.min(end) as usize..end as usize]) {
             let len = std::num::NonZeroU64::new(self.job.read_bytes);
-            rustix::fs::fadvise(
-                through,
-                self.offset(entry ^ self.mask, false),
-                len,
-                rustix::fs::Advice::WillNeed,
-            )?;
+            let mask = if ahead < of_piece { self.masks.mask() } else { self.masks.next() };
+            let offset = self.offset(entry ^ mask, false);
+            rustix::fs::fadvise(through, offset, len, rustix::fs::Advice::WillNeed)?;
         }
         Ok(())
     }
