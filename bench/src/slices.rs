@@ -222,9 +222,7 @@ impl EngineSide {
             }
         }
     }
-}
 
-impl EngineSide {
     /// The throughput phase of a sample, ended by a count so that it does the same reads as the bare loop.
     pub fn sample(&mut self, first: usize, operations: usize, barrier: Option<&Barrier>) -> Result<Stretch> {
         let limits = Limits {
