@@ -153,16 +153,17 @@ impl Recording {
         Some(block)
     }
 
-    /// The trailer, once all blocks are taken. `identify` looks what file a path is now.
+    /// The trailer, once all blocks are taken. `identify` looks what file a path is now. The files that were `dropped` from the page
+    /// cache before are in it, also those that nobody read.
     pub fn trailer(
         self,
         inspection: &Inspection,
         windows: Option<WindowTally>,
         program: ProgramCost,
         identify: impl Fn(&str) -> Option<FileIdentity>,
-        resident_before: impl Fn(&FileIdentity) -> Option<u64>,
+        dropped: &[(String, FileIdentity)],
     ) -> TraceTrailer {
-        let mut files = Vec::new();
+        let mut files: Vec<TraceFile> = Vec::new();
         let read = self.files.counts.iter().zip(&self.identities);
         let read = read.map(|((_, reads, bytes), identity)| (*reads, *bytes, *identity));
         // Files that were only mapped have no reads here, and their faults are told.
@@ -193,9 +194,24 @@ impl Recording {
                 brought_in_bytes: brought_in.map(|brought| {
                     brought.by_calls_bytes + if touched.pages > 0 { brought.by_faults_bytes } else { 0 }
                 }),
-                resident_before: found.as_ref().and_then(&resident_before),
+                resident_before: None,
                 identity: found,
             });
+        }
+        for (path, before) in dropped {
+            let is_it = |file: &&mut TraceFile| match &file.identity {
+                Some(now) => (now.device, now.inode) == (before.device, before.inode),
+                None => file.path == *path,
+            };
+            match files.iter_mut().find(is_it) {
+                Some(file) => file.resident_before = Some(0),
+                None => files.push(TraceFile {
+                    path: path.clone(),
+                    identity: identify(path).filter(|now| now.inode == before.inode),
+                    resident_before: Some(0),
+                    ..TraceFile::default()
+                }),
+            }
         }
         let name = |number: u32| {
             let found = inspection.threads.iter().find(|thread| thread.thread == number);
@@ -271,7 +287,13 @@ mod tests {
                 modified_ns: 0,
             })
         };
-        let end = recording.trailer(&inspection, None, ProgramCost::default(), identify, |_| Some(9));
+        let unread = FileIdentity { inode: 30, ..identify("/20").expect("a file") };
+        let dropped = [
+            ("/20".to_string(), identify("/20").expect("a file")),
+            ("/10".to_string(), FileIdentity { inode: 10, ..unread }),
+            ("/30".to_string(), unread),
+        ];
+        let end = recording.trailer(&inspection, None, ProgramCost::default(), identify, &dropped);
         let mut bytes = trace::header(&trace::TraceHeader::default()).expect("json");
         bytes.extend(block);
         bytes.extend(trace::trailer(&end).expect("json"));
@@ -287,11 +309,13 @@ mod tests {
                 access(1400, 0, 100, 7, AccessKind::Read)
             ]
         );
-        let [second, first] = &found.trailer.files[..] else { panic!("two files") };
+        let [second, first, unread] = &found.trailer.files[..] else { panic!("three files") };
         assert_eq!((first.path.as_str(), first.reads, first.read_bytes, first.direct), ("/10", 1, 50, false));
         assert_eq!((second.path.as_str(), second.reads, second.read_bytes), ("/20", 2, 107));
-        assert_eq!((second.left_out_bytes, second.direct, second.resident_before), (300, true, Some(9)));
-        assert_eq!((&first.identity, first.resident_before), (&None, None), "it is another file now");
+        assert_eq!((second.left_out_bytes, second.direct), (300, true));
+        assert_eq!((unread.path.as_str(), unread.reads), ("/30", 0), "who drops a file asks for it");
+        assert!(found.trailer.files.iter().all(TraceFile::was_dropped));
+        assert_eq!(first.identity, None, "it is another file now");
         let threads: Vec<(u32, u64)> =
             found.trailer.threads.iter().map(|thread| (thread.thread, thread.accesses)).collect();
         assert_eq!(threads, [(2, 2), (1, 1)]);

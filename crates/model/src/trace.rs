@@ -186,6 +186,13 @@ pub struct TraceFile {
     pub resident_before: Option<u64>,
 }
 
+impl TraceFile {
+    /// True if it was dropped from the page cache for the recording: the user named it.
+    pub fn was_dropped(&self) -> bool {
+        self.resident_before == Some(0)
+    }
+}
+
 /// A thread of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceThread {

@@ -68,8 +68,8 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The trace at `path`, and the reads of `chosen`, or of the file of which most bytes were read; by one thread in the order of time,
-    /// or by as many as read at once.
+    /// The trace at `path`, and the reads of `chosen`, or of the [`usual`] file; by one thread in the order of time, or by as many as read
+    /// at once.
     pub fn load(path: &Path, chosen: Option<&Path>, by_one: bool) -> Result<Self> {
         let trace = read(path)?;
         let shown = path.display();
@@ -82,11 +82,11 @@ impl Traced {
         }
         let (number, file) = match chosen {
             Some(chosen) => named(&trace, chosen, path)?,
-            None => most_read(&trace, path)?,
+            None => usual(&trace, path)?,
         };
         let Some(recorded) = &file.identity else {
             bail!(
-                "{} was gone at the end of the recording, or another file, and most was read of it: --file names another",
+                "{} was gone at the end of the recording, or another file: --file names another",
                 Untrusted(&file.path)
             );
         };
@@ -144,7 +144,7 @@ impl Traced {
             command: trace.header.command.clone(),
             method: own_method(file, is_mapped(&trace, number)).parse().map_err(anyhow::Error::msg)?,
             memory_limit: trace.header.memory_limit,
-            cold: file.resident_before == Some(0),
+            cold: file.was_dropped(),
             device_bytes: end.device_bytes(file),
             windows: end.windows.is_some(),
             wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
@@ -208,23 +208,50 @@ fn own_method(file: &TraceFile, is_mapped: bool) -> &'static str {
     }
 }
 
-/// The file of which most bytes were read.
-fn most_read<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
-    let files = (0u32..).zip(&trace.trailer.files).filter(|(_, file)| file.reads > 0);
-    files
-        .max_by_key(|(_, file)| file.read_bytes)
-        .with_context(|| format!("{} holds no read: the program accessed no file by calls", path.display()))
+/// The file of which most bytes were read, of those that were named as they were recorded: a replay drops its file from the page cache.
+fn usual<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
+    let files = || (0u32..).zip(&trace.trailer.files);
+    let most_read = |files: &mut dyn Iterator<Item = (u32, &'a TraceFile)>| {
+        files.filter(|(_, file)| file.reads > 0).max_by_key(|(_, file)| file.read_bytes)
+    };
+    let dropped = || files().filter(|(_, file)| file.was_dropped());
+    let shown = path.display();
+    if let Some(found) = most_read(&mut dropped()) {
+        return Ok(found);
+    }
+    if let Some((_, unread)) = dropped().max_by_key(|(_, file)| file.mapped_faults) {
+        ensure!(unread.mapped_faults == 0, only_mapped(unread));
+        bail!(
+            "{shown} was recorded with --cold {}, and holds no read of it: --file names another",
+            Untrusted(&unread.path)
+        );
+    }
+    match most_read(&mut files()) {
+        None => bail!("{shown} holds no read: the program accessed no file by calls"),
+        Some((_, file)) => bail!(
+            "{shown} was recorded without --cold, and a replay drops its file from the page cache: name it, as in --file {} (most was read \
+             of it: {})",
+            Untrusted(&file.path),
+            Bytes(file.read_bytes)
+        ),
+    }
+}
+
+/// The error of a file whose accesses a trace does not hold.
+fn only_mapped(file: &TraceFile) -> String {
+    format!(
+        "the program accessed {} through a mapping ({}), and the trace does not hold these accesses: record it with --windows",
+        Untrusted(&file.path),
+        format::counted(file.mapped_faults, "fault")
+    )
 }
 
 fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a TraceFile)> {
     let wanted = chosen.canonicalize().unwrap_or_else(|_| chosen.to_path_buf());
-    let mut all = trace.trailer.files.iter();
-    if let Some(mapped) = all.find(|file| Path::new(&file.path) == wanted && file.reads == 0) {
-        bail!(
-            "the program accessed {} through a mapping ({}), and the trace does not hold these accesses: record it with --windows",
-            wanted.display(),
-            format::counted(mapped.mapped_faults, "fault")
-        );
+    let is_only_mapped =
+        |file: &&TraceFile| Path::new(&file.path) == wanted && file.reads == 0 && file.mapped_faults > 0;
+    if let Some(mapped) = trace.trailer.files.iter().find(is_only_mapped) {
+        bail!(only_mapped(mapped));
     }
     let mut files = (0u32..).zip(&trace.trailer.files);
     files.find(|(_, file)| Path::new(&file.path) == wanted && file.reads > 0).with_context(|| {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use pagewise_model::trace::TraceTrailer;
+use pagewise_model::trace::{TraceFile, TraceTrailer};
 use pagewise_model::watched::{Missing, Sight};
 use pagewise_model::{Untrusted, format};
 
@@ -25,7 +25,8 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         lines.push(format!("! incomplete: {why}, so the trace does not stand for the program"));
     }
     let mut files: Vec<_> = trailer.files.iter().collect();
-    files.sort_by_key(|file| (Reverse(file.read_bytes), Reverse(file.mapped_faults)));
+    let by_bytes = |file: &&TraceFile| (Reverse(file.read_bytes), Reverse(file.mapped_faults));
+    files.sort_by_key(|file| (Reverse(file.was_dropped()), by_bytes(file)));
     for file in files.iter().take(NAMED) {
         let mut told = Vec::new();
         if file.reads > 0 {
@@ -53,6 +54,9 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
                 format::counted(file.mapped_faults, "fault")
             ));
         }
+        if told.is_empty() {
+            told.push("no access to it was seen".to_string());
+        }
         if file.identity.is_none() {
             told.push(
                 "it is gone, its path is not UTF-8, or it is no file to be read again: it cannot be replayed"
@@ -60,6 +64,16 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
             );
         }
         lines.push(format!("  {}: {}", Untrusted(&file.path), told.join("; ")));
+        if file.was_dropped() && file.reads == 0 {
+            lines.push(format!(
+                "! none of its reads are in the trace, so no replay stands for the program at {}: {}",
+                Untrusted(&file.path),
+                match file.mapped_faults {
+                    0 => "is it the file that the program reads?",
+                    _ => "record it with --windows, or measure it with pagewise read",
+                }
+            ));
+        }
     }
     if files.len() > NAMED {
         lines.push(format!("  {} more", format::counted((files.len() - NAMED) as u64, "file")));
@@ -96,4 +110,37 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Six files were read more than the one that the user named.
+    #[test]
+    fn a_file_that_was_named_comes_first_and_says_if_nothing_of_it_was_recorded() {
+        let read = |index: u64| TraceFile {
+            path: format!("/{index}"),
+            reads: 1,
+            read_bytes: index,
+            ..TraceFile::default()
+        };
+        let named = TraceFile { path: "/my.db".into(), resident_before: Some(0), ..TraceFile::default() };
+        let told = |named: TraceFile| {
+            let files = (1..=6).map(read).chain([named]).collect();
+            lines(&TraceTrailer { files, ..TraceTrailer::default() }, Path::new("t"), 9)[1..3].to_vec()
+        };
+        let [file, warning] = &told(named.clone())[..] else { panic!("two lines") };
+        assert!(file.starts_with("  /my.db: no access to it was seen"), "{file}");
+        assert!(warning.ends_with("at /my.db: is it the file that the program reads?"), "{warning}");
+        let [file, warning] = &told(TraceFile { mapped_faults: 9, ..named.clone() })[..] else {
+            panic!("two lines")
+        };
+        assert!(file.contains("/my.db: not in the trace: accesses to its mapping (9 faults)"), "{file}");
+        assert!(warning.ends_with("record it with --windows, or measure it with pagewise read"), "{warning}");
+        let [file, next] = &told(TraceFile { reads: 1, read_bytes: 3, ..named })[..] else {
+            panic!("two lines")
+        };
+        assert!(file.starts_with("  /my.db: 1 read of 3") && next.starts_with("  /6: "), "{file} {next}");
+    }
 }

@@ -86,7 +86,7 @@ impl Request<'_> {
             (Some(limit), Some(state)) => Some(Limited::begin(limit, state)?),
             _ => None,
         };
-        let cold = self.cold.iter().map(|path| evict(path)).collect::<Result<Vec<FileIdentity>>>()?;
+        let dropped = self.cold.iter().map(|path| evict(path)).collect::<Result<Vec<_>>>()?;
         if let Some(group) = limited.as_ref().and_then(|limited| limited.0.as_ref()) {
             Spawn { join: group.entry()?, ..Spawn::default() }.apply(&mut command);
         }
@@ -112,10 +112,7 @@ impl Request<'_> {
         let ended = inspection.subject.ended.clone().unwrap_or_default();
         let cost = ProgramCost { wall_ns, device_read_bytes, anonymous_bytes, ended };
         let identify = |path: &str| files::identify(Path::new(path)).ok().map(|(_, identity)| identity);
-        let resident_before = |file: &FileIdentity| {
-            cold.iter().any(|cold| (cold.device, cold.inode) == (file.device, file.inode)).then_some(0)
-        };
-        let trailer = recording.trailer(&inspection, windows, cost, identify, resident_before);
+        let trailer = recording.trailer(&inspection, windows, cost, identify, &dropped);
         Ok((trailer, inspection, rest.wait()?))
     }
 
@@ -154,14 +151,15 @@ pub(super) fn usual_name(command: &[OsString]) -> PathBuf {
     name.into()
 }
 
-/// Drop a file from the page cache, and verify it.
-fn evict(path: &Path) -> Result<FileIdentity> {
+/// Drop a file from the page cache, and verify it. Its path, and what file it is.
+fn evict(path: &Path) -> Result<(String, FileIdentity)> {
     let (file, identity) = files::identify(path)?;
     let evicted = cache::evict(&file, identity.file_bytes.0)?;
     if evicted.after.resident_bytes.is_none() {
         bail!("whether {} is in the page cache is unknown: {}", path.display(), evicted.after.source);
     }
-    Ok(identity)
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    Ok((path.to_string_lossy().into_owned(), identity))
 }
 
 /// A group that limits memory, and is removed.

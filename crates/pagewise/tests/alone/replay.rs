@@ -156,7 +156,7 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
     let mut warm = trace_of(&path, in_order(), FILE_BYTES);
     warm.trailer.files[0].resident_before = None;
     store(&warm, &place.file("t.trace"));
-    let judged = place.run(&REPLAY).expect_code(1).judged();
+    let judged = place.run(&[&REPLAY[..], &["--file", &path]].concat()).expect_code(1).judged();
     let told = judged["self_replay"]["sentence"].as_str().expect("a sentence");
     assert!(told.contains("is not known") && told.contains("record it with --cold"), "{told}");
     assert_eq!(methods(&judged), ["pread"]);
@@ -208,10 +208,33 @@ fn what_cannot_be_replayed_is_refused() {
     changed("behind.trace", &|trace| trace.accesses[3].offset = FILE_BYTES - 1);
     changed("none.trace", &|trace| {
         trace.accesses.clear();
-        (trace.trailer.accesses, trace.trailer.files[0].reads) = (0, 0);
+        trace.trailer.accesses = 0;
+        (trace.trailer.files[0].reads, trace.trailer.files[0].resident_before) = (0, None);
     });
+    changed("unnamed.trace", &|trace| trace.trailer.files[0].resident_before = None);
+    // Of another file more was read, and this one was named.
+    let beside = |named: TraceFile| {
+        move |trace: &mut Trace| {
+            trace.trailer.files[0].resident_before = None;
+            trace.trailer.files.push(named.clone());
+        }
+    };
+    let mapped = TraceFile { path: "/my.db".into(), resident_before: Some(0), ..TraceFile::default() };
+    changed("unread.trace", &beside(mapped.clone()));
+    changed("mapped.trace", &beside(TraceFile { mapped_faults: 9, ..mapped.clone() }));
+    changed("less.trace", &beside(TraceFile { reads: 1, read_bytes: 1, ..mapped }));
     for (more, sentence) in [
         (&[][..], "a replay needs a trace: write --trace FILE"),
+        (
+            &["--trace=unnamed.trace", "--evict"],
+            "unnamed.trace was recorded without --cold, and a replay drops its file",
+        ),
+        (
+            &["--trace=unread.trace", "--evict"],
+            "unread.trace was recorded with --cold /my.db, and holds no read of it: --file names another",
+        ),
+        (&["--trace=mapped.trace", "--evict"], "the program accessed /my.db through a mapping (9 faults)"),
+        (&["--trace=less.trace", "--evict"], "/my.db was gone at the end of the recording, or another file"),
         (&["--trace=missing.trace"], "the trace missing.trace cannot be read"),
         (&["--trace=."], "is no trace: it is not a regular file"),
         (&["--trace=torn.trace"], "torn.trace: it is torn: its end is missing"),
