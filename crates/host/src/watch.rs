@@ -425,6 +425,11 @@ impl Watch {
                     self.new_bindings.push(binding(descriptor));
                 }
             }
+            Kind::AskedDevice => {
+                let Some((cache, raw)) = self.cache.as_ref().zip(sample.raw()) else { return };
+                let Some((device, bytes)) = cache.read_of_device(raw) else { return };
+                tell(self, What::AskedDevice { device, bytes });
+            }
             Kind::BroughtIn | Kind::MappedAround => {
                 let Some((cache, raw)) = self.cache.as_ref().zip(sample.raw()) else { return };
                 let Some(pages) = cache.pages(kind, raw) else { return };

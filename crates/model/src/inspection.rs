@@ -143,8 +143,15 @@ pub struct Calls {
     pub placed: u64,
     /// Threads that made them.
     pub threads: u64,
+    /// Time in these calls, waits and what watching adds to each call included; `None`: it was not added up.
+    #[serde(default)]
+    pub in_calls_ns: Option<u64>,
     /// Calls in which the thread had to wait. The others were answered at once, by the page cache as a rule.
     pub waits: Waits,
+    /// Bytes that the thread asked the device of the file for, while it was in them; `None`: that was not watched, or the filesystem does
+    /// not show its device. Writes read what they change a part of.
+    #[serde(default)]
+    pub device_read_bytes: Option<u64>,
 }
 
 /// Faults of a mapping.
@@ -239,9 +246,10 @@ fn is_possible(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_u64().is_none_or(|number| number <= MOST),
         Value::Array(all) => all.iter().all(is_possible),
-        Value::Object(all) => {
-            all.iter().all(|(key, value)| ANY.contains(&key.as_str()) || is_possible(value))
-        }
+        Value::Object(all) => all.iter().all(|(key, value)| {
+            let too_many = key.ends_with("pages") && value.as_u64().is_some_and(|pages| pages > MOST_PAGES);
+            !too_many && (ANY.contains(&key.as_str()) || is_possible(value))
+        }),
         _ => true,
     }
 }
@@ -263,8 +271,10 @@ pub struct Waits {
 
 /// Fields of which any number is possible: an inode, and the memory of a machine.
 const ANY: [&str; 2] = ["identity", "memory_limit_bytes"];
-/// No program has more of anything.
-const MOST: u64 = 1 << 40;
+/// No program has more of anything, and the sum over all files and threads fits into 64 bits. Of nanoseconds it is seven months.
+const MOST: u64 = 1 << 54;
+/// Pages of a file, which are multiplied by their size.
+const MOST_PAGES: u64 = 1 << 40;
 /// Products with it fit into 64 bits.
 const MOST_PAGE_BYTES: u64 = 1 << 22;
 
@@ -332,5 +342,64 @@ impl InspectedThread {
     /// The share of its time that a wait took.
     pub fn share(&self, wait: &FileWait) -> f64 {
         wait.waited_ns as f64 / self.watched_ns.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_watch_is_possible_and_what_would_overflow_is_not() {
+        let empty = InspectedFile {
+            path: None,
+            identity: (8, 1, u64::MAX),
+            file_bytes: Some(1 << 50),
+            filesystem: None,
+            block_device: None,
+            code: false,
+            direct: false,
+            said_to_be_read: ReadOrder::Normal,
+            mapping_said_to_be_read: ReadOrder::Normal,
+            reads: None,
+            writes: None,
+            syncs: None,
+            prefaults: None,
+            mapping: None,
+            brought_in: None,
+        };
+        let mapping = |faulted_pages| Mapped {
+            minor_faults: 1,
+            major_faults: 1,
+            faulted_pages,
+            in_order: 0,
+            in_order_pages: 0,
+            threads: 1,
+            waits: Waits::default(),
+        };
+        let of = |watched_ns, pages| Inspection {
+            schema: SCHEMA,
+            subject: Subject::default(),
+            watched_ns,
+            page_bytes: MOST_PAGE_BYTES,
+            processes: 1,
+            cut_processes: 0,
+            missing: Vec::new(),
+            complete: true,
+            lost_records: 0,
+            events: Vec::new(),
+            files: vec![InspectedFile { mapping: Some(mapping(pages)), ..empty.clone() }],
+            threads: Vec::new(),
+            left_out: LeftOut::default(),
+            no_file: None,
+            unknown: None,
+            ring_requests: None,
+            memory_faults: 0,
+            totals: ProcessCounters::default(),
+        };
+        let month_ns = 30 * 24 * 3600 * 1_000_000_000;
+        assert!(of(month_ns, MOST_PAGES).is_sound());
+        assert!(!of(MOST + 1, 1).is_sound());
+        assert!(!of(month_ns, MOST_PAGES + 1).is_sound());
     }
 }

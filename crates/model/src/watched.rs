@@ -81,6 +81,13 @@ pub enum What {
     BroughtIn(Pages),
     /// Pages of a file that were in the page cache were put in place around a fault.
     MappedAround(Pages),
+    /// The thread asked a device for bytes.
+    AskedDevice {
+        /// Its major and minor number.
+        device: (u32, u32),
+        /// So many.
+        bytes: u64,
+    },
 }
 
 /// A call that concerns files.
@@ -249,7 +256,7 @@ pub enum Sight {
     Faults,
     /// Calls that read, write, open and close.
     Calls,
-    /// Pages that come into the page cache, and faults that the kernel takes for the program.
+    /// Pages that come into the page cache, reads of devices, and faults that the kernel takes for the program.
     PageCache,
     /// Pages that are put in place around a fault.
     MappedAround,

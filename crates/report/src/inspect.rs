@@ -197,7 +197,7 @@ fn was_used(file: &InspectedFile) -> bool {
 fn facts(file: &InspectedFile, page_bytes: u64) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(file.reads.iter().map(|reads| ("reads", calls(reads))));
-    facts.extend(file.writes.iter().map(|writes| ("writes", calls(writes))));
+    facts.extend(file.writes.iter().map(|writes| ("writes", calls(writes) + &read_for(writes))));
     facts.extend(file.syncs.iter().map(|waits| ("syncs", waited(waits, waits.count))));
     facts.extend(file.prefaults.iter().map(|waits| ("prefaults", waited(waits, waits.count))));
     facts.extend(file.mapping.iter().map(|mapping| ("mapping", mapped(mapping, page_bytes))));
@@ -220,8 +220,17 @@ fn calls(calls: &Calls) -> String {
     if calls.failed > 0 {
         told.push(format!("{} failed", grouped(calls.failed)));
     }
+    told.extend(calls.in_calls_ns.map(|in_calls_ns| format!("{} in them", time(in_calls_ns))));
     told.push(waited(&calls.waits, calls.count));
     told.join("; ")
+}
+
+/// The reads that writes cause, of what they change a part of.
+fn read_for(writes: &Calls) -> String {
+    match writes.device_read_bytes {
+        None | Some(0) => String::new(),
+        Some(read) => format!("; {} were read from the device for them", bytes(read)),
+    }
 }
 
 fn mapped(mapping: &Mapped, page_bytes: u64) -> String {
@@ -415,7 +424,7 @@ mod tests {
         for read in 0..3 {
             let access = Transfer { descriptor: 3, at: Position::Current };
             add(700_000 + read, What::Called(Call::Read(access)));
-            add(700_000 + read, What::Returned(if read < 2 { 8192 } else { -5 }));
+            add(700_100 + read, What::Returned(if read < 2 { 8192 } else { -5 }));
         }
         add(1_000_000, What::Ended);
         let subject = Subject {
@@ -450,7 +459,7 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
   brought in 128 KiB by faults; 16x the pages that faulted; 94 % of it was never touched
 
 /data/log · 1 MiB
-  reads      3 calls of 16 KiB; most often 2 8 KiB; 100 % in order; 1 thread; 1 failed; none waited
+  reads      3 calls of 16 KiB; most often 2 8 KiB; 100 % in order; 1 thread; 1 failed; 300 ns in them; none waited
 
   thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked elsewhere; 0 % without a CPU
 ";

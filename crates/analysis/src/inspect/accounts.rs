@@ -186,7 +186,7 @@ impl Accounts {
             }
             What::Returned(result) => {
                 let call = self.thread(process, thread, time_ns).returned();
-                return call.and_then(|call| self.returned(process, thread, &call, result));
+                return call.and_then(|call| self.returned((process, thread), time_ns, &call, result));
             }
             What::Faulted { address, major, window, instruction } => {
                 let waited_ns = self.thread(process, thread, time_ns).faulted(major, instruction);
@@ -198,6 +198,9 @@ impl Accounts {
                 return Some(Accessed { time_ns, process, thread, file, offset, len, kind, window });
             }
             What::BroughtIn(pages) => self.brought_in(process, thread, time_ns, pages),
+            What::AskedDevice { device, bytes } => {
+                self.asked_device((process, thread), time_ns, device, bytes)
+            }
             What::MappedAround(pages) => {
                 let file = self.file_of_pages(&pages);
                 self.files[file].around.insert(pages.first, pages.count);
@@ -259,7 +262,13 @@ impl Accounts {
         }
     }
 
-    fn returned(&mut self, process: u32, thread: u32, call: &InCall, result: i64) -> Option<Accessed> {
+    fn returned(
+        &mut self,
+        (process, thread): (u32, u32),
+        now_ns: u64,
+        call: &InCall,
+        result: i64,
+    ) -> Option<Accessed> {
         let (access, by) = match call.call {
             Call::Read(access) => (access, By::Reads),
             Call::Write(access) => (access, By::Writes),
@@ -342,6 +351,7 @@ impl Accounts {
             _ => &mut self.files[file].writes,
         };
         counts.count += 1;
+        counts.in_calls_ns += now_ns.saturating_sub(call.at_ns);
         counts.threads.insert(thread);
         match bytes {
             Some(bytes) => {
@@ -451,6 +461,23 @@ impl Accounts {
         } else {
             file.faults_pages += pages.count;
             file.by_faults.insert(pages.first, pages.count);
+        }
+    }
+
+    /// A thread in a call asked a device for bytes. Devices below that of the file are asked for the same again.
+    fn asked_device(&mut self, (process, thread): (u32, u32), time_ns: u64, device: (u32, u32), bytes: u64) {
+        let (access, by) = match self.thread(process, thread, time_ns).call() {
+            Some(Call::Read(access)) => (access, By::Reads),
+            Some(Call::Write(access)) => (access, By::Writes),
+            _ => return,
+        };
+        let Some(To::File(file)) = self.descriptor(process, access.descriptor).map(|state| state.to) else {
+            return;
+        };
+        let file = &mut self.files[file];
+        if (file.identity.0, file.identity.1) == device {
+            let counts = if by == By::Reads { &mut file.reads } else { &mut file.writes };
+            counts.device_read_bytes += bytes;
         }
     }
 

@@ -48,7 +48,9 @@ pub(super) struct CallCounts {
     pub(super) in_order: u64,
     pub(super) placed: u64,
     pub(super) threads: HashSet<u32>,
+    pub(super) in_calls_ns: u64,
     pub(super) waits: WaitCounts,
+    pub(super) device_read_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -67,6 +69,8 @@ impl File {
     pub(super) fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
         let faults = &self.faults;
         let faulted_pages = faults.pages.len();
+        // Devices without a driver, such as those of btrfs, stand for a filesystem and not for what it lies on.
+        let shows_device = cache && self.identity.0 != 0;
         InspectedFile {
             path: self.path.clone(),
             identity: self.identity,
@@ -77,8 +81,8 @@ impl File {
             direct: self.direct,
             said_to_be_read: self.order,
             mapping_said_to_be_read: self.mapping_order,
-            reads: self.reads.calls(),
-            writes: self.writes.calls(),
+            reads: self.reads.calls(shows_device),
+            writes: self.writes.calls(shows_device),
             syncs: any(&self.syncs),
             prefaults: any(&self.prefaults),
             mapping: (faulted_pages > 0).then(|| Mapped {
@@ -132,7 +136,7 @@ impl File {
 }
 
 impl CallCounts {
-    fn calls(&self) -> Option<Calls> {
+    fn calls(&self, shows_device: bool) -> Option<Calls> {
         let mut sizes: Vec<(u64, u64)> = self.sizes.iter().map(|(size, count)| (*size, *count)).collect();
         sizes.sort_by_key(|(size, count)| (Reverse(*count), *size));
         sizes.truncate(SHOWN_SIZES);
@@ -144,7 +148,9 @@ impl CallCounts {
             in_order: self.in_order,
             placed: self.placed,
             threads: self.threads.len() as u64,
+            in_calls_ns: Some(self.in_calls_ns),
             waits: self.waits.waits(),
+            device_read_bytes: shows_device.then_some(self.device_read_bytes),
         })
     }
 }

@@ -5,7 +5,7 @@ use pagewise_model::watched::{
 };
 
 use super::{Accounts, findings};
-use pagewise_model::inspection::{By, InspectedFile, Inspection, Subject, Waits};
+use pagewise_model::inspection::{By, Calls, InspectedFile, Inspection, Subject, Waits};
 
 const PAGE: u64 = 4096;
 const DEVICE: (u32, u32) = (254, 1);
@@ -106,6 +106,23 @@ fn a_call_waits_while_its_thread_is_blocked_and_not_while_others_have_its_cpu() 
     assert_eq!(thread.watched_ns, 8000);
     let found = findings(&inspection);
     assert_eq!((found.len(), found[0].by, found[0].file, found[0].most), (1, By::Reads, 0, 0.125));
+}
+
+#[test]
+fn calls_have_their_time_and_what_they_asked_the_device_of_their_file_for() {
+    let write = What::Called(Call::Write(Transfer { descriptor: 3, at: Position::Offset(100) }));
+    let asked = |device, bytes| What::AskedDevice { device, bytes };
+    let mut all = vec![bound(3, 7), asked(DEVICE, 1)];
+    // The device below that of the file is asked for the same.
+    all.extend([write.clone(), asked(DEVICE, 4096), asked((8, 0), 4096), What::Returned(10)]);
+    all.extend([read(3, Position::Offset(0)), asked(DEVICE, 65_536), What::Returned(4096)]);
+    let inspection = inspected(all.clone());
+    let of = |calls: &Option<Calls>| calls.as_ref().map(|calls| (calls.in_calls_ns, calls.device_read_bytes));
+    assert_eq!(of(&only(&inspection).writes), Some((Some(3000), Some(4096))));
+    assert_eq!(of(&only(&inspection).reads), Some((Some(2000), Some(65_536))));
+    let missing = [Missing { sight: Sight::PageCache, reason: "closed".into() }];
+    let blind = inspected_with(all, &missing, Vec::new());
+    assert_eq!(of(&only(&blind).writes), Some((Some(3000), None)));
 }
 
 #[test]

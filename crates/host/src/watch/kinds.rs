@@ -6,6 +6,9 @@ use pagewise_sys::perf::EventSource;
 use super::calls::{Arguments, CALLS};
 use super::tracefs::{Tracefs, Tracepoint};
 
+/// The kernel's unit of requests, whatever a device has.
+const SECTOR_BYTES: u64 = 512;
+
 /// The meaning of an event's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
@@ -17,13 +20,15 @@ pub(super) enum Kind {
     Returned(usize),
     BroughtIn,
     MappedAround,
+    AskedDevice,
 }
 
-/// Tracepoints of the page cache. The second one is there from Linux 6.11 on.
+/// Tracepoints of the page cache and what is below it. The one of pages mapped around is there from Linux 6.11 on.
 #[derive(Clone, Debug)]
 pub(super) struct CachePoints {
     pub(super) brought_in: Tracepoint,
     pub(super) mapped_around: Option<Tracepoint>,
+    asked_device: Tracepoint,
 }
 
 impl Kind {
@@ -43,6 +48,7 @@ impl Kind {
             Self::Returned(_) => "returns",
             Self::BroughtIn => "pages brought in",
             Self::MappedAround => "pages mapped around faults",
+            Self::AskedDevice => "requests to devices",
         }
     }
 }
@@ -58,11 +64,22 @@ impl CachePoints {
             Some(last) => last.checked_sub(first)?.checked_add(1)?,
             None => 1u64.checked_shl(field("order").unwrap_or(0).try_into().ok()?)?,
         };
-        // The kernel's own form of a device number has 20 bits for the minor one.
-        let device = field("s_dev")?;
-        let device = ((device >> 20) as u32, (device & 0xf_ffff) as u32);
-        Some(Pages { device, inode: field("i_ino")?, first, count })
+        Some(Pages { device: device(field("s_dev")?), inode: field("i_ino")?, first, count })
     }
+
+    /// The device and the bytes of a request that reads; `None`: it does not.
+    pub(super) fn read_of_device(&self, raw: &[u8]) -> Option<((u32, u32), u64)> {
+        let field = |name| self.asked_device.value(raw, name);
+        // `R` or `RA`, or a flush before it (`FR`).
+        let is_read = self.asked_device.bytes(raw, "rwbs")?.iter().take_while(|letter| **letter != 0).take(2);
+        let is_read = is_read.copied().find(|letter| *letter != b'F') == Some(b'R');
+        is_read.then_some((device(field("dev")?), field("nr_sector")? * SECTOR_BYTES))
+    }
+}
+
+/// A device number as the kernel itself has it: 20 bits for the minor one.
+fn device(number: u64) -> (u32, u32) {
+    ((number >> 20) as u32, (number & 0xf_ffff) as u32)
 }
 
 /// The tracepoints of calls.
@@ -86,12 +103,16 @@ impl CachePoints {
     pub(super) fn find(tracefs: &Tracefs) -> Result<Self, String> {
         let brought_in = tracefs.tracepoint("filemap/mm_filemap_add_to_page_cache")?;
         let brought_in = brought_in.ok_or("this kernel has no tracepoints of the page cache")?;
-        Ok(Self { brought_in, mapped_around: tracefs.tracepoint("filemap/mm_filemap_map_pages")? })
+        let asked_device = tracefs.tracepoint("block/block_bio_queue")?;
+        let asked_device = asked_device.ok_or("this kernel has no tracepoints of block devices")?;
+        let mapped_around = tracefs.tracepoint("filemap/mm_filemap_map_pages")?;
+        Ok(Self { brought_in, mapped_around, asked_device })
     }
 
     pub(super) fn events(&self) -> Vec<(Kind, EventSource)> {
         let of = |kind, point: &Tracepoint| (kind, EventSource::Tracepoint(point.number));
         let around = self.mapped_around.iter().map(|point| of(Kind::MappedAround, point));
-        [of(Kind::BroughtIn, &self.brought_in)].into_iter().chain(around).collect()
+        let always = [of(Kind::BroughtIn, &self.brought_in), of(Kind::AskedDevice, &self.asked_device)];
+        always.into_iter().chain(around).collect()
     }
 }

@@ -77,10 +77,15 @@ impl Tracepoint {
         Some(Self { number, fields: fields.collect() })
     }
 
-    /// A field of a record; `None`: it has no such field, or is too short.
-    pub(super) fn value(&self, raw: &[u8], name: &str) -> Option<u64> {
+    /// The bytes of a field of a record; `None`: it has no such field, or is too short.
+    pub(super) fn bytes<'a>(&self, raw: &'a [u8], name: &str) -> Option<&'a [u8]> {
         let field = self.fields.iter().find(|field| field.name == name)?;
-        let bytes = raw.get(field.offset..field.offset + field.size)?;
+        raw.get(field.offset..field.offset + field.size)
+    }
+
+    /// A field of a record, as a number; `None`: it has no such field, or is too short.
+    pub(super) fn value(&self, raw: &[u8], name: &str) -> Option<u64> {
+        let bytes = self.bytes(raw, name)?;
         Some(match bytes.len() {
             1 => u64::from(bytes[0]),
             2 => u64::from(u16::from_ne_bytes(*bytes.first_chunk()?)),
@@ -116,6 +121,7 @@ mod tests {
         assert_eq!(added.value(&raw, "i_ino"), Some(42));
         assert_eq!(added.value(&raw, "s_dev"), Some(0x80_0001));
         assert_eq!(added.value(&raw, "order"), Some(9));
+        assert_eq!(added.bytes(&raw, "order"), Some(&[9][..]));
         assert_eq!(added.value(&raw, "last_index"), None);
         assert_eq!(added.value(&raw[..30], "s_dev"), None);
     }

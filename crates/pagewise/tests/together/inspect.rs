@@ -94,6 +94,30 @@ fn a_known_program_is_given_back() {
     place.expect_no_process();
 }
 
+#[test]
+fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_told() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let file = fs::File::open(&path).expect("open");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("fadvise");
+    let to = format!("of={path}");
+    let dd = ["dd", "if=/dev/zero", &to, "bs=100", "count=1", "seek=5", "conv=notrunc", "status=none"];
+    place.run(&[&["inspect", "--json", "--out=seen.json", "--"], &dd[..]].concat()).expect_code(0);
+    let text = fs::read_to_string(place.file("seen.json")).expect("it is there");
+    let writes = &of_file(&serde_json::from_str(&text).expect("JSON"))["writes"];
+    assert_eq!((&writes["count"], &writes["bytes"]), (&1.into(), &100.into()), "{writes}");
+    assert!(writes["in_calls_ns"].as_u64() >= writes["waits"]["total_ns"].as_u64(), "{writes}");
+    // A filesystem in memory has no device, and that of btrfs is not told.
+    if let Some(read) = writes["device_read_bytes"].as_u64() {
+        // Of one block, which is a page or smaller.
+        assert!((1..=rustix::param::page_size() as u64).contains(&read), "{writes}");
+    }
+    place.expect_no_process();
+}
+
 /// The kernel counts a fault as minor if the page is there, also while it is still being read.
 #[test]
 fn a_thread_that_waits_for_a_page_which_another_one_reads_waits_for_the_file() {
