@@ -8,7 +8,9 @@ use std::path::Path;
 use std::{fs, path::PathBuf};
 
 use pagewise_model::counters::{ProcessCounters, ThreadCounters};
+use pagewise_sys::schedule;
 use rustix::fs::OFlags;
+use rustix::process::Pid;
 
 use crate::counters::tick_ns;
 use crate::files::FileKey;
@@ -94,6 +96,19 @@ pub fn threads(pid: u32) -> Vec<ThreadCounters> {
 /// Time that the calling thread was runnable but not running, since it began; `None` if the kernel does not count it.
 pub fn own_run_queue_ns() -> Option<u64> {
     parse_schedstat(&kernel_files::text("/proc/thread-self/schedstat")?).1
+}
+
+/// Let the peak of a process's memory (VmHWM) begin anew with what it has now (proc_pid_clear_refs(5)). Where that is refused, it
+/// stays the peak of its life.
+pub fn begin_peak_anew(pid: u32) {
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+}
+
+/// CPU time of a process until now, that of its ended threads too: at this very moment, while counters take time to be read. A thread that
+/// is running is behind by up to a tick of its CPU.
+pub fn cpu_ns(pid: u32) -> Option<u64> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    u64::try_from(schedule::cpu_time(pid).ok()?.as_nanos()).ok()
 }
 
 /// Difference of each thread of the later reading since the earlier one, matched by id. For a thread that is new, it is

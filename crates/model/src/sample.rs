@@ -263,9 +263,9 @@ crate::with_process_totals! { evidence! {
         pub mapping_line: Option<String>,
         /// True if the worker's descriptor has O_DIRECT: fdinfo.
         pub descriptor_direct: Option<bool>,
-        /// Peak resident memory of the worker: VmHWM.
+        /// Peak resident memory of the worker since it got its job, or of its life where that is not to be had: VmHWM.
         pub worker_peak_bytes: Option<u64>,
-        /// The same when it got its job, after it had practised.
+        /// The same at the moment when it got its job, after it had practised.
         #[serde(default)]
         pub worker_peak_before_bytes: Option<u64>,
         /// Expected checksum of the accesses.

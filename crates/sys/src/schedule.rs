@@ -1,6 +1,7 @@
-//! The scheduling of threads (sched_setattr(2)).
+//! The scheduling of threads (sched_setattr(2)), and the CPU time of processes.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::process::Pid;
 
@@ -50,6 +51,24 @@ impl Schedule {
     }
 }
 
+/// CPU time that a process has used until now, that of its ended threads too (clock_getcpuclockid(3)). What a running thread used since
+/// the last tick of its CPU is not in it.
+pub fn cpu_time(process: Pid) -> io::Result<Duration> {
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: the C library writes the number of a clock into `clock`.
+    let found = unsafe { libc::clock_getcpuclockid(process.as_raw_nonzero().get(), &raw mut clock) };
+    if found != 0 {
+        return Err(io::Error::from_raw_os_error(found));
+    }
+    // SAFETY: the kernel writes a time into `time`.
+    let told = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    if told < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+}
+
 fn none() -> libc::sched_attr {
     libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
@@ -66,21 +85,18 @@ fn none() -> libc::sched_attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::time::{ClockId, clock_gettime};
 
+    /// The time of a thread is in the account of its process when it has ended.
     #[test]
-    fn a_schedule_is_applied_and_taken_back() {
-        let thread = rustix::thread::gettid();
-        let before = Schedule::of(thread).expect("a schedule");
-        if before.is_ordinary() {
-            before.with_slice(200_000).apply(thread).expect("a slice");
-            let now = Schedule::of(thread).expect("a schedule");
-            assert!([200_000, before.0.sched_runtime].contains(&now.0.sched_runtime), "{now:?}");
-        }
-        if Schedule::before_others().apply(thread).is_ok() {
-            assert!(!Schedule::of(thread).expect("a schedule").is_ordinary());
-        }
-        before.apply(thread).expect("as it was");
-        let after = Schedule::of(thread).expect("a schedule");
-        assert_eq!(format!("{after:?}"), format!("{before:?}"));
+    fn the_time_of_a_process_has_that_of_its_threads() {
+        const USED_NS: i64 = 3_000_000;
+        let of_thread = || clock_gettime(ClockId::ThreadCPUTime).tv_nsec;
+        let used = || cpu_time(rustix::process::getpid()).expect("a time");
+        let before = used();
+        let spinning = std::thread::spawn(move || while of_thread() < USED_NS {});
+        spinning.join().expect("it ends");
+        assert!(used() - before >= Duration::from_nanos(USED_NS as u64));
+        assert!(cpu_time(Pid::from_raw(i32::MAX).expect("a number")).is_err());
     }
 }

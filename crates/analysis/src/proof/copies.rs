@@ -22,7 +22,9 @@ pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let evidence = subject.evidence;
-    let grown = evidence.worker_peak_bytes?.saturating_sub(evidence.worker_peak_before_bytes?);
+    // Memory that it has in store becomes a copy without growing.
+    let before = evidence.worker_peak_before_bytes?.min(subject.allowance().idle_bytes);
+    let grown = evidence.worker_peak_bytes?.saturating_sub(before);
     // A buffer is whole pages, and a page longer than a read.
     let longer = if subject.cell.method.is_direct() { WIDENED_BYTES } else { 2 * subject.context.page_bytes };
     let in_flight = u64::from(subject.cell.method.depth()).saturating_mul(u64::from(conditions.threads));
@@ -43,12 +45,25 @@ mod tests {
     use pagewise_model::FailureKind::MethodContradicted;
     use pagewise_model::{Bytes, Cell};
 
-    /// Failures of a worker that grew by so much.
-    fn grown(cell: &Cell, mib: u64) -> Vec<pagewise_model::FailureKind> {
+    /// Failures of a worker that had so much and grew by so much.
+    fn grown_from(cell: &Cell, before_mib: u64, mib: u64) -> Vec<pagewise_model::FailureKind> {
         kinds(cell, move |_, evidence| {
-            evidence.worker_peak_before_bytes = Some(15 << 20);
-            evidence.worker_peak_bytes = Some((15 + mib) << 20);
+            evidence.worker_peak_before_bytes = Some(before_mib << 20);
+            evidence.worker_peak_bytes = Some((before_mib + mib) << 20);
         })
+    }
+
+    fn grown(cell: &Cell, mib: u64) -> Vec<pagewise_model::FailureKind> {
+        grown_from(cell, 15, mib)
+    }
+
+    #[test]
+    fn memory_in_store_is_room_for_a_copy() {
+        for (method, expected) in
+            [("pread", vec![MethodContradicted]), ("jvm/pread", vec![]), ("mine/pread", vec![])]
+        {
+            assert_eq!(grown_from(&cell(method, Warm), 96, 0), expected, "{method}");
+        }
     }
 
     #[test]

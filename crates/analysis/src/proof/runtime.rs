@@ -19,18 +19,21 @@ pub(super) struct Allowance {
     pub(super) pages: u64,
     /// Faults on its own memory.
     pub(super) memory_faults: u64,
+    /// Memory that it may have before it has a job.
+    pub(super) idle_bytes: u64,
     /// Growth of its memory beside the buffers of reads.
     pub(super) memory_bytes: u64,
     /// Time between a request and its answer, beyond that of a native worker.
     pub(super) answer_ns: u64,
 }
 
-/// This program: a few pages of code, stacks and the offset table, and its own heap.
+/// This program: a few pages of code, stacks and the offset table, and its own heap. It has 4 to 16 MiB when it gets a job.
 const NATIVE: Allowance = Allowance {
     code_bytes: 64 << 10,
     code_faults: 0,
     pages: 64,
     memory_faults: 1024,
+    idle_bytes: 32 << 20,
     memory_bytes: (10 << 20) + THREAD_BYTES,
     answer_ns: 0,
 };
@@ -44,6 +47,8 @@ const RUNTIME: Allowance = Allowance {
     code_faults: 64,
     pages: 2048,
     memory_faults: NATIVE.memory_faults + 2048,
+    // A heap may be as large as the user says.
+    idle_bytes: u64::MAX,
     memory_bytes: NATIVE.memory_bytes + (32 << 20),
     answer_ns: 5_000_000,
 };

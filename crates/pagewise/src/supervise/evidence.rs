@@ -42,11 +42,23 @@ pub struct Stretches {
     total: Option<OutsideStretch>,
 }
 
-/// The beginning of a stretch.
-struct Begun {
+/// A moment, and the CPU time that a worker had used by then.
+#[derive(Clone, Copy)]
+pub struct Moment {
     at: Instant,
+    cpu_ns: Option<u64>,
+}
+
+/// Counters of a worker, as they were read.
+pub struct CounterReading {
     process: ProcessCounters,
     threads: Vec<ThreadCounters>,
+}
+
+/// The beginning of a stretch.
+struct Begun {
+    moment: Moment,
+    counters: CounterReading,
     supervisor: CpuWait,
 }
 
@@ -65,24 +77,54 @@ impl CpuWait {
     }
 }
 
+impl Moment {
+    /// Now.
+    pub fn now(pid: u32) -> Self {
+        Self { cpu_ns: process::cpu_ns(pid), at: Instant::now() }
+    }
+
+    /// CPU time from an earlier one to this.
+    pub fn cpu_ns_since(&self, earlier: &Self) -> Option<u64> {
+        self.cpu_ns?.checked_sub(earlier.cpu_ns?)
+    }
+}
+
+impl CounterReading {
+    /// Read them.
+    pub fn read(pid: u32) -> Self {
+        let (process, threads) = process::totals_with_threads(pid);
+        Self { process, threads }
+    }
+}
+
+/// The time of a stretch is that between two moments, to the point. Its other counters take time to be read, and what the worker does
+/// meanwhile may be in the stretch before or behind.
 impl Stretches {
     /// Begin a stretch.
     pub fn begin(&mut self, pid: u32) {
+        self.begin_at(pid, Moment::now(pid));
+    }
+
+    /// Begin a stretch at a moment that has just passed.
+    pub fn begin_at(&mut self, pid: u32, moment: Moment) {
         let supervisor = CpuWait::begin();
-        let at = Instant::now();
-        let (process, threads) = process::totals_with_threads(pid);
-        self.since = Some(Begun { at, process, threads, supervisor });
+        self.since = Some(Begun { moment, counters: CounterReading::read(pid), supervisor });
     }
 
     /// End the stretch, if one has begun.
     pub fn end(&mut self, pid: u32) {
+        self.end_at(CounterReading::read(pid), Moment::now(pid));
+    }
+
+    /// End the stretch, if one has begun, at a moment close to the one when the counters were read.
+    pub fn end_at(&mut self, CounterReading { process, threads }: CounterReading, moment: Moment) {
         let Some(begun) = self.since.take() else { return };
-        let (process, threads) = process::totals_with_threads(pid);
-        let now = ProcessCounters::difference(&begun.process, &process);
-        let threads = ProcessCounters::of_threads(&process::thread_differences(&begun.threads, &threads));
+        let now = ProcessCounters::difference(&begun.counters.process, &process);
+        let threads = process::thread_differences(&begun.counters.threads, &threads);
+        let threads = ProcessCounters::of_threads(&threads);
         let stretch = OutsideStretch {
-            wall_ns: begun.at.elapsed().as_nanos() as u64,
-            cpu_ns: threads.cpu_ns,
+            wall_ns: moment.at.saturating_duration_since(begun.moment.at).as_nanos() as u64,
+            cpu_ns: moment.cpu_ns_since(&begun.moment).or(threads.cpu_ns),
             run_queue_ns: threads.run_queue_ns,
             supervisor_run_queue_ns: begun.supervisor.ns(),
             device_read_bytes: now.device_read_bytes,

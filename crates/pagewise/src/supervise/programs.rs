@@ -29,6 +29,12 @@ impl Programs {
         Self { own, others: BTreeMap::new() }
     }
 
+    /// True if nothing but pagewise and what it ships works for a plan.
+    pub fn are_shipped(&self, plan: &Plan) -> bool {
+        let mut workers = plan.cells.iter().map(|cell| cell.method.worker());
+        matches!(self.own, Program::Own) && workers.all(|worker| Worker::SHIPPED.contains(worker))
+    }
+
     /// The program of `worker`, or the reason that there is none.
     pub fn of(&self, worker: &Worker) -> Result<&Program, &str> {
         match (worker, self.others.get(worker.name())) {

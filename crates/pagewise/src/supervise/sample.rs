@@ -39,6 +39,8 @@ pub struct Sampler<'a> {
     tasks: Tasks,
     memory_speeds: MemorySpeeds,
     context: CheckContext,
+    /// Nobody else's worker takes part, which could hide work in the time of its answers.
+    forgives_answers: bool,
 }
 
 /// The user stopped the run; no sample was taken.
@@ -95,6 +97,7 @@ impl<'a> Sampler<'a> {
                 beating: (plan.workers.heartbeat_ns > 0)
                     .then(|| Beating { interval_ns: plan.workers.heartbeat_ns, idle_ns: idle_ns(plan) }),
             },
+            forgives_answers: machine.programs.are_shipped(plan),
             machine,
         }
     }
@@ -209,8 +212,13 @@ impl<'a> Sampler<'a> {
         }
         match session.converse(&mut worker, &mut inherited) {
             Ok((mut measurement, mut evidence)) => {
-                measurement.unaccounted_ns =
-                    proof::unaccounted_ns(cell, &measurement, &evidence, &self.context);
+                measurement.unaccounted_ns = proof::unaccounted_ns(
+                    cell,
+                    &measurement,
+                    &evidence,
+                    &self.context,
+                    self.forgives_answers,
+                );
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));

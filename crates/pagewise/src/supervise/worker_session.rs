@@ -20,7 +20,7 @@ use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
-use super::evidence::{CpuWait, Stretches, Totals, between};
+use super::evidence::{CounterReading, CpuWait, Moment, Stretches, Totals, between};
 use super::files::{Input, NoState, slowest};
 use super::looks::{self, DirtyLooks};
 use super::task::Task;
@@ -84,6 +84,8 @@ struct GoOutcome {
     reply: SampleReply,
     /// Its time on the supervisor's clock.
     wall_ns: u64,
+    /// CPU time of the worker meanwhile, and what it used shortly before and was not in its account yet.
+    cpu_ns: Option<u64>,
     /// Time of it in which the supervisor waited for a CPU.
     supervisor_run_queue_ns: Option<u64>,
     /// Expected checksum.
@@ -118,6 +120,8 @@ impl WorkerSession<'_> {
         inherited: &mut Inherited,
     ) -> Result<(Measurement, Evidence), ConversationError> {
         let pid = worker.pid();
+        // What it had and gave back before it knew its file is no room for a copy of it.
+        process::begin_peak_anew(pid);
         let before_setup = process::totals(pid);
         let mut before_ready = Stretches::default();
         before_ready.begin(pid);
@@ -134,12 +138,13 @@ impl WorkerSession<'_> {
         let warmup_ns = worker.ready(self.setup_wait())?;
         // From `opened` on, and not from when it was received: the worker goes on while counters are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
+        let ready = Moment::now(pid);
         let in_setup = opened.unwrap_or_else(set_up);
-        before_ready.end(pid);
+        before_ready.end_at(CounterReading::read(pid), ready);
         let mut idling = Stretches::default();
-        let idle = self.idle(worker, &mut idling)?;
+        let (idle, since) = self.idle(worker, &mut idling, ready)?;
         let mut progress = GoProgress::default();
-        progress.waiting.begin(pid);
+        progress.waiting.begin_at(pid, since);
         let conditions = &self.cell.conditions;
         if self.warmed_first {
             if conditions.cache == CacheState::Warm && !conditions.fits_memory() {
@@ -177,6 +182,7 @@ impl WorkerSession<'_> {
             }
         }
         evidence.wall_ns = outcome.wall_ns;
+        evidence.cpu_ns = outcome.cpu_ns.or(evidence.cpu_ns);
         evidence.supervisor_run_queue_ns = outcome.supervisor_run_queue_ns;
         evidence.setup_faults =
             in_setup.minor_faults.zip(in_setup.major_faults).map(|(minor, major)| minor + major);
@@ -236,16 +242,22 @@ impl WorkerSession<'_> {
         Ok((measurement, evidence))
     }
 
-    /// Record heartbeats of the idle worker, if the plan requests them.
-    fn idle(&self, worker: &mut Conversation, stretch: &mut Stretches) -> Result<Beats, ConversationError> {
+    /// Record heartbeats of the worker, which is ready and idle, if the plan requests them; the moment from which on it waits.
+    fn idle(
+        &self,
+        worker: &mut Conversation,
+        stretch: &mut Stretches,
+        ready: Moment,
+    ) -> Result<(Beats, Moment), ConversationError> {
         if self.plan.workers.heartbeat_ns == 0 {
-            return Ok(Beats::default());
+            return Ok((Beats::default(), ready));
         }
         let idle_ns = idle_ns(self.plan);
-        stretch.begin(worker.pid());
+        stretch.begin_at(worker.pid(), ready);
         let beats = worker.idle(idle_ns, self.sample_wait(idle_ns))?;
-        stretch.end(worker.pid());
-        Ok(beats)
+        let idled = Moment::now(worker.pid());
+        stretch.end_at(CounterReading::read(worker.pid()), idled);
+        Ok((beats, idled))
     }
 
     /// Request a `go` from the end of the previous one on, by the table as drawn or in a new order. The table is put into its memory
@@ -260,10 +272,13 @@ impl WorkerSession<'_> {
     ) -> Result<GoOutcome, ConversationError> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
-        progress.waiting.end(worker.pid());
+        let pid = worker.pid();
+        let counters = CounterReading::read(pid);
         if let Some(memory) = &mut inherited.table {
             self.task.put_table(memory, self.cell, order.as_ref(), first_operation);
         }
+        let go_at = Moment::now(pid);
+        progress.waiting.end_at(counters, go_at);
         let supervisor = CpuWait::begin();
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns, touch_at: self.task.touch_at() };
@@ -271,9 +286,9 @@ impl WorkerSession<'_> {
         let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
         let timed = || {
             let reply = worker.go(go, wait);
-            (reply, started.elapsed().as_nanos() as u64)
+            (reply, started.elapsed().as_nanos() as u64, Moment::now(pid))
         };
-        let ((reply, wall_ns), looks) = match self.input.new_file().filter(|_| syncs) {
+        let ((reply, wall_ns, sampled), looks) = match self.input.new_file().filter(|_| syncs) {
             Some(file) => {
                 let (timed, looks) = looks::during(file, timed);
                 (timed, Some(looks))
@@ -282,9 +297,10 @@ impl WorkerSession<'_> {
         };
         let reply = reply?;
         let supervisor_run_queue_ns = supervisor.ns();
-        progress.waiting.begin(worker.pid());
+        progress.waiting.begin_at(pid, sampled);
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
-        Ok(GoOutcome { reply, wall_ns, supervisor_run_queue_ns, expected_checksum, order, looks })
+        let cpu_ns = sampled.cpu_ns_since(&go_at);
+        Ok(GoOutcome { reply, wall_ns, cpu_ns, supervisor_run_queue_ns, expected_checksum, order, looks })
     }
 
     /// Request a `go` and record it as a window.
@@ -371,6 +387,7 @@ impl WorkerSession<'_> {
         Ok(GoOutcome {
             reply: total,
             wall_ns,
+            cpu_ns: None,
             supervisor_run_queue_ns,
             expected_checksum,
             order,

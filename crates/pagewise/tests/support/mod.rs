@@ -49,6 +49,11 @@ pub fn cheating_replay_worker(kind: &str) -> String {
     example_worker("cheating_replay_worker", kind)
 }
 
+/// The command of the worker that does one-shot work and hides a part of its time.
+pub fn cheating_once_worker(kind: &str) -> String {
+    example_worker("cheating_once_worker", kind)
+}
+
 /// The command of the worker that works before it is told to go.
 pub fn early_worker(kind: &str) -> String {
     example_worker("early_worker", kind)
