@@ -47,6 +47,8 @@ FAMILIES = [
       for size in ("1MiB", "8MiB", "64MiB")],
     *[(f"short one-shot work: scan, {size}", "cheating_once_worker", ONCE, once("scan", size, "read:buffer=64KiB,mmap"))
       for size in ("1MiB", "8MiB", "64MiB")],
+    *[(f"the same as a worker of the user's: {question}, 8MiB", "cheating_once_worker", ONCE, once(question, "8MiB", methods))
+      for question, methods in (("append", "mine/pwrite,mine/mmap"), ("fill", "mine/pwrite,mine/mmap"), ("scan", "mine/read,mine/mmap"))],
     ("one place read again", "cheating_worker", ("reads-one-place",), [*READ, "--file-size=64MiB", "--methods=pread"]),
     ("one place read again, sum", "cheating_worker", ("reads-one-place",),
      [*READ, "--file-size=64MiB", "--methods=pread", "--consume=sum"]),
@@ -64,7 +66,9 @@ def figures(binaries, directory, worker, kind, question):
     out = directory / "run.jsonl"
     words = [binaries / "pagewise", "run", *question, *COMMON, "--json", "--out", out, "--dir", directory]
     command = f"{binaries / 'examples' / worker} {kind}"
-    ran = subprocess.run([*words, "--worker-command", command], capture_output=True, text=True)
+    is_users = any("mine/" in word for word in question)
+    words += ["--worker", f"mine={command}"] if is_users else ["--worker-command", command]
+    ran = subprocess.run(words, capture_output=True, text=True)
     if ran.returncode > 1:
         sys.exit(f"cheats: {' '.join(question)} {kind}: {ran.stderr}")
     found = {cell["id"]: (cell["method"], [], []) for cell in json.loads(ran.stdout)["cells"] if cell["role"] == "measured"}

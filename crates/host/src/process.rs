@@ -104,6 +104,17 @@ pub fn begin_peak_anew(pid: u32) {
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
+/// True if no thread of a process is running, or waiting for a CPU. Then its CPU time is up to date.
+pub fn is_asleep(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    let is_running = |thread: fs::DirEntry| {
+        let stat = kernel_files::text(thread.path().join("stat"));
+        // Behind the name, which may hold anything.
+        stat.is_some_and(|text| text.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R')))
+    };
+    !threads.flatten().any(is_running)
+}
+
 /// CPU time of a process until now, that of its ended threads too: at this very moment, while counters take time to be read. A thread that
 /// is running is behind by up to a tick of its CPU.
 pub fn cpu_ns(pid: u32) -> Option<u64> {
@@ -295,6 +306,12 @@ pub(crate) fn expect_stat(fields: [u64; 4], name: &str) {
 mod tests {
     use super::*;
     use std::fs::File;
+
+    #[test]
+    fn a_process_that_looks_at_itself_does_not_sleep() {
+        assert!(!is_asleep(std::process::id()));
+        assert!(is_asleep(u32::MAX), "there is no such process");
+    }
 
     #[test]
     fn a_command_may_hold_spaces_and_parentheses() {

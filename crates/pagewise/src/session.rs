@@ -128,6 +128,7 @@ impl RunSession {
             stop,
             progress,
             outlook: Outlook::default(),
+            has_timed_a_round: false,
             leaders: Leaders::default(),
             repeated: (0, None),
         };
@@ -256,6 +257,8 @@ struct Rounds<'a> {
     /// The run so far, without its samples if they do not decide what comes next.
     run: Run,
     outlook: Outlook,
+    /// The first round of this session is over.
+    has_timed_a_round: bool,
     leaders: Leaders,
     /// Samples that were taken again, and the reason of the last.
     repeated: (u64, Option<&'static str>),
@@ -328,6 +331,12 @@ impl Rounds<'_> {
                 self.outlook.done_ns += estimated_ns;
                 self.outlook.left_ns = self.outlook.left_ns.saturating_sub(estimated_ns);
                 self.outlook.passed_ns = self.started.elapsed().as_nanos() as u64;
+            }
+            if !std::mem::replace(&mut self.has_timed_a_round, true)
+                && let Some(overrun) = self.outlook.overrun(&plan, self.spent_ns)
+            {
+                self.progress.clear();
+                output::say(overrun);
             }
         }
         Ok(SamplingEnd::Completed)

@@ -1,6 +1,6 @@
 //! Estimated duration and written bytes of a plan, shown before it starts.
 
-use pagewise_model::{CacheState, Cell, Plan, Role, Source, Worker, Workload};
+use pagewise_model::{Access, CacheState, Cell, Method, MethodOption, Plan, Role, Source, Worker, Workload};
 
 /// Time of a sample outside its phases: a process, set-up, evidence, verification, tear-down.
 const OVERHEAD_NS: u64 = 45_000_000;
@@ -16,6 +16,10 @@ const COLD_START_WINDOWS: u64 = 5;
 const MEMORY_NS_PER_BYTE: u64 = 1;
 /// Cost of a record with most methods, however small; more with a call for each.
 const RECORD_NS: u64 = 100;
+/// A request to a device of which nothing is known, alone in flight.
+const REQUEST_NS: u64 = 100_000;
+/// Pages of most machines.
+const LEAST_PAGE_BYTES: u64 = 4096;
 /// A crossing is looked for in the interval between two sizes of the grid, half as large again.
 const GRID_STEP: f64 = 0.5;
 /// Methods of a step of the search.
@@ -135,7 +139,22 @@ fn once_ns(cell: &Cell) -> Option<u64> {
             operations.saturating_mul(RECORD_NS).saturating_add(bytes.saturating_mul(MEMORY_NS_PER_BYTE))
         }
     };
-    Some(bytes.saturating_mul(of_device).saturating_add(of_records))
+    let by_requests_ns = requests(cell, bytes).saturating_mul(REQUEST_NS);
+    Some(bytes.saturating_mul(of_device).max(by_requests_ns).saturating_add(of_records))
+}
+
+/// Requests for bytes of a cold file that wait for each other: those of a method that reads nothing ahead.
+fn requests(cell: &Cell, bytes: u64) -> u64 {
+    let (method, conditions) = (&cell.method, &cell.conditions);
+    let is_cold = conditions.cache == CacheState::Cold && conditions.workload().is_reading();
+    let request_bytes = match cell.access() {
+        Access::Mmap if method.has(MethodOption::Random) => LEAST_PAGE_BYTES,
+        _ if method.has(MethodOption::Random) || method.is_direct() => {
+            method.buffer().unwrap_or(Method::DEFAULT_BUFFER).0
+        }
+        _ => return 0,
+    };
+    if is_cold { bytes / request_bytes.max(1) / u64::from(method.depth()) } else { 0 }
 }
 
 /// Duration of halving the intervals of crossings.
@@ -153,4 +172,25 @@ pub fn search_ns(plan: &Plan) -> u64 {
     let step = STEP_METHODS + u64::from(plan.cells.iter().any(|cell| cell.role == Role::Control));
     let samples = (curves * CROSSINGS * steps * step + windows) * u64::from(plan.rounds);
     samples.saturating_mul(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Layer;
+    use crate::plan::resolve::Variant;
+    use crate::plan::resolve::tests::resolved;
+
+    #[test]
+    fn what_is_read_page_by_page_takes_a_request_for_each() {
+        let plan = resolved("scan", Variant::Quick, &Layer::default());
+        let is_cold = |cell: &&Cell| cell.conditions.cache == CacheState::Cold && cell.role == Role::Measured;
+        let cell = plan.cells.iter().find(is_cold).expect("a cold cell");
+        let by = |method: &str| Cell { method: method.parse().expect("a method"), ..cell.clone() };
+        let pages = cell.conditions.span_bytes.0 / 4096;
+        assert!(sample_ns(&plan, &by("mmap:random")) >= pages * REQUEST_NS);
+        assert!(sample_ns(&plan, &by("mmap")) < pages * REQUEST_NS / 4, "it is read ahead");
+        let deep = sample_ns(&plan, &by("uring:direct+depth=32+buffer=4KiB"));
+        assert!(deep < pages * REQUEST_NS / 4, "requests in flight do not wait for each other");
+    }
 }

@@ -8,6 +8,11 @@ use pagewise_analysis::statistics::median;
 use pagewise_model::format::duration;
 use pagewise_model::{Cell, Plan, Role, Sample};
 
+use crate::plan::estimate;
+
+/// A run that takes so many times as long as it said says so.
+const OVERRUN: f64 = 1.25;
+
 /// Estimates of what was done and of what remains, and the time that the former took: the rest takes as long as that, in
 /// proportion.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +41,23 @@ impl Outlook {
         let Some(budget) = plan.budget else { return first_left };
         let first_ns = spent_ns.saturating_add(first_left);
         first_ns.max(budget.ns(first_ns)).saturating_sub(spent_ns)
+    }
+
+    /// A sentence on samples that will take longer than the plan says, now that the first round has shown how long they take.
+    pub fn overrun(self, plan: &Plan, spent_ns: u64) -> Option<String> {
+        let said_ns = estimate::first_rounds_ns(plan).max(estimate::budget_ns(plan).unwrap_or(0));
+        let all_ns = spent_ns.saturating_add(self.left_ns(plan, spent_ns));
+        (all_ns as f64 > said_ns as f64 * OVERRUN).then(|| {
+            format!(
+                "note: the first round took {}, so the samples of {} will take {} {}, and not {}: every method needs {} rounds",
+                duration(spent_ns),
+                plan.question,
+                if plan.budget.is_some() { "at most" } else { "about" },
+                duration(all_ns),
+                duration(said_ns),
+                plan.first_rounds()
+            )
+        })
     }
 }
 
@@ -117,6 +139,9 @@ impl ProgressLine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Layer;
+    use crate::plan::resolve::Variant;
+    use crate::plan::resolve::tests::resolved;
     use pagewise_model::plan::Budget;
 
     #[test]
@@ -149,6 +174,24 @@ mod tests {
         assert_eq!(outlook.left_ns(&plan, 200), 600);
         let outlook = Outlook { done_ns: 200, left_ns: 0, passed_ns: 700, budget_ns: Some(1000) };
         assert_eq!(outlook.left_ns(&plan, 700), 300);
+    }
+
+    #[test]
+    fn a_run_that_will_take_longer_than_it_said_says_so() {
+        let plan = resolved("scan", Variant::Quick, &Layer::default());
+        let plan = Plan { budget: Some(Budget::of(estimate::first_rounds_ns(&plan))), ..plan };
+        let round_ns = estimate::first_rounds_ns(&plan) / u64::from(plan.first_rounds());
+        let after = |factor: u64| {
+            let (done_ns, passed_ns) = (round_ns, round_ns * factor);
+            let left_ns = round_ns * u64::from(plan.first_rounds() - 1);
+            Outlook { done_ns, left_ns, passed_ns, budget_ns: None }.overrun(&plan, passed_ns)
+        };
+        assert_eq!(after(1), None);
+        let told = after(3).expect("three times as long");
+        assert!(
+            told.starts_with("note: the first round took ") && told.contains("every method needs 5 rounds"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -193,6 +193,7 @@ impl<'a> Sampler<'a> {
             guard: &guard,
             setter: &self.machine.setter,
             warmed_first,
+            forgives_answers: self.forgives_answers,
             host: &mut self.host,
         };
         // Made before the worker, which inherits it.

@@ -3,6 +3,7 @@
 //! The supervisor reads evidence while the worker's threads wait: just before `go` and just after `sample`. Verification comes
 //! after it, so that it changes no counter.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
@@ -58,7 +59,19 @@ pub struct WorkerSession<'a> {
     pub guard: &'a ConditionGuard,
     pub setter: &'a ConditionSetter,
     pub warmed_first: bool,
+    pub forgives_answers: bool,
     pub host: &'a mut HostReader,
+}
+
+/// Looks for a sleeping worker, each after a millisecond: several ticks of any kernel.
+const LOOKS: u32 = 20;
+
+/// Wait until the worker sleeps, or has run for so long that its CPU time tells.
+fn wait_until_asleep(pid: u32) {
+    let looks = || process::is_asleep(pid);
+    for _ in (0..LOOKS).take_while(|_| !looks()) {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Memory that a worker inherits, made before it.
@@ -273,6 +286,10 @@ impl WorkerSession<'_> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         let pid = worker.pid();
+        // What somebody else's worker does of one-shot work until then is in its CPU time, once it sleeps.
+        if !self.forgives_answers && self.cell.conditions.is_one_shot() {
+            wait_until_asleep(pid);
+        }
         let counters = CounterReading::read(pid);
         if let Some(memory) = &mut inherited.table {
             self.task.put_table(memory, self.cell, order.as_ref(), first_operation);
