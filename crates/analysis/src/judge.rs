@@ -98,10 +98,12 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let gain = gain::of(run, &comparisons, &cell::by_id(&cells));
     let judged = Judged {
         schema: SCHEMA_VERSION,
+        // What makes these numbers doubtful comes before what is so on the machine in general.
         warnings: warnings(run, &summary, checked)
             .into_iter()
             .chain(unlike_itself(&sides, &comparisons))
             .chain(filled_while_cold(&cells))
+            .chain(run.header.environment.warnings.iter().cloned())
             .collect(),
         run: summary,
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
@@ -179,7 +181,6 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
             counted(checked.invalid_now, "is", "are"),
         ));
     }
-    warnings.extend(run.header.environment.warnings.iter().cloned());
     warnings
 }
 

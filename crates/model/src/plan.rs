@@ -280,6 +280,16 @@ impl Plan {
         }
     }
 
+    /// The longest time in which a sample under these conditions reads by its table.
+    pub fn longest_reading_ns(&self, conditions: &Conditions) -> u64 {
+        let phases_ns =
+            self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns);
+        match conditions.host_settings.device_cap {
+            Some(_) => phases_ns.max(CAPPED_SAMPLE_NS.saturating_add(SLICE_NS)),
+            None => phases_ns,
+        }
+    }
+
     /// Duration of the reads before the measured region of a sample of `cell`, which nothing counts: until the device works as it
     /// will.
     pub fn lead_in_ns(&self, cell: &Cell) -> Option<u64> {

@@ -214,6 +214,8 @@ pub struct CellJudgement {
     pub stalls_total: Option<u64>,
     /// The longest of them in any sample.
     pub stall_longest_ns: Option<u64>,
+    /// Lines of a scan that counts them: those that are in the file, as every valid sample came to.
+    pub lines: Option<u64>,
     /// The smallest share of fixed work that a valid sample completed: of the ring in all passes, or of the file.
     pub covered: Option<f64>,
     /// The most bytes of records that were missing in the file after an attempt, valid or not.
@@ -355,6 +357,10 @@ impl CellJudgement {
             stalls_total: (!measurements.is_empty())
                 .then(|| total(measurements.iter().map(|measurement| &measurement.stalls))),
             stall_longest_ns: measurements.iter().map(|measurement| measurement.stall_longest_ns).max(),
+            lines: evidence
+                .first()
+                .filter(|_| conditions.consume() == Some(Consume::Lines))
+                .map(|seen| seen.checksum),
             covered: of_each(&measurements, |measurement| covered(cell, measurement))
                 .into_iter()
                 .min_by(f64::total_cmp),

@@ -182,9 +182,13 @@ fn a_control_that_differs_warns_and_silences_nothing() {
     };
     assert!(!is_told(&judge(&run(&entries))));
     entries[2].1 = 26;
-    let judged = judge(&run(&entries));
+    let mut differing = run(&entries);
+    differing.header.environment.warnings = vec!["readahead is large".into()];
+    let judged = judge(&differing);
     assert_eq!(judged.comparisons[0].verdict, Verdict::Best);
     assert!(is_told(&judged), "{:?}", judged.warnings);
+    let last = judged.warnings.last().map(String::as_str);
+    assert_eq!(last, Some("readahead is large"), "what is general comes last");
 }
 
 #[test]

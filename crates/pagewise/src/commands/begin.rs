@@ -191,10 +191,12 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
             }
             let mut environment = detect(&path);
             if let Some(reason) = files::sparse_or_compressed_bytes(&file) {
-                environment.warnings.push(format!(
+                // Before what is so on the machine in general.
+                let of_file = format!(
                     "fewer bytes may come from the device than are read from your file, so cold and direct figures \
                      may be those of memory: {reason}"
-                ));
+                );
+                environment.warnings.insert(0, of_file);
             }
             Ok((Source::File { path: text_of(&path)?, evict, identity }, environment, 0))
         }

@@ -55,8 +55,7 @@ impl AccessesCache {
             self.0.push_back(accesses);
             return Ok(());
         }
-        let mut table =
-            OffsetTable::lasting(conditions, seed, plan.sample_ns.saturating_add(plan.latency_ns))?;
+        let mut table = OffsetTable::lasting(conditions, seed, plan.longest_reading_ns(conditions))?;
         let kept_bytes = |kept: &VecDeque<Accesses>| {
             kept.iter().map(|accesses| accesses.table.memory_bytes()).sum::<u64>()
         };

@@ -5,7 +5,7 @@ use pagewise_analysis::judge::label::texts;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, Status};
 use pagewise_model::CacheState;
-use pagewise_model::format::times;
+use pagewise_model::format::{counted, times};
 
 use crate::line::{Line, Span};
 
@@ -47,8 +47,17 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let name = methods.iter().map(|method| method.chars().count()).max().unwrap_or(0);
     let bar = (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
     let unit = columns[0].kind().unit();
-    let work = texts(&columns[0].comparison.conditions.conditions, &[])[..2].join(", ");
-    let mut lines = vec![Line::new(), Line::strong(format!("{work}: {unit}, and how much slower"))];
+    // Where there is one column, its state of the cache has no heading of its own.
+    let of_work = if columns.len() > 1 { 2 } else { 3 };
+    let mut work = texts(&columns[0].comparison.conditions.conditions, &[]);
+    work.truncate(of_work);
+    work.extend(columns[0].cells.iter().find_map(|cell| cell.lines).map(|lines| counted(lines, "line")));
+    let told = |work: &[String]| format!("{}: {unit}, and how much slower", work.join(", "));
+    while work.len() > 2 && told(&work).chars().count() > width {
+        work.pop();
+    }
+    let heading = told(&work);
+    let mut lines = vec![Line::new(), Line::strong(heading)];
     if columns.len() > 1 {
         let mut heading = " ".repeat(2 + name);
         for column in &columns {

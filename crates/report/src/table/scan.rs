@@ -10,7 +10,7 @@ use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, ComparisonView, drawn, or_missing};
 use super::one_shot::{faults, in_units, seen};
 use crate::paragraph::{paragraph, write_lines};
-use pagewise_model::format::{bytes, difference, grouped, mebibytes, percent, time};
+use pagewise_model::format::{bytes, counted, difference, grouped, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
 /// The kernel counts user and system time in ticks of 10 ms; fewer than three show only that it was little.
@@ -70,7 +70,9 @@ pub(super) fn ticks(nanoseconds: u64) -> String {
 
 /// Write the lines below the table: the mapping, what the figures leave out, and the differences.
 pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width: usize) -> io::Result<()> {
-    for line in mapping(view).into_iter().chain(without_set_up(view)) {
+    let lines = view.cells.iter().find_map(|cell| cell.lines);
+    let lines = lines.map(|lines| format!("{} in the file", counted(lines, "line")));
+    for line in lines.into_iter().chain(mapping(view)).chain(without_set_up(view)) {
         paragraph(out, "  ", &line, width)?;
     }
     let is_known = |cell: &&CellJudgement| is_mapped(cell) && cell.total_interval_ns.is_some();
