@@ -59,8 +59,22 @@ pub fn dirty_bytes(file: &File) -> Option<u64> {
     if len == 0 {
         return Some(0);
     }
-    let stat = pagewise_sys::residency::cachestat(file.as_fd(), 0, len).ok()?;
+    let stat = counted(file, 0, len).ok()?;
     Some((stat.dirty + stat.writeback) * rustix::param::page_size() as u64)
+}
+
+/// overlayfs (OVERLAYFS_SUPER_MAGIC).
+const OVERLAY: u64 = 0x794c_7630;
+
+/// cachestat(2). It looks at the pages of the inode that it is given; overlayfs has none, since the file of a layer has them.
+fn counted(file: &File, offset: u64, len: u64) -> io::Result<pagewise_sys::residency::CacheStat> {
+    if rustix::fs::fstatfs(file)?.f_type as u64 == OVERLAY {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "it sees no pages of overlayfs, which are those of a layer",
+        ));
+    }
+    pagewise_sys::residency::cachestat(file.as_fd(), offset, len)
 }
 
 fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
@@ -68,7 +82,7 @@ fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
     if len == 0 {
         return Residency { resident_bytes: None, source: "the span is empty".to_string() };
     }
-    let refused = match pagewise_sys::residency::cachestat(file.as_fd(), offset, len) {
+    let refused = match counted(file, offset, len) {
         Ok(stat) => {
             let bytes = (stat.cached * page).min(len);
             return Residency { resident_bytes: Some(bytes), source: "cachestat".to_string() };

@@ -67,6 +67,23 @@ impl Mount {
         }
     }
 
+    /// True if it may store files compressed.
+    pub fn compresses(&self) -> bool {
+        match self.filesystem.as_str() {
+            "btrfs" => self.has_option("compress") || self.has_option("compress-force"),
+            "bcachefs" => self.has_option("compression"),
+            "f2fs" => self.has_option("compress_algorithm"),
+            "squashfs" | "erofs" | "zfs" => true,
+            _ => false,
+        }
+    }
+
+    /// True if the bytes that a process reads are not those that a device moves for it: they are compressed, or another program gets
+    /// them.
+    pub fn hides_bytes(&self) -> bool {
+        self.compresses() || self.kind() == FilesystemKind::Fuse || self.filesystem == "virtiofs"
+    }
+
     /// True if the mount has the option, with or without a value.
     pub fn has_option(&self, name: &str) -> bool {
         self.options.split(',').any(|option| option.split('=').next() == Some(name))

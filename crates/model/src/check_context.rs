@@ -16,7 +16,8 @@ pub struct CheckContext {
     /// Time that an honest worker takes on this machine between `go` and its answer, outside the phases: it wakes
     /// threads and writes a line, which takes milliseconds on a slow machine.
     pub answer_ns: u64,
-    /// True if the file has holes or is compressed, so that fewer bytes come from the device than are read.
+    /// True if the file has holes, is compressed, or is served by a program, so that fewer bytes come from the device for a worker than
+    /// it reads.
     #[serde(alias = "hidden_bytes")]
     pub sparse_or_compressed_bytes: bool,
     /// True if the file is stored in memory, as on tmpfs: nothing of it comes from a device, and nothing is written

@@ -140,7 +140,8 @@ impl Input {
     /// True if fewer bytes may come from the device than are read.
     pub fn hides_bytes(&self) -> bool {
         match &self.bytes {
-            ContentSource::Formula { .. } | ContentSource::New { .. } => false,
+            ContentSource::Formula { dataset } => files::is_hidden_by_filesystem(dataset.file()),
+            ContentSource::New { .. } => false,
             ContentSource::UserFile { file, .. } => files::sparse_or_compressed_bytes(file).is_some(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pagewise_analysis::proof;
 use pagewise_host::memory::Memory;
-use pagewise_host::{BlockDevice, HostReader, ReadBack, cache};
+use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, files};
 use pagewise_model::random::mix;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
@@ -233,6 +233,9 @@ impl<'a> Sampler<'a> {
                 if let Some(reason) = proof::no_effect(cell, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
                 }
+                if let Some(reason) = dropped_when_opened(cell, input, &evidence) {
+                    return Ok(Outcome::Unavailable { reason });
+                }
                 if let Some(reason) = served_from_memory(cell, input, &evidence) {
                     return Ok(Outcome::Unavailable { reason });
                 }
@@ -329,6 +332,20 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
          {requested} bytes",
         input.path.display()
     ))
+}
+
+/// The reason that a file that was read into the page cache is not there when a worker has opened it.
+fn dropped_when_opened(cell: &Cell, input: &Input, evidence: &Evidence) -> Option<String> {
+    let conditions = &cell.conditions;
+    let is_gone = conditions.cache == CacheState::Warm
+        && conditions.workload().is_reading()
+        && cell.depends_on_cache()
+        && evidence.resident_before_bytes == Some(0);
+    (is_gone && files::is_served_by_program(input.file())).then(|| {
+        "the program that serves this filesystem has the kernel drop a file from the page cache when it is opened (FUSE without \
+         FOPEN_KEEP_CACHE), so it is never warm"
+            .to_string()
+    })
 }
 
 /// True if the cell measures what the page cache holds of the file, which is to stay as it is then.

@@ -126,6 +126,28 @@ fn in_memory() {
     finished.expect_code_for(&run);
 }
 
+/// cachestat(2) sees no page of a file of overlayfs, and said that nothing of it was in memory.
+#[test]
+fn the_cache_of_overlayfs_is_that_of_its_layer() {
+    const NAME: &str = "the_cache_of_overlayfs_is_that_of_its_layer";
+    const SETUP: &str = "mount -t tmpfs tmpfs /mnt && mkdir /mnt/l /mnt/u /mnt/w && \
+        mount -t overlay -o lowerdir=/mnt/l,upperdir=/mnt/u,workdir=/mnt/w overlay /dev/shm";
+    if !support::is_root() || !support::in_own_mounts(NAME, SETUP) {
+        return;
+    }
+    let place = Place::on(Path::new("/dev/shm"));
+    let (run, _) = measure(&place, &["--methods=pread,mmap", "--cache=warm", "--file-size=4MiB", "--dir=."]);
+    let samples = of_methods(&run);
+    expect_honest(&samples);
+    for sample in samples {
+        let Outcome::Taken { evidence, .. } = &sample.outcome else { panic!("{:?}", sample.outcome) };
+        assert_eq!(
+            (evidence.residency_source.as_str(), evidence.resident_before_bytes),
+            ("mincore", Some(4 << 20))
+        );
+    }
+}
+
 /// Bytes of a file that the page cache holds.
 fn resident(path: &Path) -> Option<u64> {
     let file = File::open(path).expect("open");
