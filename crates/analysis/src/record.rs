@@ -8,6 +8,8 @@ use pagewise_model::trace::{
     TraceTrailer, WindowTally,
 };
 
+use pagewise_model::inspection::InspectedFile;
+
 use crate::inspect::{Accessed, Inspection};
 
 /// Major number, minor number, inode.
@@ -170,7 +172,16 @@ impl Recording {
         let mapped = inspection.files.iter().filter(|file| file.mapping.is_some() && !file.code);
         let mapped =
             mapped.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
-        for (reads, read_bytes, identity) in read.chain(mapped) {
+        // Whatever else the program did to a file that was dropped is told too.
+        let is_dropped = |file: &&InspectedFile| {
+            let mut named = dropped.iter();
+            named.any(|(path, before)| file.path.as_ref() == Some(path) && file.identity.2 == before.inode)
+        };
+        let in_mapped = |file: &&InspectedFile| file.mapping.is_some() && !file.code;
+        let dropped_files = inspection.files.iter().filter(|file| is_dropped(file) && !in_mapped(file));
+        let dropped_files =
+            dropped_files.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
+        for (reads, read_bytes, identity) in read.chain(mapped).chain(dropped_files) {
             let seen = inspection.files.iter().find(|file| file.identity == identity);
             let path = seen.and_then(|file| file.path.clone()).unwrap_or_default();
             let found = identify(&path).filter(|found| found.inode == identity.2);

@@ -162,6 +162,7 @@ fn context(random: &mut Random) -> Context {
         page_bytes: 4096 << (random.below(3) * 2),
         cpus: 1 + (random.next_u64() >> (33 + random.below(31))) as u32,
         answer_ns: numbers::edge(random, 1_000_000),
+        forgives_answers: random.below(2) == 0,
         sparse_or_compressed_bytes: random.below(2) == 0,
         memory_backed: random.below(4) == 0,
         writes_through: random.below(2) == 0,

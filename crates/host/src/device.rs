@@ -67,6 +67,11 @@ impl BlockDevice {
         self.number
     }
 
+    /// Major and minor number of the disk of a block device, which is the device itself unless it is a partition; `None`: it is none.
+    pub fn disk_of(number: (u32, u32)) -> Option<(u32, u32)> {
+        Self::numbered(Path::new("/sys"), number).map(|device| device.number)
+    }
+
     fn of_mount(sys: &Path, mount: &Mount, number: (u32, u32)) -> Result<Self, NoDevice> {
         if mount.filesystem == "btrfs"
             && let Some(devices) = btrfs::directory(sys, &mount.source).map(|found| btrfs::devices(&found))

@@ -17,7 +17,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use pagewise_model::watched::{Call, DescriptorBinding, Happening, Missing, Sight, Tally, WatchedFile, What};
+use pagewise_model::watched::{
+    Call, DescriptorBinding, DiskOf, Happening, Missing, Sight, Tally, WatchedFile, What,
+};
 use pagewise_sys::perf::{
     Event, EventOptions, EventRecord, EventRing, EventSample, EventSource, MappedRange,
 };
@@ -26,6 +28,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::BlockDevice;
 use crate::kernel_files;
 use crate::placement::Topology;
 use crate::process::MapsLine;
@@ -437,6 +440,12 @@ impl Watch {
                 tell(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
             }
         }
+    }
+
+    /// The way from a file's device to the disk that its requests name; none leads anywhere where requests are not seen.
+    pub fn disks(&self) -> DiskOf {
+        let sees = self.cache.as_ref().is_some_and(|cache| cache.asked_device.is_some());
+        if sees { BlockDevice::disk_of } else { |_| None }
     }
 
     /// Happenings until `until`, in order. Descriptors that were looked at by then are certain: everything that could have

@@ -16,6 +16,10 @@ pub struct CheckContext {
     /// Time that an honest worker takes on this machine between `go` and its answer, outside the phases: it wakes
     /// threads and writes a line, which takes milliseconds on a slow machine.
     pub answer_ns: u64,
+    /// True if the time of an answer is left out of the totals of one-shot work: nobody else's worker takes part, which could hide work
+    /// in it.
+    #[serde(default = "unknown")]
+    pub forgives_answers: bool,
     /// True if the file has holes, is compressed, or is served by a program, so that fewer bytes come from the device for a worker than
     /// it reads.
     #[serde(alias = "hidden_bytes")]

@@ -271,7 +271,9 @@ pub struct Waits {
 
 /// Fields of which any number is possible: an inode, and the memory of a machine.
 const ANY: [&str; 2] = ["identity", "memory_limit_bytes"];
-/// No program has more of anything, and the sum over all files and threads fits into 64 bits. Of nanoseconds it is seven months.
+/// Waits of a thread: of each kind for each file.
+const MOST_WAITS: usize = Inspection::KEPT * 5;
+/// No program has more of anything, and the sum over all waits of a thread fits into 64 bits. Of nanoseconds it is seven months.
 const MOST: u64 = 1 << 54;
 /// Pages of a file, which are multiplied by their size.
 const MOST_PAGES: u64 = 1 << 40;
@@ -288,8 +290,9 @@ impl Inspection {
         if !few || self.page_bytes > MOST_PAGE_BYTES {
             return false;
         }
-        let of_files =
-            |thread: &InspectedThread| thread.waits.iter().all(|wait| wait.file < self.files.len());
+        let of_files = |thread: &InspectedThread| {
+            thread.waits.len() <= MOST_WAITS && thread.waits.iter().all(|wait| wait.file < self.files.len())
+        };
         self.threads.iter().all(of_files) && serde_json::to_value(self).is_ok_and(|value| is_possible(&value))
     }
 
@@ -401,5 +404,17 @@ mod tests {
         assert!(of(month_ns, MOST_PAGES).is_sound());
         assert!(!of(MOST + 1, 1).is_sound());
         assert!(!of(month_ns, MOST_PAGES + 1).is_sound());
+        let thread = |waits| InspectedThread {
+            process: 1,
+            thread: 1,
+            name: String::new(),
+            watched_ns: 1,
+            waits: vec![FileWait { file: 0, by: By::Reads, waited_ns: MOST }; waits],
+            blocked_elsewhere_ns: 0,
+            preempted_ns: 0,
+        };
+        let waiting = |waits| Inspection { threads: vec![thread(waits)], ..of(month_ns, 1) };
+        assert!(waiting(MOST_WAITS).is_sound() && waiting(MOST_WAITS).threads[0].waited_ns() > MOST);
+        assert!(!waiting(MOST_WAITS + 1).is_sound());
     }
 }

@@ -421,6 +421,7 @@ mod tests {
             page_bytes: 4096,
             cpus: 2,
             answer_ns: 1,
+            forgives_answers: true,
             sparse_or_compressed_bytes: false,
             memory_backed: false,
             writes_through: true,

@@ -81,7 +81,7 @@ pub enum What {
     BroughtIn(Pages),
     /// Pages of a file that were in the page cache were put in place around a fault.
     MappedAround(Pages),
-    /// The thread asked a device for bytes.
+    /// The thread asked a disk for bytes.
     AskedDevice {
         /// Its major and minor number.
         device: (u32, u32),
@@ -89,6 +89,9 @@ pub enum What {
         bytes: u64,
     },
 }
+
+/// From the number of a block device, major and minor, to that of its disk, which requests name.
+pub type DiskOf = fn((u32, u32)) -> Option<(u32, u32)>;
 
 /// A call that concerns files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

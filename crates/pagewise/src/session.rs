@@ -128,7 +128,7 @@ impl RunSession {
             stop,
             progress,
             outlook: Outlook::default(),
-            has_timed_a_round: false,
+            has_timed_a_round: taken > 0,
             leaders: Leaders::default(),
             repeated: (0, None),
         };
@@ -257,7 +257,7 @@ struct Rounds<'a> {
     /// The run so far, without its samples if they do not decide what comes next.
     run: Run,
     outlook: Outlook,
-    /// The first round of this session is over.
+    /// The first round is over, or was taken in another session.
     has_timed_a_round: bool,
     leaders: Leaders,
     /// Samples that were taken again, and the reason of the last.

@@ -54,6 +54,9 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
                 format::counted(file.mapped_faults, "fault")
             ));
         }
+        if file.writes > 0 && file.reads == 0 {
+            told.push(format!("not in the trace: {}", format::counted(file.writes, "write")));
+        }
         if told.is_empty() {
             told.push("no access to it was seen".to_string());
         }
@@ -68,9 +71,10 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
             lines.push(format!(
                 "! none of its reads are in the trace, so no replay stands for the program at {}: {}",
                 Untrusted(&file.path),
-                match file.mapped_faults {
-                    0 => "is it the file that the program reads?",
-                    _ => "record it with --windows, or measure it with pagewise read",
+                match (file.mapped_faults, file.left_out_bytes) {
+                    (1.., _) => "record it with --windows, or measure it with pagewise read",
+                    (0, 1..) => "they are at offsets that calls do not tell",
+                    (0, 0) => "is it the file that the program reads?",
                 }
             ));
         }

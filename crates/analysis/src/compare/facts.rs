@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pagewise_model::Worker;
 use pagewise_model::format::bytes;
 use serde_json::Value;
 
@@ -35,6 +36,13 @@ pub fn of(judged: &Judged) -> Facts {
     for worker in &judged.workers {
         let version = worker.version.clone().unwrap_or_else(|| UNKNOWN.to_string());
         facts.insert(format!("{}-version", worker.name), version);
+    }
+    if judged.cells.iter().any(|cell| cell.is_one_shot) {
+        let is_shipped = |name: &str| Worker::SHIPPED.iter().any(|worker| worker.name() == name);
+        let is_own = judged.run.worker_command.is_none()
+            && judged.workers.iter().all(|worker| is_shipped(&worker.name));
+        let told = if is_own { "not in totals" } else { "in totals" };
+        facts.insert("answers-of-workers".to_string(), told.to_string());
     }
     facts.insert("sample".to_string(), pagewise_model::format::time(judged.run.sample_ns));
     facts

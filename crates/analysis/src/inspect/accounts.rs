@@ -7,7 +7,8 @@ use pagewise_model::ProcessCounters;
 use pagewise_model::inspection::{By, InspectedFile, Inspection, LeftOut, SCHEMA, Subject, Unattributed};
 use pagewise_model::trace::AccessKind;
 use pagewise_model::watched::{
-    Call, DescriptorBinding, Happening, Missing, Pages, Position, Sight, Tally, Transfer, WatchedFile, What,
+    Call, DescriptorBinding, DiskOf, Happening, Missing, Pages, Position, Sight, Tally, Transfer,
+    WatchedFile, What,
 };
 
 use super::files::{File, Identity};
@@ -24,6 +25,8 @@ const LARGE_PAGES: u64 = 512;
 #[derive(Clone, Debug)]
 pub struct Accounts {
     page_bytes: u64,
+    /// The disk of a file's device, whose number requests have; `None`: it is unknown.
+    disk_of: DiskOf,
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
     /// Threads that ended: their numbers may be used again.
@@ -108,6 +111,7 @@ impl Accounts {
     pub fn new(page_bytes: u64) -> Self {
         Self {
             page_bytes,
+            disk_of: Some,
             processes: HashMap::new(),
             threads: HashMap::new(),
             gone: Vec::new(),
@@ -123,6 +127,11 @@ impl Accounts {
             executed: HashSet::new(),
             cut: HashSet::new(),
         }
+    }
+
+    /// The same where the disk of a device is found so. Of a file without one it is unknown what its device was asked for.
+    pub fn with_disks(self, disk_of: DiskOf) -> Self {
+        Self { disk_of, ..self }
     }
 
     /// Add what happened next; returns the read that this ended, if its place is known, or the touch that it was.
@@ -230,7 +239,11 @@ impl Accounts {
         let named = (file.inode, file.path);
         let known = self.by_identity.get(&identity).or_else(|| self.by_path.get(&named)).copied();
         let index = known.unwrap_or_else(|| {
-            self.files.push(File { identity, ..File::default() });
+            self.files.push(File {
+                identity,
+                disk: (self.disk_of)((identity.0, identity.1)),
+                ..File::default()
+            });
             self.files.len() - 1
         });
         self.files[index].path.get_or_insert_with(|| named.1.clone());
@@ -243,7 +256,11 @@ impl Accounts {
     fn file_of_pages(&mut self, pages: &Pages) -> usize {
         let identity = (pages.device.0, pages.device.1, pages.inode);
         *self.by_identity.entry(identity).or_insert_with(|| {
-            self.files.push(File { identity, ..File::default() });
+            self.files.push(File {
+                identity,
+                disk: (self.disk_of)((identity.0, identity.1)),
+                ..File::default()
+            });
             self.files.len() - 1
         })
     }
@@ -475,7 +492,7 @@ impl Accounts {
             return;
         };
         let file = &mut self.files[file];
-        if (file.identity.0, file.identity.1) == device {
+        if file.disk == Some(device) {
             let counts = if by == By::Reads { &mut file.reads } else { &mut file.writes };
             counts.device_read_bytes += bytes;
         }

@@ -19,6 +19,8 @@ pub(super) type Identity = (u32, u32, u64);
 pub(super) struct File {
     pub(super) path: Option<String>,
     pub(super) identity: Identity,
+    /// Major and minor number of its disk.
+    pub(super) disk: Option<(u32, u32)>,
     pub(super) len: Option<u64>,
     pub(super) code: bool,
     pub(super) direct: bool,
@@ -69,8 +71,7 @@ impl File {
     pub(super) fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
         let faults = &self.faults;
         let faulted_pages = faults.pages.len();
-        // Devices without a driver, such as those of btrfs, stand for a filesystem and not for what it lies on.
-        let shows_device = cache && self.identity.0 != 0;
+        let shows_device = cache && self.disk.is_some();
         InspectedFile {
             path: self.path.clone(),
             identity: self.identity,

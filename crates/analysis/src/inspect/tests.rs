@@ -1,7 +1,8 @@
 //! Inspections of happenings that are made up.
 
 use pagewise_model::watched::{
-    Call, DescriptorBinding, Happening, Missing, Pages, Position, Sight, Tally, Transfer, WatchedFile, What,
+    Call, DescriptorBinding, DiskOf, Happening, Missing, Pages, Position, Sight, Tally, Transfer,
+    WatchedFile, What,
 };
 
 use super::{Accounts, findings};
@@ -121,8 +122,18 @@ fn calls_have_their_time_and_what_they_asked_the_device_of_their_file_for() {
     assert_eq!(of(&only(&inspection).writes), Some((Some(3000), Some(4096))));
     assert_eq!(of(&only(&inspection).reads), Some((Some(2000), Some(65_536))));
     let missing = [Missing { sight: Sight::PageCache, reason: "closed".into() }];
-    let blind = inspected_with(all, &missing, Vec::new());
+    let blind = inspected_with(all.clone(), &missing, Vec::new());
     assert_eq!(of(&only(&blind).writes), Some((Some(3000), None)));
+    // Requests name the disk of a partition, and some filesystems have no disk.
+    let disks: [(DiskOf, Option<u64>); 2] = [(|_| Some((8, 0)), Some(4096)), (|_| None, None)];
+    for (disk_of, expected) in disks {
+        let mut accounts = Accounts::new(PAGE).with_disks(disk_of);
+        for what in all.clone() {
+            accounts.add(Happening { time_ns: 0, process: 1, thread: 1, what });
+        }
+        let seen = accounts.inspection(subject(), (0, 1), &[], (Vec::new(), 0));
+        assert_eq!(of(&only(&seen).writes).map(|(_, bytes)| bytes), Some(expected));
+    }
 }
 
 #[test]

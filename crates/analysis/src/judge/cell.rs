@@ -214,7 +214,7 @@ pub struct CellJudgement {
     pub stalls_total: Option<u64>,
     /// The longest of them in any sample.
     pub stall_longest_ns: Option<u64>,
-    /// Lines of a scan that counts them: those that are in the file, as every valid sample came to.
+    /// Lines of a scan that counts them, in what it goes through: every valid sample came to them.
     pub lines: Option<u64>,
     /// The smallest share of fixed work that a valid sample completed: of the ring in all passes, or of the file.
     pub covered: Option<f64>,

@@ -135,14 +135,8 @@ mod off;
 use off::is_off;
 
 /// Time that belongs to the total of a sample of one-shot work though its worker's clock leaves it out; 0 for other work.
-pub fn unaccounted_ns(
-    cell: &Cell,
-    measurement: &Measurement,
-    evidence: &Evidence,
-    context: &Context,
-    forgives_answers: bool,
-) -> u64 {
-    claims::unaccounted_ns(&Subject { cell, measurement, evidence, context }, forgives_answers)
+pub fn unaccounted_ns(cell: &Cell, measurement: &Measurement, evidence: &Evidence, context: &Context) -> u64 {
+    claims::unaccounted_ns(&Subject { cell, measurement, evidence, context })
 }
 
 #[cfg(test)]

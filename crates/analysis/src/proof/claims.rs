@@ -74,7 +74,7 @@ pub(super) fn false_teardown(subject: &Subject<'_>, waited_ns: u64) -> Option<St
 /// could tell, but the time has passed: it counts. So does CPU time between the phases, when there is nothing to do. Both are
 /// forgiven to the runtimes of pagewise's own workers, which have work of their own. An answer is forgiven where all workers of the run
 /// are pagewise's: another one could hide most of short work in it. In its run the answers of all count.
-pub(super) fn unaccounted_ns(subject: &Subject<'_>, forgives_answers: bool) -> u64 {
+pub(super) fn unaccounted_ns(subject: &Subject<'_>) -> u64 {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
     if !subject.cell.conditions.is_one_shot() {
         return 0;
@@ -82,9 +82,8 @@ pub(super) fn unaccounted_ns(subject: &Subject<'_>, forgives_answers: bool) -> u
     let worker = subject.cell.method.worker();
     let is_own_runtime = worker.has_runtime() && Worker::SHIPPED.contains(worker);
     let late_ns = if is_own_runtime { subject.allowance().answer_ns } else { 0 };
-    let answer_ns =
-        if forgives_answers { subject.context.answer_ns.saturating_mul(turns(subject)) } else { 0 };
-    let answer_ns = answer_ns.saturating_add(late_ns);
+    let answer_ns = subject.context.answer_ns.saturating_mul(turns(subject)).saturating_add(late_ns);
+    let answer_ns = if subject.context.forgives_answers { answer_ns } else { 0 };
     let left_out = |(claimed_ns, wall_ns): (u64, Option<u64>)| {
         wall_ns.map_or(0, |wall_ns| wall_ns.saturating_sub(claimed_ns.saturating_add(answer_ns)))
     };
@@ -324,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_the_clock_of_one_shot_work_leaves_out_is_part_of_its_total() {
-        let context = CheckContext { answer_ns: 100_000, ..CONTEXT };
+        let context = |forgives_answers| CheckContext { answer_ns: 100_000, forgives_answers, ..CONTEXT };
         let told = |cell: &Cell,
                     claimed_ns: u64,
                     (idle_cpu_ns, region_cpu_ns): (u64, u64),
@@ -340,7 +339,7 @@ mod tests {
                 ..Evidence::default()
             };
             measurement.unaccounted_ns =
-                crate::proof::unaccounted_ns(cell, &measurement, &evidence, &context, forgives_answers);
+                crate::proof::unaccounted_ns(cell, &measurement, &evidence, &context(forgives_answers));
             total_ns(&measurement)
         };
         let total =
@@ -373,7 +372,7 @@ mod tests {
         }
         let rate = Measurement { measured_ns: 1, ..measurement_of(&cell("pread", Warm)) };
         let evidence = Evidence { wall_ns: 10_000_000, ..Evidence::default() };
-        assert_eq!(crate::proof::unaccounted_ns(&cell("pread", Warm), &rate, &evidence, &context, true), 0);
+        assert_eq!(crate::proof::unaccounted_ns(&cell("pread", Warm), &rate, &evidence, &context(true)), 0);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
     let most = buffers.saturating_add(table_bytes).saturating_add(subject.allowance().memory_bytes);
     (grown > most).then(|| {
         format!(
-            "the worker's memory grew by {grown} bytes when it had its job, at most {most} may be: {} reads by calls, and keeps no copy of the file",
+            "the worker's memory came to {grown} bytes more in its job than the {before} that it may begin with, at most {most} may be: {} \
+             reads by calls, and keeps no copy of the file",
             subject.cell.method
         )
     })

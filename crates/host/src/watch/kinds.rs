@@ -23,12 +23,13 @@ pub(super) enum Kind {
     AskedDevice,
 }
 
-/// Tracepoints of the page cache and what is below it. The one of pages mapped around is there from Linux 6.11 on.
+/// Tracepoints of the page cache, and of requests to block devices, which not every kernel has. The one of pages mapped around is there from
+/// Linux 6.11 on.
 #[derive(Clone, Debug)]
 pub(super) struct CachePoints {
     pub(super) brought_in: Tracepoint,
     pub(super) mapped_around: Option<Tracepoint>,
-    asked_device: Tracepoint,
+    pub(super) asked_device: Option<Tracepoint>,
 }
 
 impl Kind {
@@ -67,11 +68,12 @@ impl CachePoints {
         Some(Pages { device: device(field("s_dev")?), inode: field("i_ino")?, first, count })
     }
 
-    /// The device and the bytes of a request that reads; `None`: it does not.
+    /// The disk and the bytes of a request that reads; `None`: it does not. The kernel names the disk also where a partition is asked.
     pub(super) fn read_of_device(&self, raw: &[u8]) -> Option<((u32, u32), u64)> {
-        let field = |name| self.asked_device.value(raw, name);
+        let point = self.asked_device.as_ref()?;
+        let field = |name| point.value(raw, name);
         // `R` or `RA`, or a flush before it (`FR`).
-        let is_read = self.asked_device.bytes(raw, "rwbs")?.iter().take_while(|letter| **letter != 0).take(2);
+        let is_read = point.bytes(raw, "rwbs")?.iter().take_while(|letter| **letter != 0).take(2);
         let is_read = is_read.copied().find(|letter| *letter != b'F') == Some(b'R');
         is_read.then_some((device(field("dev")?), field("nr_sector")? * SECTOR_BYTES))
     }
@@ -104,7 +106,6 @@ impl CachePoints {
         let brought_in = tracefs.tracepoint("filemap/mm_filemap_add_to_page_cache")?;
         let brought_in = brought_in.ok_or("this kernel has no tracepoints of the page cache")?;
         let asked_device = tracefs.tracepoint("block/block_bio_queue")?;
-        let asked_device = asked_device.ok_or("this kernel has no tracepoints of block devices")?;
         let mapped_around = tracefs.tracepoint("filemap/mm_filemap_map_pages")?;
         Ok(Self { brought_in, mapped_around, asked_device })
     }
@@ -112,7 +113,7 @@ impl CachePoints {
     pub(super) fn events(&self) -> Vec<(Kind, EventSource)> {
         let of = |kind, point: &Tracepoint| (kind, EventSource::Tracepoint(point.number));
         let around = self.mapped_around.iter().map(|point| of(Kind::MappedAround, point));
-        let always = [of(Kind::BroughtIn, &self.brought_in), of(Kind::AskedDevice, &self.asked_device)];
-        always.into_iter().chain(around).collect()
+        let asked = self.asked_device.iter().map(|point| of(Kind::AskedDevice, point));
+        [of(Kind::BroughtIn, &self.brought_in)].into_iter().chain(around).chain(asked).collect()
     }
 }

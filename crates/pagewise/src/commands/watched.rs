@@ -20,7 +20,7 @@ use pagewise_host::{cgroup, device, process};
 use pagewise_model::ProcessCounters;
 use pagewise_model::trace::WindowTally;
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::watched::{Happening, Missing, Sight};
+use pagewise_model::watched::{DiskOf, Happening, Missing, Sight};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
@@ -69,11 +69,12 @@ impl Watched {
             }
         };
         let first = process::totals(subject.process);
+        let disks: DiskOf = watch.as_ref().map_or(|_| None, Watch::disks);
         Self {
             watch,
             windows: None,
             missing,
-            accounts: Accounts::new(rustix::param::page_size() as u64),
+            accounts: Accounts::new(rustix::param::page_size() as u64).with_disks(disks),
             began_ns: watch::now_ns(),
             last: first,
             first,

@@ -18,8 +18,6 @@ const MEMORY_NS_PER_BYTE: u64 = 1;
 const RECORD_NS: u64 = 100;
 /// A request to a device of which nothing is known, alone in flight.
 const REQUEST_NS: u64 = 100_000;
-/// Pages of most machines.
-const LEAST_PAGE_BYTES: u64 = 4096;
 /// A crossing is looked for in the interval between two sizes of the grid, half as large again.
 const GRID_STEP: f64 = 0.5;
 /// Methods of a step of the search.
@@ -146,9 +144,10 @@ fn once_ns(cell: &Cell) -> Option<u64> {
 /// Requests for bytes of a cold file that wait for each other: those of a method that reads nothing ahead.
 fn requests(cell: &Cell, bytes: u64) -> u64 {
     let (method, conditions) = (&cell.method, &cell.conditions);
-    let is_cold = conditions.cache == CacheState::Cold && conditions.workload().is_reading();
+    // How long a replay takes is known from its program.
+    let is_cold = conditions.cache == CacheState::Cold && conditions.workload() == Workload::Scan;
     let request_bytes = match cell.access() {
-        Access::Mmap if method.has(MethodOption::Random) => LEAST_PAGE_BYTES,
+        Access::Mmap if method.has(MethodOption::Random) => rustix::param::page_size() as u64,
         _ if method.has(MethodOption::Random) || method.is_direct() => {
             method.buffer().unwrap_or(Method::DEFAULT_BUFFER).0
         }
@@ -187,7 +186,7 @@ mod tests {
         let is_cold = |cell: &&Cell| cell.conditions.cache == CacheState::Cold && cell.role == Role::Measured;
         let cell = plan.cells.iter().find(is_cold).expect("a cold cell");
         let by = |method: &str| Cell { method: method.parse().expect("a method"), ..cell.clone() };
-        let pages = cell.conditions.span_bytes.0 / 4096;
+        let pages = cell.conditions.span_bytes.0 / rustix::param::page_size() as u64;
         assert!(sample_ns(&plan, &by("mmap:random")) >= pages * REQUEST_NS);
         assert!(sample_ns(&plan, &by("mmap")) < pages * REQUEST_NS / 4, "it is read ahead");
         let deep = sample_ns(&plan, &by("uring:direct+depth=32+buffer=4KiB"));

@@ -52,7 +52,7 @@ fn ensure_reads(conditions: &Conditions, reads: &Reads, machine: &Machine<'_>) -
     if *cache == CacheState::Cold {
         ensure!(
             bytes <= conditions.cold_budget_bytes(),
-            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of every thread requests {}: use {} or more, smaller reads (--read-size, --reads-per-op) or fewer --threads",
+            "a cold sample may bring in a quarter of the span of {span_bytes}, and one operation of every thread requests {}: use a file (and span) of {} or more, smaller reads (--read-size, --reads-per-op) or fewer --threads",
             Bytes(bytes),
             Bytes(bytes.saturating_mul(4))
         );

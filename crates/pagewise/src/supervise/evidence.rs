@@ -1,6 +1,7 @@
 //! Evidence around a measured region: running totals before and after, and their differences.
 
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, process};
 use pagewise_model::sample::OutsideStretch;
@@ -83,6 +84,17 @@ impl Moment {
         Self { cpu_ns: process::cpu_ns(pid), at: Instant::now() }
     }
 
+    /// Now, when a worker has just answered and goes to sleep. Until then its account is behind by up to a tick, and what it gains when
+    /// the worker sleeps is of before the answer, as far as there was no time for it since.
+    pub fn settled(pid: u32, cpus: u32) -> Self {
+        let answered = Self::now(pid);
+        wait_until_asleep(pid);
+        let asleep = Self::now(pid);
+        let since_ns = asleep.at.duration_since(answered.at).as_nanos() as u64 * u64::from(cpus);
+        let cpu_ns = asleep.cpu_ns.map(|cpu_ns| cpu_ns.saturating_sub(since_ns)).max(answered.cpu_ns);
+        Self { at: answered.at, cpu_ns }
+    }
+
     /// CPU time from an earlier one to this.
     pub fn cpu_ns_since(&self, earlier: &Self) -> Option<u64> {
         self.cpu_ns?.checked_sub(earlier.cpu_ns?)
@@ -94,6 +106,17 @@ impl CounterReading {
     pub fn read(pid: u32) -> Self {
         let (process, threads) = process::totals_with_threads(pid);
         Self { process, threads }
+    }
+}
+
+/// Time in which a worker is expected to go to sleep: a tick of most kernels.
+const FALLS_ASLEEP: Duration = Duration::from_millis(5);
+
+/// Wait until no thread of a worker runs, or it has run for so long that its account shows it.
+pub fn wait_until_asleep(pid: u32) {
+    let until = Instant::now() + FALLS_ASLEEP;
+    while !process::is_asleep(pid) && Instant::now() < until {
+        thread::sleep(Duration::from_micros(20));
     }
 }
 

@@ -39,8 +39,6 @@ pub struct Sampler<'a> {
     tasks: Tasks,
     memory_speeds: MemorySpeeds,
     context: CheckContext,
-    /// Nobody else's worker takes part, which could hide work in the time of its answers.
-    forgives_answers: bool,
 }
 
 /// The user stopped the run; no sample was taken.
@@ -90,6 +88,7 @@ impl<'a> Sampler<'a> {
                 page_bytes: machine.page_bytes,
                 cpus: machine.cpus,
                 answer_ns: machine.answer_ns,
+                forgives_answers: machine.programs.are_shipped(plan),
                 sparse_or_compressed_bytes,
                 memory_backed: in_memory.is_some(),
                 writes_through: machine.device.as_ref().is_none_or(|device| device.writes_through),
@@ -97,7 +96,6 @@ impl<'a> Sampler<'a> {
                 beating: (plan.workers.heartbeat_ns > 0)
                     .then(|| Beating { interval_ns: plan.workers.heartbeat_ns, idle_ns: idle_ns(plan) }),
             },
-            forgives_answers: machine.programs.are_shipped(plan),
             machine,
         }
     }
@@ -193,7 +191,7 @@ impl<'a> Sampler<'a> {
             guard: &guard,
             setter: &self.machine.setter,
             warmed_first,
-            forgives_answers: self.forgives_answers,
+            context: self.context,
             host: &mut self.host,
         };
         // Made before the worker, which inherits it.
@@ -213,13 +211,8 @@ impl<'a> Sampler<'a> {
         }
         match session.converse(&mut worker, &mut inherited) {
             Ok((mut measurement, mut evidence)) => {
-                measurement.unaccounted_ns = proof::unaccounted_ns(
-                    cell,
-                    &measurement,
-                    &evidence,
-                    &self.context,
-                    self.forgives_answers,
-                );
+                measurement.unaccounted_ns =
+                    proof::unaccounted_ns(cell, &measurement, &evidence, &self.context);
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));

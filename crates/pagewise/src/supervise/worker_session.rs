@@ -3,7 +3,6 @@
 //! The supervisor reads evidence while the worker's threads wait: just before `go` and just after `sample`. Verification comes
 //! after it, so that it changes no counter.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
@@ -13,15 +12,15 @@ use pagewise_host::{
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, CacheState, Cell, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan, RateWindow,
-    WorkerWarmup,
+    Access, CacheState, Cell, CheckContext, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan,
+    RateWindow, WorkerWarmup,
 };
 use pagewise_protocol::{Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait, inherited_path};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
-use super::evidence::{CounterReading, CpuWait, Moment, Stretches, Totals, between};
+use super::evidence::{CounterReading, CpuWait, Moment, Stretches, Totals, between, wait_until_asleep};
 use super::files::{Input, NoState, slowest};
 use super::looks::{self, DirtyLooks};
 use super::task::Task;
@@ -59,19 +58,8 @@ pub struct WorkerSession<'a> {
     pub guard: &'a ConditionGuard,
     pub setter: &'a ConditionSetter,
     pub warmed_first: bool,
-    pub forgives_answers: bool,
+    pub context: CheckContext,
     pub host: &'a mut HostReader,
-}
-
-/// Looks for a sleeping worker, each after a millisecond: several ticks of any kernel.
-const LOOKS: u32 = 20;
-
-/// Wait until the worker sleeps, or has run for so long that its CPU time tells.
-fn wait_until_asleep(pid: u32) {
-    let looks = || process::is_asleep(pid);
-    for _ in (0..LOOKS).take_while(|_| !looks()) {
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Memory that a worker inherits, made before it.
@@ -151,7 +139,7 @@ impl WorkerSession<'_> {
         let warmup_ns = worker.ready(self.setup_wait())?;
         // From `opened` on, and not from when it was received: the worker goes on while counters are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
-        let ready = Moment::now(pid);
+        let ready = self.moment(pid);
         let in_setup = opened.unwrap_or_else(set_up);
         before_ready.end_at(CounterReading::read(pid), ready);
         let mut idling = Stretches::default();
@@ -255,6 +243,19 @@ impl WorkerSession<'_> {
         Ok((measurement, evidence))
     }
 
+    /// True if what a worker does while it has nothing to do is part of the total, however little.
+    fn counts_answers(&self) -> bool {
+        !self.context.forgives_answers && self.cell.conditions.is_one_shot()
+    }
+
+    /// The moment of an answer.
+    fn moment(&self, pid: u32) -> Moment {
+        match self.counts_answers() {
+            true => Moment::settled(pid, self.context.cpus),
+            false => Moment::now(pid),
+        }
+    }
+
     /// Record heartbeats of the worker, which is ready and idle, if the plan requests them; the moment from which on it waits.
     fn idle(
         &self,
@@ -286,8 +287,7 @@ impl WorkerSession<'_> {
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         let pid = worker.pid();
-        // What somebody else's worker does of one-shot work until then is in its CPU time, once it sleeps.
-        if !self.forgives_answers && self.cell.conditions.is_one_shot() {
+        if self.counts_answers() {
             wait_until_asleep(pid);
         }
         let counters = CounterReading::read(pid);
@@ -303,7 +303,7 @@ impl WorkerSession<'_> {
         let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
         let timed = || {
             let reply = worker.go(go, wait);
-            (reply, started.elapsed().as_nanos() as u64, Moment::now(pid))
+            (reply, started.elapsed().as_nanos() as u64, self.moment(pid))
         };
         let ((reply, wall_ns, sampled), looks) = match self.input.new_file().filter(|_| syncs) {
             Some(file) => {

@@ -71,7 +71,7 @@ pub(super) fn ticks(nanoseconds: u64) -> String {
 /// Write the lines below the table: the mapping, what the figures leave out, and the differences.
 pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width: usize) -> io::Result<()> {
     let lines = view.cells.iter().find_map(|cell| cell.lines);
-    let lines = lines.map(|lines| format!("{} in the file", counted(lines, "line")));
+    let lines = lines.map(|lines| format!("{} counted", counted(lines, "line")));
     for line in lines.into_iter().chain(mapping(view)).chain(without_set_up(view)) {
         paragraph(out, "  ", &line, width)?;
     }

@@ -18,6 +18,7 @@ pub(crate) const CONTEXT: Context = Context {
     page_bytes: 4096,
     cpus: 4,
     answer_ns: 0,
+    forgives_answers: true,
     sparse_or_compressed_bytes: false,
     memory_backed: false,
     writes_through: true,
