@@ -55,7 +55,8 @@ fn one_that_is_killed_once_is_asked_again() {
     assert!(failures[0].detail.contains("was killed by SIGKILL before it sent hello"), "{failures:?}");
     let next = (&killed[0].cell, killed[0].round, killed[0].attempt + 1);
     let again = run.samples.iter().find(|sample| (&sample.cell, sample.round, sample.attempt) == next);
-    assert!(again.is_some_and(|sample| matches!(sample.outcome, Outcome::Taken { .. })));
+    let again = again.unwrap_or_else(|| panic!("it is not asked again: {finished:?}"));
+    assert!(matches!(again.outcome, Outcome::Taken { .. }), "{:?}", again.outcome);
     expect_rounds(&run, &[]);
 }
 
