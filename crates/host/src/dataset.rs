@@ -17,6 +17,7 @@ use pagewise_model::{Bytes, Content, checksum};
 use crate::memory::Memory;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::space::Space;
+use crate::steps::{RunStep, reached};
 use crate::{cache, scratch};
 
 /// Size of every write except the last.
@@ -86,7 +87,9 @@ impl Dataset {
         )?;
         // From here on, every return removes the file.
         let mut dataset = Self { path: path.to_path_buf(), file, file_bytes, content, seed, lines: None };
+        reached(RunStep::DatasetBegun);
         dataset.write(progress, stop)?;
+        reached(RunStep::DatasetMade);
         // A cold sample evicts again and verifies it; if that is impossible, it reports the reason.
         let _ = cache::evict(&dataset.file, file_bytes);
         Ok(dataset)
@@ -115,6 +118,9 @@ impl Dataset {
                 synced = offset;
             }
             progress(offset);
+            if offset - piece.len() as u64 <= self.file_bytes / 2 && self.file_bytes / 2 < offset {
+                reached(RunStep::DatasetHalfWritten);
+            }
         }
         self.lines = (self.content == Content::Text).then_some(lines);
         self.file.sync_all().map_err(|error| failed(&self.path, "fsync", offset, error))

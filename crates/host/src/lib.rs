@@ -31,6 +31,7 @@ pub mod reference;
 pub mod scratch;
 pub mod settings;
 mod space;
+pub mod steps;
 pub mod table;
 mod table_memory;
 pub mod toolchain;

@@ -14,6 +14,7 @@ use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::verdict::Verdict;
 use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::format::bytes;
 use pagewise_model::random::mix;
@@ -171,6 +172,7 @@ impl RunSession {
             elapsed_ns,
             supervisor_peak_bytes: memory::own_peak_bytes(),
         })?;
+        reached(RunStep::EndRecorded);
         Ok(SamplingEnd::Completed)
     }
 
@@ -325,7 +327,9 @@ impl Rounds<'_> {
                     };
                     self.leaders.note(cell, &sample);
                     self.write_limit.note(cell, &sample);
+                    reached(RunStep::SampleTaken);
                     self.note(&plan, sample)?;
+                    reached(RunStep::SampleRecorded);
                 }
                 let estimated_ns = estimate::sample_ns(&plan, cell);
                 self.outlook.done_ns += estimated_ns;

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use pagewise_host::settings::record;
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::toolchain;
 use pagewise_host::trusted::Directory;
 use rustix::fs::{FlockOperation, OFlags};
@@ -195,6 +196,7 @@ impl State {
         let mut journal = Journal::open(directory)?;
         let swept = journal.sweep(out_of_reach)?;
         lock.write_all(format!("{description}\n").as_bytes()).context(LOCK_UNWRITTEN)?;
+        reached(RunStep::Claimed);
         Ok(RunClaim::Granted { state: State { _lock: lock, journal }, swept })
     }
 

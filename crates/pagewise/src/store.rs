@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::scratch;
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::trusted::{self, Refusal};
 use pagewise_model::run::{Header, Record, Run};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
@@ -80,9 +81,13 @@ impl RunFile {
         let mut store = Self { file: nameless.into(), path: path.to_path_buf() };
         lock(&store.file, path, Duration::ZERO)?;
         store.write(line)?;
+        reached(RunStep::HeaderWritten);
         let descriptor = scratch::reopen_path(&store.file);
         match rustix::fs::linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => Ok(Some(store)),
+            Ok(()) => {
+                reached(RunStep::RunFileMade);
+                Ok(Some(store))
+            }
             Err(Errno::EXIST) => Ok(None),
             Err(_) => Self::appear_named(path, line),
         }

@@ -212,8 +212,13 @@ impl Conversation {
 
     /// Send `go` and wait for `sample`.
     pub fn go(&mut self, go: Go, wait: Wait<'_>) -> Result<SampleReply, ConversationError> {
-        self.send(&Request::Go(go))?;
+        self.begin(go)?;
         self.sample(wait)
+    }
+
+    /// Send `go`; [`Conversation::sample`] waits for the answer.
+    pub fn begin(&mut self, go: Go) -> Result<(), ConversationError> {
+        self.send(&Request::Go(go))
     }
 
     /// Wait for `sample`.

@@ -11,6 +11,7 @@ use super::directories::{self, remove_directory};
 use super::error::GroupError;
 use super::{Control, LEAST_MEMORY_BYTES, NoControl, OwnLimit, ParentGroup, Version, group_path, v1, v2};
 use crate::kernel_files::CallError;
+use crate::steps::{RunStep, reached};
 
 /// Time that a group may take to become removable after its last process died.
 const REMOVABLE_WITHIN: Duration = Duration::from_secs(5);
@@ -71,6 +72,7 @@ impl Group {
                 return Err(CallError::at("mkdir", &path)(error).into());
             }
             group.parts.push(GroupDirectory { place, path, memory: is_memory, device: !is_memory });
+            reached(RunStep::GroupBegun);
         }
         if let (Some(limit_bytes), Some(part)) = (memory_limit, group.memory()) {
             match part.place.version {
@@ -78,6 +80,7 @@ impl Group {
                 Version::V2 => v2::set_memory_limit(&part.path, limit_bytes, &part.place.mount_point)?,
             }
         }
+        reached(RunStep::GroupMade);
         Ok(group)
     }
 

@@ -7,6 +7,7 @@ use pagewise_model::host_settings::Wanted;
 
 use super::record::{self, Lock, RecordError};
 use super::{SettingError, SettingFile, for_place};
+use crate::steps::{RunStep, reached};
 
 /// Somebody who sets it again in each of so many attempts wants it otherwise than the run.
 const ATTEMPTS: u32 = 5;
@@ -85,12 +86,14 @@ impl SettingGuard {
             if now != wanted {
                 file.check_writable().map_err(|error| self.refused(error))?;
                 record::note(right, file, &found_text, &wanted).map_err(|error| self.unnoted(error))?;
+                reached(RunStep::SettingRecorded);
                 // A note waits for the disk: what somebody else sets in that time must not be lost.
                 let is_same = file.read().is_ok_and(|value| value == now);
                 if !is_same && attempt < ATTEMPTS {
                     continue;
                 }
                 file.set(&wanted).map_err(|error| self.refused(error))?;
+                reached(RunStep::SettingChanged);
             }
             self.set = Some(wanted);
             break;

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::{SettingError, SettingFile};
 use crate::boot;
 use crate::kernel_files::{self, CallError};
+use crate::steps::{RunStep, reached};
 use crate::trusted::{Directory, Refusal};
 
 const DIRECTORY: &str = "/run/pagewise";
@@ -149,6 +150,7 @@ fn restore_in(directory: &Directory, name: &str) -> Result<Option<(PathBuf, Stri
         };
         if now.as_ref().is_some_and(is_ours) {
             kernel_files::write(&setting.path, &record.before).map_err(SettingError::from)?;
+            reached(RunStep::SettingRestored);
             restored = setting.setting.value(&record.before).map(|value| (record.setting, value));
         }
     }

@@ -16,6 +16,7 @@ use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::sample::Written;
 
 use crate::space::Space;
+use crate::steps::{RunStep, reached};
 use crate::{cache, scratch};
 pub use read_back::ReadBack;
 
@@ -53,6 +54,7 @@ impl WrittenFile {
     /// Documentation/admin-guide/ext4.rst), and that would count as tear-down of a method.
     pub fn create(path: &Path, file_bytes: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        reached(RunStep::NewFileMade);
         let new = Self { path: path.to_path_buf(), file, file_bytes, before: Before::Zeros };
         match new.file.set_len(file_bytes) {
             Ok(()) => Ok(new),

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::trusted::Directory;
 use pagewise_host::{boot, cache, cgroup};
 use rustix::fs::{Mode, OFlags};
@@ -183,6 +184,7 @@ impl Journal {
             let _ = self.file.set_len(before);
             return Err(error).with_context(cannot);
         }
+        reached(RunStep::JournalWritten);
         Ok(())
     }
 

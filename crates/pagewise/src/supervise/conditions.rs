@@ -18,6 +18,7 @@ use std::process::Command;
 use pagewise_host::BlockDevice;
 use pagewise_host::cgroup::{Control, Group, GroupError};
 use pagewise_host::placement::{self, PlacementPlan};
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_model::random::Random;
 use pagewise_model::sample::Placement;
 use pagewise_model::{Failure, FailureKind, GroupCounters, HostSettings, Plan};
@@ -125,7 +126,9 @@ impl ConditionSetter {
         };
         group
             .set_device_cap(device.number(), cap)
-            .map_err(|error| NoState::Unavailable(format!("the device cannot be capped: {error}")))
+            .map_err(|error| NoState::Unavailable(format!("the device cannot be capped: {error}")))?;
+        reached(RunStep::DeviceCapped);
+        Ok(())
     }
 }
 

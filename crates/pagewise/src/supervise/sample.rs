@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pagewise_analysis::proof;
 use pagewise_host::memory::Memory;
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, files};
 use pagewise_model::random::mix;
 use pagewise_model::sample::Measurement;
@@ -178,6 +179,7 @@ impl<'a> Sampler<'a> {
         if !has_warmup && let Err(state) = prepare() {
             return without_state(state);
         }
+        reached(RunStep::CachePrepared);
         let mut session = WorkerSession {
             cell,
             input,
@@ -202,6 +204,7 @@ impl<'a> Sampler<'a> {
             Ok(started) => started,
             Err(error) => return finish(error, None, input, &guard, self.stop),
         };
+        reached(RunStep::WorkerStarted);
         let worker_warmup = match session.meet(&mut worker, &inherited, warmup_file.as_ref()) {
             Ok(worker_warmup) => worker_warmup,
             Err(error) => return finish(error, Some(worker), input, &guard, self.stop),
@@ -219,6 +222,7 @@ impl<'a> Sampler<'a> {
                 if let Err(error) = worker.end(EXIT_PATIENCE) {
                     return finish(error, None, input, &guard, self.stop);
                 }
+                reached(RunStep::WorkerEnded);
                 // The next sample under the limit evicts it in any case.
                 if warmed_first && cell.conditions.cache_capacity().is_some() {
                     input.let_go();

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{Permutation, cache};
 use pagewise_model::{CacheState, Cell, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
@@ -174,6 +175,7 @@ fn from_inside(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let command = guard.prepare(&mut command).map_err(|error| failed(error.to_string()))?;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    reached(RunStep::Warming);
     let deadline = Instant::now() + settings.patience + slowest(fill.bytes);
     let ended: io::Result<Option<ExitStatus>> = loop {
         match child.try_wait() {

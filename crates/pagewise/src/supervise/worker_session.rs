@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
+use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{
     BlockDevice, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
 };
@@ -140,6 +141,7 @@ impl WorkerSession<'_> {
         // From `opened` on, and not from when it was received: the worker goes on while counters are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
         let ready = self.moment(pid);
+        reached(RunStep::WorkerReady);
         let in_setup = opened.unwrap_or_else(set_up);
         before_ready.end_at(CounterReading::read(pid), ready);
         let mut idling = Stretches::default();
@@ -302,7 +304,10 @@ impl WorkerSession<'_> {
         let wait = self.sample_wait(sample_ns + latency_ns);
         let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
         let timed = || {
-            let reply = worker.go(go, wait);
+            let reply = worker.begin(go).and_then(|()| {
+                reached(RunStep::GoSent);
+                worker.sample(wait)
+            });
             (reply, started.elapsed().as_nanos() as u64, self.moment(pid))
         };
         let ((reply, wall_ns, sampled), looks) = match self.input.new_file().filter(|_| syncs) {
@@ -313,6 +318,7 @@ impl WorkerSession<'_> {
             None => (timed(), None),
         };
         let reply = reply?;
+        reached(RunStep::Answered);
         let supervisor_run_queue_ns = supervisor.ns();
         progress.waiting.begin_at(pid, sampled);
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
@@ -353,6 +359,7 @@ impl WorkerSession<'_> {
         let deadline = Instant::now() + SETTLING;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
             self.window(worker, inherited, progress, WINDOW_NS)?;
+            reached(RunStep::Settling);
             let windows = &progress.windows;
             if steady::is_lasting(self.cell, windows, self.page_bytes) && steady::settled(self.cell, windows)
             {

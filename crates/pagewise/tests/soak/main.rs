@@ -1,7 +1,9 @@
-//! Rates that are known beforehand. They need minutes and a quiet machine: `./check --soak` runs them.
+//! Rates that are known beforehand, and kills at random moments. They take minutes: `./check --soak` runs them.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod killed;
+mod killed_conditions;
 mod known_answers;
 mod known_caps;

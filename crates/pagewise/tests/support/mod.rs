@@ -6,6 +6,8 @@
 #![allow(dead_code)] // Each test uses a part of it.
 
 pub mod outsider;
+pub mod paused;
+pub mod setting;
 pub mod terminal;
 pub mod until;
 

@@ -19,6 +19,7 @@ mod filesystems;
 mod full;
 mod inspect;
 mod interrupted;
+mod killed_at_steps;
 mod killed_conditions;
 mod protocol;
 mod record;

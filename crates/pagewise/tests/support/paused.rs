@@ -1,0 +1,114 @@
+//! A run that stops whenever it comes to a step ([`pagewise_host::steps`]), so that somebody else can act there.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use pagewise_host::steps::RunStep;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+
+use super::{Finished, Place};
+
+/// No run takes longer to come to a step.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A run, stopped at a step or on the way to it.
+pub struct PausedRun<'a> {
+    place: &'a Place,
+    child: Child,
+}
+
+impl<'a> PausedRun<'a> {
+    /// Starts a run that stops at `step` each time, and goes on each time it is told to.
+    pub fn start(place: &'a Place, words: &[&str], step: RunStep) -> Self {
+        Self::start_command(place, place.command(words), step)
+    }
+
+    /// The same for a command of the place.
+    pub fn start_command(place: &'a Place, mut command: Command, step: RunStep) -> Self {
+        command.env("PAGEWISE_PAUSE_AT", step.name()).process_group(0);
+        Self { place, child: command.spawn().expect("pagewise starts") }
+    }
+
+    /// The id of its process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32).expect("a process id")
+    }
+
+    /// Waits until it has stopped; false: it has ended instead.
+    #[track_caller]
+    pub fn is_at_step(&self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        let options =
+            WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        loop {
+            if let Some(status) = waitid(WaitId::Pid(self.pid()), options).expect("wait") {
+                return status.stopped();
+            }
+            assert!(Instant::now() < deadline, "it neither stops nor ends");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until it has stopped.
+    #[track_caller]
+    pub fn expect_at_step(&self) {
+        assert!(self.is_at_step(), "the run ended before it came to the step");
+    }
+
+    /// Processes that it started and that run, by their first argument: `worker`, or `warm` for what warms the cache from inside a
+    /// group.
+    pub fn children(&self, word: &str) -> Vec<u32> {
+        let is_wanted = |pid: &u32| {
+            let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            arguments.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
+        };
+        self.place.processes().into_iter().filter(is_wanted).collect()
+    }
+
+    /// Kills the workers that run.
+    pub fn kill_workers(&self) {
+        for worker in self.children("worker") {
+            let worker = Pid::from_raw(worker as i32).expect("a process id");
+            kill_process(worker, Signal::KILL).expect("it is there");
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        kill_process(self.pid(), Signal::CONT).expect("it is there");
+    }
+
+    /// Has it go on with a signal, as if it had come just then: to all its processes, as a terminal does, or to it alone.
+    pub fn go_on_with(&self, signal: Signal, group: bool) {
+        match group {
+            true => kill_process_group(self.pid(), signal),
+            false => kill_process(self.pid(), signal),
+        }
+        .expect("it is there");
+        self.go_on();
+    }
+
+    /// Kills it where it stands.
+    pub fn kill(mut self) {
+        self.child.kill().expect("kill");
+        self.child.wait().expect("wait");
+        self.place.expect_no_process();
+    }
+
+    /// Calls `act` each time it stands at the step, up to its end.
+    #[track_caller]
+    pub fn act_until_end(self, mut act: impl FnMut(&Self)) -> Finished {
+        while self.is_at_step() {
+            act(&self);
+            self.go_on();
+        }
+        self.finish()
+    }
+
+    /// Waits for its end; it stops no more.
+    #[track_caller]
+    pub fn finish(self) -> Finished {
+        self.place.finish(self.child)
+    }
+}
