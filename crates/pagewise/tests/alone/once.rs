@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::support::paused::PausedRun;
 use crate::support::until::{
     Taken, can_limit_memory, cells, each_has_or_cannot, expect_honest, my_turn, samples, take_words, valid,
 };
-use crate::support::{self, PAGEWISE, Place, expect_whole, is_honest, load, wait_for};
+use crate::support::{self, PAGEWISE, Place, expect_whole, is_honest, load};
+use pagewise_host::steps::RunStep;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, Alignment, Bytes, Cell, Evidence, Method, Outcome, Role, Sync};
-use rustix::process::{Pid, Signal, kill_process};
 
 const MIB: u64 = 1 << 20;
 /// The worker's own faults and the bytes of its answers stay below these.
@@ -413,37 +414,20 @@ fn a_dry_run_says_how_much_will_be_written() {
     place.expect_no_trace();
 }
 
-/// Kills a run of `append` while its file is there; `None` if it had none at that moment.
-fn killed_with_its_file(place: &Place) -> Option<PathBuf> {
-    let more = ["--file-size=16MiB", "--record-size=100B", "--methods=mmap,pwrite:buffer=64KiB"];
-    let mut child = place.command(&words("append", &more)).spawn().expect("start");
-    let pid = Pid::from_raw(child.id() as i32).expect("a process id");
-    let path = place.file("run.jsonl");
-    wait_for("samples and a file", || {
-        let samples =
-            support::whole_lines(&path).iter().filter(|line| line.contains("\"kind\":\"sample\"")).count();
-        (samples >= 2 && !place.traces().is_empty() || child.try_wait().expect("wait").is_some())
-            .then_some(())
-    });
-    // Stopped, it cannot remove the file before it is killed.
-    let _ = kill_process(pid, Signal::STOP);
-    let left = place.traces();
-    let _ = kill_process(pid, Signal::KILL);
-    child.wait().expect("wait");
-    place.expect_no_process();
-    assert!(left.len() <= 1, "an append needs no dataset: {left:?}");
-    left.into_iter().next()
-}
-
 #[test]
 fn a_run_that_was_killed_leaves_a_file_that_the_next_start_sweeps() {
     let _turn = my_turn();
-    let (place, left) = wait_for("a run is killed while its file is there", || {
-        let place = Place::new();
-        let left = killed_with_its_file(&place)?;
-        Some((place, left))
-    });
-    assert_eq!(place.traces(), std::slice::from_ref(&left), "nobody was there to remove it");
+    let place = Place::new();
+    let more = ["--file-size=16MiB", "--record-size=100B", "--methods=mmap,pwrite:buffer=64KiB"];
+    let run = PausedRun::start(&place, &words("append", &more), RunStep::Answered);
+    for _ in 0..2 {
+        run.expect_at_step();
+        run.go_on();
+    }
+    run.expect_at_step();
+    run.kill();
+    let left = place.traces().pop().expect("a file that was written");
+    assert_eq!(place.traces(), std::slice::from_ref(&left), "an append needs no dataset");
     let before = load(&place.file("run.jsonl"));
     assert!(!before.is_complete());
     let finished = place.run(&["run", "--resume", "--out=run.jsonl", "--json"]);

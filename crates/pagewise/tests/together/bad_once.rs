@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::time::Duration;
 
+use crate::support::paused::PausedRun;
 use crate::support::{self, FROM_OUTSIDE, Place, is_honest, kinds, load, of_method, of_methods, refuse_all};
+use pagewise_host::steps::RunStep;
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome};
 use rustix::process::{Pid, Signal};
@@ -449,17 +451,16 @@ fn a_line_of_two_gibibytes_is_one_line() {
 fn a_file_that_shrinks_during_a_scan_is_told() {
     let place = Place::new();
     let path = place.write("data", vec![b'x'; 8 << 20]);
-    let out = place.file("run.jsonl");
-    let shrink = move || {
-        if support::whole_lines(&out).len() > 2 {
-            let _ = File::options().write(true).open(&path).and_then(|file| file.set_len(4096));
+    let ways =
+        ["--file=data", "--cache=as-is", "--methods=mmap:in-place,read:buffer=64KiB", "--trial-rounds=4"];
+    let words = [&["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl"][..], &ways].concat();
+    let mut gone = 0;
+    let finished = PausedRun::start(&place, &words, RunStep::GoSent).act_until_end(|_| {
+        gone += 1;
+        if gone == 3 {
+            File::options().write(true).open(&path).and_then(|file| file.set_len(4096)).expect("shrink");
         }
-    };
-    let outsider = support::outsider::Outsider::acting(shrink);
-    let ways = ["--file=data", "--cache=as-is", "--methods=mmap:in-place,read:buffer=64KiB", "--rounds=99"];
-    let finished =
-        place.run(&[&["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl"][..], &ways].concat());
-    drop(outsider);
+    });
     let finished = finished.expect_code(1);
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete());
@@ -479,12 +480,11 @@ fn a_file_that_shrinks_during_a_scan_is_told() {
 fn a_file_that_grows_all_the_time_is_told() {
     let place = Place::new();
     let path = place.write("data", vec![b'x'; 1 << 20]);
-    let outsider = support::outsider::Outsider::acting(move || {
-        let _ = File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"one more\n"));
-    });
     let words = ["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl", "--file=data", "--cache=as-is"];
-    let finished = place.run(&words);
-    drop(outsider);
+    let finished = PausedRun::start(&place, &words, RunStep::WorkerStarted).act_until_end(|_| {
+        let file = File::options().append(true).open(&path);
+        file.and_then(|mut file| file.write_all(b"one more\n")).expect("append");
+    });
     finished.expect_code(1);
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete() && !run.samples.is_empty());

@@ -1,76 +1,65 @@
 //! Appending while somebody else interferes: the file that is written becomes shorter, the worker or the whole run is
 //! killed. No such sample is valid, the file goes, and the run file can be continued.
 
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::Duration;
+use std::fs::File;
+use std::path::PathBuf;
 
-use crate::support::outsider::Outsider;
-use crate::support::{Place, expect_whole, is_honest, kinds, load, wait_for, whole_lines};
+use crate::support::paused::PausedRun;
+use crate::support::{Place, expect_whole, kinds, load};
+use pagewise_host::steps::RunStep;
 use pagewise_model::{FailureKind, Outcome};
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
-/// Records that go to the device every few of them, so that each sample takes a while on any machine.
-const SLOW: [&str; 8] = [
+const APPEND: [&str; 8] = [
     "run",
     "append",
     "--file-size=1MiB",
     "--record-size=1KiB",
-    "--sync=every:16KiB",
-    "--trial-rounds=4",
+    "--sync=every:64KiB",
+    "--trial-rounds=2",
     "--no-ceilings",
     "--out=run.jsonl",
 ];
-const FILE_BYTES: u64 = 1 << 20;
 /// What is said of a file that does not hold what was written to it.
 const TOLD: [FailureKind; 3] =
     [FailureKind::FileChanged, FailureKind::MissingWrites, FailureKind::LostRecords];
 
-fn slow<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&SLOW[..], more].concat()
+fn append<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&APPEND[..], more].concat()
 }
 
-/// The file that a worker has begun to write, if there is one.
-fn being_written(directory: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(directory).ok()?.flatten();
-    let mut written = entries.filter(|entry| {
-        entry.file_name().to_string_lossy().starts_with(".pagewise-")
-            && entry.metadata().is_ok_and(|metadata| metadata.len() == FILE_BYTES && metadata.blocks() > 0)
-    });
-    written.next().map(|entry| entry.path())
-}
-
-fn pid(child: &Child) -> Pid {
-    Pid::from_raw(child.id() as i32).expect("a process id")
+/// The file that is written at `place`.
+#[track_caller]
+fn written(place: &Place) -> PathBuf {
+    place.traces().pop().expect("a file that is written")
 }
 
 #[test]
 fn a_new_file_that_is_made_shorter_gives_no_valid_sample() {
-    let place = Place::new();
-    let directory = place.path();
-    let truncator = Outsider::acting(move || {
-        if let Some(path) = being_written(&directory) {
-            let _ = File::options().write(true).open(path).and_then(|file| file.set_len(0));
-        }
-    });
-    let methods =
+    const MAPPINGS: &str = "--methods=mmap,mmap:buffer=4KiB,mmap:pretouch=64KiB";
+    const ALL: &str =
         "--methods=mmap,mmap:buffer=4KiB,mmap:pretouch=64KiB,pwrite,pwrite:buffer=4KiB,write:buffer=4KiB";
-    let finished = place.run(&slow(&["--json", methods])).expect_code(1);
-    drop(truncator);
+    // Calls make a file that was made shorter before longer again.
+    expect_shortened_is_told(MAPPINGS, RunStep::WorkerReady);
+    expect_shortened_is_told(ALL, RunStep::Answered);
+}
+
+/// Makes the file shorter each time that a run comes to `step`.
+#[track_caller]
+fn expect_shortened_is_told(methods: &str, step: RunStep) {
+    let place = Place::new();
+    let running = PausedRun::start(&place, &append(&["--json", methods]), step);
+    let finished = running.act_until_end(|_| {
+        File::options().write(true).open(written(&place)).and_then(|file| file.set_len(0)).expect("truncate");
+    });
+    let finished = finished.expect_code(1);
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete());
-    for cell in &run.header.plan.cells {
-        let samples = run.samples.iter().filter(|sample| sample.cell == cell.id());
-        let spoilt: Vec<_> = samples.filter(|sample| !is_honest(sample)).collect();
-        assert!(!spoilt.is_empty(), "{}: no sample was disturbed", cell.id());
-        for sample in spoilt {
-            let told = sample.failures().iter().find(|failure| TOLD.contains(&failure.kind));
-            let told = told.unwrap_or_else(|| panic!("{}: {:?}", sample.cell, sample.outcome));
-            println!("{}\n    {:?}: {}", cell.method, told.kind, told.detail);
-        }
+    assert!(!run.samples.is_empty());
+    for sample in &run.samples {
+        let told = sample.failures().iter().find(|failure| TOLD.contains(&failure.kind));
+        let told = told.unwrap_or_else(|| panic!("{step:?}: {}: {:?}", sample.cell, sample.outcome));
+        println!("{step:?}: {}\n    {:?}: {}", sample.cell, told.kind, told.detail);
     }
     finished.judged();
     place.expect_no_trace();
@@ -79,20 +68,9 @@ fn a_new_file_that_is_made_shorter_gives_no_valid_sample() {
 #[test]
 fn a_worker_that_is_killed_while_it_appends_is_told() {
     let place = Place::new();
-    let directory = place.path();
-    let killer = Outsider::meeting(&place, "worker", move |worker| {
-        // The worker that shows how long an answer takes writes none; one that has ended has no program.
-        while fs::read_link(format!("/proc/{worker}/exe")).is_ok() {
-            if being_written(&directory).is_some() {
-                let worker = Pid::from_raw(worker as i32).expect("a process id");
-                let _ = rustix::process::kill_process(worker, Signal::KILL);
-                return;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    });
-    let finished = place.run(&slow(&["--json", "--methods=mmap,pwrite"])).expect_code(1);
-    drop(killer);
+    let running =
+        PausedRun::start(&place, &append(&["--json", "--methods=mmap,pwrite"]), RunStep::WorkerReady);
+    let finished = running.act_until_end(|run| run.kill_workers()).expect_code(1);
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete());
     for cell in &run.header.plan.cells {
@@ -105,16 +83,16 @@ fn a_worker_that_is_killed_while_it_appends_is_told() {
     place.expect_no_trace();
 }
 
-/// Starts a run and waits until it has samples and writes another one.
-fn begun(place: &Place) -> Child {
-    let mut command = place.command(&slow(&["--methods=mmap,pwrite"]));
-    let child = command.process_group(0).spawn().expect("start");
-    wait_for("a sample is written", || {
-        let lines = whole_lines(&place.file("run.jsonl"));
-        let samples = lines.iter().filter(|line| line.contains("\"kind\":\"sample\"")).count();
-        (samples >= 2 && being_written(&place.path()).is_some()).then_some(())
-    });
-    child
+/// Starts a run and waits until it has samples and its worker is told to write another one.
+#[track_caller]
+fn begun(place: &Place) -> PausedRun<'_> {
+    let run = PausedRun::start(place, &append(&["--methods=mmap,pwrite"]), RunStep::GoSent);
+    for _ in 0..2 {
+        run.expect_at_step();
+        run.go_on();
+    }
+    run.expect_at_step();
+    run
 }
 
 #[track_caller]
@@ -137,13 +115,9 @@ fn expect_resumed(place: &Place) {
 fn an_append_that_is_stopped_can_be_finished() {
     for (signal, group) in [(Signal::INT, true), (Signal::INT, false), (Signal::TERM, false)] {
         let place = Place::new();
-        let child = begun(&place);
-        let sent = match group {
-            true => rustix::process::kill_process_group(pid(&child), signal),
-            false => rustix::process::kill_process(pid(&child), signal),
-        };
-        sent.expect("kill");
-        let finished = place.finish(child).expect_code(130);
+        let run = begun(&place);
+        run.go_on_with(signal, group);
+        let finished = run.finish().expect_code(130);
         assert!(finished.stderr.contains("stopped; the samples so far are in run.jsonl"), "{finished:?}");
         assert_eq!(place.entries(), ["run.jsonl".to_string()].into());
         place.expect_no_process();
@@ -158,10 +132,7 @@ fn an_append_that_is_stopped_can_be_finished() {
 fn an_append_that_is_killed_is_swept_and_can_be_finished() {
     for by_clean in [true, false] {
         let place = Place::new();
-        let mut child = begun(&place);
-        child.kill().expect("kill");
-        child.wait().expect("wait");
-        place.expect_no_process();
+        begun(&place).kill();
         let left = place.traces();
         let named = place.journaled("file");
         assert!(left.iter().all(|path| named.contains(path)), "{left:?} is more than {named:?}");

@@ -7,10 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::paused::PausedRun;
 use crate::support::{
     self, Finished, PAGEWISE, Place, expect_refused, expect_whole, is_honest, kinds, load, of_method,
-    of_methods, wait_for,
+    of_methods,
 };
+use pagewise_host::steps::RunStep;
 use pagewise_model::FailureKind::{ColdOverrun, FileChanged, NotCold, WorkerDied};
 use pagewise_model::run::Run;
 use pagewise_model::{Outcome, Role, Sample};
@@ -270,20 +272,12 @@ fn a_file_that_another_process_maps_is_warned_of_and_not_called_cold() {
 fn a_file_truncated_during_the_run_is_an_invalid_cell_that_says_so() {
     let place = Place::new();
     let path = user_file(&place, "index.bin", 8);
-    let arguments: Vec<&str> =
-        SMALL.iter().copied().filter(|argument| !argument.starts_with("--sample")).collect();
     let arguments =
-        [&arguments[..], &["--sample=2s", "--file=index.bin", "--methods=mmap,mmap:random"]].concat();
-    let child = place.command(&arguments).spawn().expect("start");
-    let supervisor = child.id();
-    wait_for("a worker maps the file", || {
-        let workers = place.processes().into_iter().filter(|pid| *pid != supervisor);
-        workers.into_iter().find(|pid| {
-            fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains("index.bin"))
-        })
-    });
+        [&SMALL[..], &["--file=index.bin", "--methods=mmap,mmap:random", "--no-ceilings"]].concat();
+    let run = PausedRun::start(&place, &arguments, RunStep::WorkerReady);
+    run.expect_at_step();
     File::options().write(true).open(&path).expect("open").set_len(4096).expect("truncate");
-    let finished = place.finish(child).expect_code(1);
+    let finished = run.act_until_end(|_| {}).expect_code(1);
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete());
     for sample in of_methods(&run) {
@@ -297,7 +291,7 @@ fn a_file_truncated_during_the_run_is_an_invalid_cell_that_says_so() {
         );
     }
     let first = of_methods(&run)[0];
-    assert_eq!(kinds(first), [FileChanged, WorkerDied]);
+    assert_eq!(kinds(first), [FileChanged, WorkerDied], "{first:?}");
     assert!(first.failures()[1].detail.contains("killed by SIGBUS"), "{first:?}");
     let judged = finished.judged();
     for cell in judged["cells"].as_array().expect("cells").iter().filter(|cell| cell["role"] == "measured") {
@@ -312,11 +306,8 @@ fn a_file_written_to_during_the_run_is_noticed() {
     let place = Place::new();
     let path = user_file(&place, "index.bin", 8);
     let arguments = [&SMALL[..], &["--file=index.bin", "--methods=pread"]].concat();
-    let child = place.command(&arguments).spawn().expect("start");
-    let out = place.file("run.jsonl");
-    wait_for("a sample is taken", || {
-        fs::read(&out).is_ok_and(|text| text.iter().filter(|byte| **byte == b'\n').count() > 2).then_some(())
-    });
+    let running = PausedRun::start(&place, &arguments, RunStep::SampleRecorded);
+    running.expect_at_step();
     // The same bytes: only the time of change tells.
     let file = File::options().write(true).open(&path).expect("open");
     let mut byte = [0];
@@ -324,8 +315,8 @@ fn a_file_written_to_during_the_run_is_noticed() {
         .expect("read");
     std::os::unix::fs::FileExt::write_all_at(&file, &byte, 77).expect("write");
     drop(file);
-    place.finish(child).expect_code(1);
-    let run = load(&out);
+    running.act_until_end(|_| {}).expect_code(1);
+    let run = load(&place.file("run.jsonl"));
     let last = run.samples.last().expect("a sample");
     let changed = run.samples.iter().filter(|sample| kinds(sample).contains(&FileChanged)).count();
     assert!(changed > 0, "{last:?}");
@@ -340,14 +331,11 @@ fn a_file_whose_name_goes_to_another_is_read_to_the_end() {
     fs::copy(&path, place.file("other.bin")).expect("copy");
     let arguments =
         [&SMALL[..], &["--file=index.bin", "--cache=cold", "--evict", "--methods=pread", "--reads-per-op=1"]];
-    let child = place.command(&arguments.concat()).spawn().expect("start");
-    let out = place.file("run.jsonl");
-    wait_for("a sample is taken", || {
-        fs::read(&out).is_ok_and(|text| text.iter().filter(|byte| **byte == b'\n').count() > 2).then_some(())
-    });
+    let running = PausedRun::start(&place, &arguments.concat(), RunStep::SampleRecorded);
+    running.expect_at_step();
     fs::rename(place.file("other.bin"), &path).expect("rename");
-    place.finish(child);
-    let run = load(&out);
+    running.act_until_end(|_| {});
+    let run = load(&place.file("run.jsonl"));
     expect_whole(&run);
     let samples = of_methods(&run);
     expect_honest(&samples);

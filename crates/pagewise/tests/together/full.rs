@@ -6,10 +6,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::outsider::Outsider;
-use crate::support::{
-    self, Finished, Place, in_own_mounts, is_honest, kinds, load, of_method, skipped, whole_lines,
-};
+use crate::support::paused::PausedRun;
+use crate::support::{self, Finished, Place, in_own_mounts, is_honest, kinds, load, of_method, skipped};
+use pagewise_host::steps::RunStep;
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Sample};
 use rustix::fs::FallocateFlags;
@@ -25,26 +24,33 @@ fn mounted(place: &Place, words: &[&str]) -> Option<PathBuf> {
     status.success().then_some(directory)
 }
 
-/// Measures in `directory`; the run file lies elsewhere. Nothing is left in `directory` but what `others` names.
+/// Measures in `directory`; the run file lies elsewhere. Nothing of it is left in `directory`.
 #[track_caller]
-fn measure(
+fn measure(place: &Place, question: &str, directory: &Path, more: &[&str]) -> (Run, Finished) {
+    measure_while(place, question, directory, more, || {})
+}
+
+/// The same where somebody acts each time a file to write was made, and writes to a file `filler` at most.
+#[track_caller]
+fn measure_while(
     place: &Place,
     question: &str,
     directory: &Path,
     more: &[&str],
-    others: &[&str],
+    act: impl Fn(),
 ) -> (Run, Finished) {
     let directory_word = format!("--dir={}", directory.display());
     let common =
         ["run", question, &directory_word, "--trial-rounds=4", "--no-ceilings", "--json", "--out=run.jsonl"];
-    let finished = place.run(&[&common[..], more].concat());
+    let words = [&common[..], more].concat();
+    let finished = PausedRun::start(place, &words, RunStep::NewFileMade).act_until_end(|_| act());
     finished.judged();
     let run = load(&place.file("run.jsonl"));
     let finished = finished.expect_code_for(&run);
     assert!(run.is_complete());
     let left = fs::read_dir(directory).expect("list").map(|entry| entry.expect("entry").file_name());
     let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();
-    let is_ours = |name: &&String| !others.contains(&name.as_str()) && *name != "lost+found";
+    let is_ours = |name: &&String| !["filler", "lost+found"].contains(&name.as_str());
     assert_eq!(left.iter().filter(is_ours).collect::<Vec<_>>(), Vec::<&String>::new());
     assert_eq!(place.journal(), Vec::<serde_json::Value>::new(), "the journal still names something");
     place.expect_no_process();
@@ -62,20 +68,13 @@ fn end_of(run: &Run, method: &str) -> String {
     }
 }
 
-/// Takes all room of a filesystem as soon as the run has begun, and again whenever there is some, until it is dropped.
-fn filler(place: &Place, directory: &Path) -> Outsider {
-    let (out, path) = (place.file("run.jsonl"), directory.join("filler"));
-    Outsider::acting(move || {
-        // The header stands: whether there is room was asked before.
-        if whole_lines(&out).is_empty() {
-            return;
-        }
-        let Ok(file) = File::options().create(true).append(true).open(&path) else { return };
-        for piece in [1 << 20, 64 << 10, 4 << 10] {
-            let len = || file.metadata().map_or(0, |metadata| metadata.len());
-            while rustix::fs::fallocate(&file, FallocateFlags::empty(), len(), piece).is_ok() {}
-        }
-    })
+/// Takes all room of a filesystem.
+fn fill_up(directory: &Path) {
+    let file = File::options().create(true).append(true).open(directory.join("filler")).expect("a file");
+    for piece in [1 << 20, 64 << 10, 4 << 10] {
+        let len = || file.metadata().map_or(0, |metadata| metadata.len());
+        while rustix::fs::fallocate(&file, FallocateFlags::empty(), len(), piece).is_ok() {}
+    }
 }
 
 /// What is to be said of each method once the filesystem is full.
@@ -124,10 +123,8 @@ fn memory_that_fills_up_during_an_append() {
     let Some(directory) = mounted(&place, &["-t", "tmpfs", "-o", "size=40m", "none"]) else {
         return skipped("mount", "tmpfs cannot be mounted");
     };
-    let filler = filler(&place, &directory);
     let more = ["--file-size=4MiB", "--record-size=1KiB", &methods()];
-    let (run, finished) = measure(&place, "append", &directory, &more, &["filler"]);
-    drop(filler);
+    let (run, finished) = measure_while(&place, "append", &directory, &more, || fill_up(&directory));
     finished.expect_code_for(&run);
     expect_full(&run);
 }
@@ -149,10 +146,8 @@ fn a_disk_that_fills_up_during_a_fill() {
     let Some(directory) = directory.flatten() else {
         return skipped("mount", "a loop device cannot be mounted");
     };
-    let filler = filler(&place, &directory);
     let more = ["--file-size=4MiB", "--block-size=1KiB", &methods()];
-    let (run, finished) = measure(&place, "fill", &directory, &more, &["filler"]);
-    drop(filler);
+    let (run, finished) = measure_while(&place, "fill", &directory, &more, || fill_up(&directory));
     finished.expect_code_for(&run);
     expect_full(&run);
 }
@@ -166,10 +161,8 @@ fn no_room_for_what_is_to_be_written_before() {
     let Some(directory) = mounted(&place, &["-t", "tmpfs", "-o", "size=40m", "none"]) else {
         return skipped("mount", "tmpfs cannot be mounted");
     };
-    let filler = filler(&place, &directory);
     let more = ["--file-size=4MiB", "--record-size=1KiB", "--cache=warm", "--methods=mmap,pwrite"];
-    let (run, finished) = measure(&place, "append", &directory, &more, &["filler"]);
-    drop(filler);
+    let (run, finished) = measure_while(&place, "append", &directory, &more, || fill_up(&directory));
     finished.expect_code_for(&run);
     for method in ["mmap", "pwrite"] {
         let end = end_of(&run, method);
@@ -210,7 +203,7 @@ fn a_filesystem_without_fallocate() {
     };
     for question in ["append", "fill"] {
         let more = ["--file-size=2MiB", "--methods=mmap:prealloc,pwrite:prealloc,mmap,pwrite"];
-        let (run, _) = measure(&place, question, &directory, &more, &[]);
+        let (run, _) = measure(&place, question, &directory, &more);
         for method in ["mmap:prealloc", "pwrite:prealloc"] {
             let end = end_of(&run, method);
             assert!(end.contains("unavailable: fallocate was refused for "), "{end}");
@@ -232,7 +225,7 @@ const HUGE: &str = "mmap:hugepage+populate-write";
 fn filled_hugely(place: &Place, huge: &str) -> Option<Run> {
     let directory = mounted(place, &["-t", "tmpfs", "-o", &format!("size=128m,huge={huge}"), "none"])?;
     let more = ["--file-size=8MiB", &format!("--methods=mmap,{HUGE}")];
-    Some(measure(place, "fill", &directory, &more, &[]).0)
+    Some(measure(place, "fill", &directory, &more).0)
 }
 
 #[test]

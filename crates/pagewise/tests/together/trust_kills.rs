@@ -1,10 +1,9 @@
 //! A worker killed by somebody else says nothing of its method: the sample is taken again, and only if that goes on does
 //! the cell end.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-
-use crate::support::{Finished, PAGEWISE, Place, broken, expect_whole, kinds, load, whole_lines};
+use crate::support::paused::PausedRun;
+use crate::support::{Finished, Place, broken, expect_whole, kinds, load, whole_lines};
+use pagewise_host::steps::RunStep;
 use pagewise_model::FailureKind::KilledFromOutside;
 use pagewise_model::run::Run;
 use pagewise_model::{Outcome, Sample};
@@ -23,23 +22,25 @@ const BRIEF: [&str; 11] = [
     "--out=run.jsonl",
 ];
 
-/// A run whose workers of these numbers, counted from 1 as they are started, are killed by SIGKILL.
-fn run_with_killed(place: &Place, numbers: &str) -> (Run, Finished) {
-    let script = format!(
-        "#!/bin/sh\nread -r number < {count}\nnumber=$((number + 1))\necho $number > {count}\n\
-         case ' {numbers} ' in *\" $number \"*) kill -9 $$ ;; esac\nexec {PAGEWISE} worker\n",
-        count = place.root().join("count").display()
-    );
-    fs::write(place.root().join("count"), "0\n").expect("write");
-    let path = place.root().join("worker.sh");
-    fs::write(&path, script).expect("write");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
-    let command = format!("--worker-command={}", path.display());
-    let finished = place.run(&[&BRIEF[..], &["--sample=1ms", &command]].concat());
-    let run = load(&place.file("run.jsonl"));
+/// A run whose workers are killed by SIGKILL as soon as they run, if `is_hit` says so of the run file so far.
+fn run_with_killed(place: &Place, mut is_hit: impl FnMut(&Run) -> bool) -> (Run, Finished) {
+    let path = place.file("run.jsonl");
+    let words = [&BRIEF[..], &["--sample=1ms"]].concat();
+    let finished = PausedRun::start(place, &words, RunStep::WorkerStarted).act_until_end(|run| {
+        if is_hit(&load(&path)) {
+            run.kill_workers();
+        }
+    });
+    let run = load(&path);
     assert!(run.is_complete(), "{finished:?}");
     place.expect_no_trace();
     (run, finished)
+}
+
+/// Whether the next sample is the first attempt at one, and neither of the first round nor of a cell's last.
+fn begins_anew(run: &Run) -> bool {
+    run.samples.len() > run.header.plan.cells.len()
+        && run.samples.last().is_some_and(|last| last.valid().is_some())
 }
 
 fn killed(run: &Run) -> Vec<&Sample> {
@@ -48,32 +49,41 @@ fn killed(run: &Run) -> Vec<&Sample> {
 
 #[test]
 fn one_that_is_killed_once_is_asked_again() {
-    let (run, finished) = run_with_killed(&Place::new(), "5");
+    let mut hit = false;
+    let (run, finished) =
+        run_with_killed(&Place::new(), |run| !hit && begins_anew(run) && !std::mem::replace(&mut hit, true));
     let killed = killed(&run);
     assert_eq!(killed.len(), 1, "{finished:?}");
     let (failures, _) = broken(killed[0]);
-    assert!(failures[0].detail.contains("was killed by SIGKILL before it sent hello"), "{failures:?}");
+    assert!(failures[0].detail.contains("was killed by SIGKILL before it sent "), "{failures:?}");
     let next = (&killed[0].cell, killed[0].round, killed[0].attempt + 1);
     let again = run.samples.iter().find(|sample| (&sample.cell, sample.round, sample.attempt) == next);
-    let again = again.unwrap_or_else(|| panic!("it is not asked again: {finished:?}"));
+    let again = again.unwrap_or_else(|| panic!("it is not asked again: {:?}", run.samples));
     assert!(matches!(again.outcome, Outcome::Taken { .. }), "{:?}", again.outcome);
     expect_rounds(&run, &[]);
 }
 
 #[test]
 fn one_that_is_killed_in_several_rounds_is_asked_again_each_time() {
-    let (run, _) = run_with_killed(&Place::new(), "2 6 11 16");
+    let mut rounds = Vec::new();
+    let (run, _) = run_with_killed(&Place::new(), |run| {
+        let round = run.samples.last().map_or(0, |last| last.round);
+        let is_hit = begins_anew(run) && rounds.len() < 4 && !rounds.contains(&round);
+        if is_hit {
+            rounds.push(round);
+        }
+        is_hit
+    });
     assert_eq!(killed(&run).len(), 4);
     expect_rounds(&run, &[]);
 }
 
 #[test]
 fn one_that_is_killed_again_and_again_ends_its_cell_and_no_other() {
-    // A sample that somebody disturbs is taken again too, which moves the numbers.
-    let runs = (0..10).map(|_| run_with_killed(&Place::new(), "5 6 7"));
-    let (run, finished) = { runs }
-        .find(|(run, _)| killed(run)[0].attempt == 0)
-        .expect("a fifth worker that takes a sample anew");
+    let (run, finished) = run_with_killed(&Place::new(), |run| match killed(run).len() {
+        0 => begins_anew(run),
+        kills => kills < 3,
+    });
     let killed = killed(&run);
     let tries: Vec<u32> = killed.iter().map(|sample| sample.attempt).collect();
     assert_eq!(tries, [0, 1, 2], "{finished:?}");
@@ -84,8 +94,7 @@ fn one_that_is_killed_again_and_again_ends_its_cell_and_no_other() {
 
 #[test]
 fn one_that_is_always_killed_ends_every_cell() {
-    let numbers: Vec<String> = (1..=200).map(|number| number.to_string()).collect();
-    let (run, finished) = run_with_killed(&Place::new(), &numbers.join(" "));
+    let (run, finished) = run_with_killed(&Place::new(), |_| true);
     assert_eq!(killed(&run).len(), 3 * run.header.plan.cells.len(), "each cell was tried three times");
     finished.expect_code(1);
 }
