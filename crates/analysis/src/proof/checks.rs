@@ -143,6 +143,10 @@ pub fn unaccounted_ns(cell: &Cell, measurement: &Measurement, evidence: &Evidenc
 pub(crate) mod honest;
 
 #[cfg(test)]
+#[path = "../../recorded/tests.rs"]
+mod recorded;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use pagewise_model::{CacheState, MethodOption};

@@ -1,7 +1,7 @@
 //! What somebody else does to a sample while it is taken is caught, and by the check that is meant for it: nothing else
 //! would have called the sample invalid. An honest run with the same words is not flagged.
 //!
-//! The others are threads of this test and act when they see the worker ([`support::outsider`]).
+//! The others act while the run stands at a step ([`support::paused`]).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,9 +10,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::support::outsider::{Outsider, dataset, set_limit};
-use crate::support::until::{can_limit_memory, expect_honest, my_turn, stop_when, take, valid};
+use crate::support::outsider::{dataset, set_limit};
+use crate::support::paused::PausedRun;
+use crate::support::until::{arguments, can_limit_memory, expect_honest, my_turn, stop_when, take, valid};
 use crate::support::{self, FROM_OUTSIDE, Place, kinds};
+use pagewise_host::steps::RunStep;
 use pagewise_model::FailureKind::{
     self, ChargedToOtherCgroup, ColdOverrun, Contaminated, LimitNotHeld, MethodContradicted, NotCold,
     NotSettled,
@@ -42,9 +44,11 @@ fn expect_believed(more: &[&str]) {
     expect_honest(&taken.run);
 }
 
-/// The samples of a run with somebody beside it; at most a few, as each tells the same.
-fn beside(place: &Place, more: &[&str]) -> Vec<Sample> {
-    stop_when(place, more, |run: Run| run.samples.len() >= SAMPLES).samples
+/// The samples of a run with somebody who acts each time it comes to `step`; a few, as each tells the same.
+#[track_caller]
+fn beside(place: &Place, more: &[&str], step: RunStep, act: impl FnMut(&PausedRun)) -> Vec<Sample> {
+    let run = PausedRun::start(place, &arguments(more), step);
+    run.act_until(|run| run.samples.len() >= SAMPLES, act).samples
 }
 
 /// The checks that a sample failed, without those that any busy machine fails but for `but`.
@@ -96,20 +100,11 @@ fn a_limit_that_is_lifted_behind_the_workers_back() {
     }
     expect_believed(&FITS);
     let place = Place::new();
-    let outsider = Outsider::meeting(&place, "worker", |pid| {
-        set_limit(pid, LIFTED);
-    });
-    let is_lifted = |sample: &Sample| match &sample.outcome {
-        Outcome::Taken { evidence, .. } => {
-            evidence.group.as_ref().and_then(|group| group.limit_bytes) == Some(LIFTED)
+    let lifted = beside(&place, &FITS, RunStep::WorkerStarted, |run| {
+        for worker in run.children("worker") {
+            set_limit(worker, LIFTED).expect("a group");
         }
-        _ => false,
-    };
-    let enough = |run: Run| run.samples.iter().filter(|sample| is_lifted(sample)).count() >= SAMPLES;
-    let samples = stop_when(&place, &FITS, enough).samples;
-    drop(outsider);
-    // Where the outsider came too late, there is nothing to be caught.
-    let lifted: Vec<Sample> = samples.into_iter().filter(is_lifted).collect();
+    });
     expect_caught(&lifted, LimitNotHeld);
     for sample in &lifted {
         let told = |failure: &Failure| failure.detail.contains("limit is 268435456 bytes");
@@ -126,35 +121,19 @@ fn a_limit_that_is_lifted_for_a_while() {
     }
     expect_believed(&ABOVE);
     let place = Place::new();
-    let lifts = |pid| {
-        for _ in 0..200 {
-            if set_limit(pid, 64 << 20).is_none() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-            set_limit(pid, 32 << 20);
-            std::thread::sleep(Duration::from_millis(40));
+    let samples = beside(&place, &ABOVE, RunStep::GoSent, |run| {
+        for worker in run.children("worker") {
+            set_limit(worker, 64 << 20).expect("a group");
+            std::thread::sleep(Duration::from_millis(20));
+            set_limit(worker, 32 << 20).expect("a group");
         }
-    };
-    for _ in 0..5 {
-        let outsider = Outsider::meeting(&place, "worker", lifts);
-        let samples = stop_when(&place, &ABOVE, |run: Run| !run.samples.is_empty()).samples;
-        drop(outsider);
-        assert!(!samples.is_empty());
-        // On a busy machine the outsider may come too late for all that the cache takes in.
-        let caught = samples.iter().filter(|sample| failed(sample, LimitNotHeld).contains(&LimitNotHeld));
-        let caught: Vec<&Sample> = caught.collect();
-        for sample in &caught {
-            // What the cache gained and lost again may also have kept it from settling.
-            let found = failed(sample, LimitNotHeld);
-            assert!(found.is_subset(&[LimitNotHeld, NotSettled].into()), "{:?}", sample.failures());
-        }
-        if !caught.is_empty() {
-            return;
-        }
-        std::fs::remove_file(place.file("run.jsonl")).expect("remove");
+    });
+    for sample in &samples {
+        // What the cache gained and lost again may also have kept it from settling.
+        let found = failed(sample, LimitNotHeld);
+        assert!(found.contains(&LimitNotHeld), "{:?}", sample.outcome);
+        assert!(found.is_subset(&[LimitNotHeld, NotSettled].into()), "{:?}", sample.failures());
     }
-    panic!("it was not noticed in five runs");
 }
 
 /// A file of the test's own beside the dataset, which lies on the same device.
@@ -184,14 +163,11 @@ fn somebody_who_reads_the_device() {
     };
     expect_believed(&DIRECT);
     let mut memory = AnonymousMemory::new(1 << 20).expect("memory");
-    let reads = move || {
+    let samples = beside(&place, &DIRECT, RunStep::GoSent, |_| {
         for piece in 0..64 {
-            let _ = direct.read_at(memory.bytes_mut(), piece << 20);
+            direct.read_at(memory.bytes_mut(), piece << 20).expect("read");
         }
-    };
-    let outsider = Outsider::acting(reads);
-    let samples = beside(&place, &DIRECT);
-    drop(outsider);
+    });
     expect_caught(&samples, Contaminated);
     for sample in &samples {
         let told = |failure: &Failure| failure.detail.starts_with("others moved ");
@@ -214,18 +190,16 @@ fn somebody_who_warms_a_cold_file() {
     }
     expect_believed(&COLD);
     let directory = place.path();
-    let warms = move |_| {
-        if let Some(path) = dataset(&directory) {
-            read_part(&path, 0, 128 << 20);
-        }
-    };
-    let outsider = Outsider::meeting(&place, "worker", warms);
-    let samples = beside(&place, &COLD);
-    drop(outsider);
-    assert!(!samples.is_empty());
-    for sample in &samples {
-        // Whether it was there before the worker began is a matter of chance, and not that it is found out.
-        let found = failed(sample, Contaminated);
+    let warms = |_: &PausedRun| read_part(&dataset(&directory).expect("a dataset"), 0, 128 << 20);
+    // Before it is told to go, and while it reads.
+    for sample in beside(&place, &COLD, RunStep::WorkerReady, warms) {
+        let found = failed(&sample, NotCold);
+        assert!(found.contains(&NotCold), "{:?}", sample.outcome);
+        assert!(found.is_subset(&[NotCold, ColdOverrun].into()), "{:?}", sample.failures());
+    }
+    fs::remove_file(place.file("run.jsonl")).expect("remove");
+    for sample in beside(&place, &COLD, RunStep::GoSent, warms) {
+        let found = failed(&sample, Contaminated);
         assert!(!found.is_empty(), "{:?}", sample.outcome);
         // What others bring in beside its reads is read for the worker too where both wait for it.
         let besides = [NotCold, ColdOverrun, Contaminated, MethodContradicted].into();
@@ -244,18 +218,18 @@ fn a_mapping_that_keeps_a_cold_file_resident() {
     }
     expect_believed(&[&COLD[..], &["--readahead=none"]].concat());
     let (directory, mut mapping) = (place.path(), None);
-    let maps = move |_| {
-        if mapping.is_none()
-            && let Some(file) = dataset(&directory).and_then(|path| File::open(path).ok())
-        {
-            mapping = FileMapping::new(&file, 64 << 20, true).ok();
-        }
-    };
-    let outsider = Outsider::meeting(&place, "worker", maps);
-    let samples = stop_when(&place, &COLD, |run: Run| run.samples.iter().any(is_broken)).samples;
-    drop(outsider);
+    let run = PausedRun::start(&place, &arguments(&COLD), RunStep::WorkerStarted);
+    let run = run.act_until(
+        |run| run.samples.iter().any(is_broken),
+        |_| {
+            mapping.get_or_insert_with(|| {
+                let file = File::open(dataset(&directory).expect("a dataset")).expect("open");
+                FileMapping::new(&file, 64 << 20, true).expect("map")
+            });
+        },
+    );
     let named = fs::read_to_string("/proc/self/comm").expect("a name");
-    let last = samples.iter().find(|sample| is_broken(sample)).expect("a file that cannot be evicted");
+    let last = run.samples.iter().find(|sample| is_broken(sample)).expect("a file that cannot be evicted");
     assert_eq!(kinds(last), [NotCold]);
     let detail = &last.failures()[0].detail;
     assert!(detail.contains("mapped by another process") && detail.contains(named.trim()), "{detail}");
@@ -283,17 +257,9 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
     let place = Place::new();
     let directory = place.path();
     // The process that warms begins at the front.
-    let warms = move |_| {
-        if let Some(path) = dataset(&directory) {
-            read_part(&path, 40 << 20, 20 << 20);
-        }
-    };
-    let outsider = Outsider::meeting(&place, "warm", warms);
-    let samples = stop_when(&place, &FITS, |run: Run| {
-        run.samples.iter().filter(|sample| kinds(sample).contains(&ChargedToOtherCgroup)).count() >= 2
-    })
-    .samples;
-    drop(outsider);
+    let samples = beside(&place, &FITS, RunStep::Warming, |_| {
+        read_part(&dataset(&directory).expect("a dataset"), 40 << 20, 20 << 20);
+    });
     let mut caught = 0;
     for sample in &samples {
         let Outcome::Taken { evidence, .. } = &sample.outcome else { panic!("{:?}", sample.outcome) };
@@ -318,14 +284,9 @@ fn somebody_who_holds_a_part_of_the_file_in_the_cache() {
     }
     let place = Place::new();
     let directory = place.path();
-    let warms = move |_| {
-        if let Some(path) = dataset(&directory) {
-            read_part(&path, 80 << 20, 32 << 20);
-        }
-    };
-    let outsider = Outsider::meeting(&place, "worker", warms);
-    let samples = stop_when(&place, &ABOVE, |run: Run| !run.samples.is_empty()).samples;
-    drop(outsider);
+    let samples = beside(&place, &ABOVE, RunStep::CachePrepared, |_| {
+        read_part(&dataset(&directory).expect("a dataset"), 80 << 20, 32 << 20);
+    });
     assert!(!samples.is_empty());
     for sample in &samples {
         let found = failed(sample, ChargedToOtherCgroup);

@@ -7,6 +7,7 @@
 
 pub mod outsider;
 pub mod paused;
+pub mod recorded;
 pub mod setting;
 pub mod terminal;
 pub mod until;
@@ -344,6 +345,7 @@ pub fn load(path: &Path) -> Run {
     // Checks say of a run file what they said when it was measured.
     let again = pagewise_analysis::proof::again(&run);
     assert!(again.run.samples == run.samples, "{}: checks find other failures", path.display());
+    recorded::keep(&run);
     run
 }
 

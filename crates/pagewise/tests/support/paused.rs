@@ -5,9 +5,10 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use pagewise_host::steps::RunStep;
+use pagewise_model::run::Run;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-use super::{Finished, Place};
+use super::{Finished, Place, load};
 
 /// No run takes longer to come to a step.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -103,12 +104,36 @@ impl<'a> PausedRun<'a> {
             act(&self);
             self.go_on();
         }
-        self.finish()
+        self.place.finish(self.child)
     }
 
-    /// Waits for its end; it stops no more.
+    /// Calls `act` each time it stands at the step, until the run file holds `enough`; then it is stopped, as a user stops one.
+    #[track_caller]
+    pub fn act_until(self, enough: impl Fn(&Run) -> bool, mut act: impl FnMut(&Self)) -> Run {
+        let path = self.place.file("run.jsonl");
+        while self.is_at_step() {
+            let run = Run::parse(&std::fs::read(&path).unwrap_or_default());
+            if run.is_ok_and(|run| enough(&run)) {
+                self.go_on_with(Signal::INT, false);
+                break;
+            }
+            act(&self);
+            self.go_on();
+        }
+        let place = self.place;
+        let finished = self.finish();
+        let run = load(&path);
+        finished.expect_code_for(&run);
+        place.expect_no_trace();
+        run
+    }
+
+    /// Waits for its end, whatever steps come before it.
     #[track_caller]
     pub fn finish(self) -> Finished {
+        while self.is_at_step() {
+            self.go_on();
+        }
         self.place.finish(self.child)
     }
 }
