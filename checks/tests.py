@@ -7,7 +7,7 @@
     checks/tests.py --soak            # what takes long, instead
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
 
-A test *without a machine* (units, properties, golden files, arrows) computes. Its program runs once, as a whole; a failure
+A test *without a machine* (units, properties, golden files, arrows, refusals) computes, or starts a command that measures nothing. Its program runs once, as a whole; a failure
 is red. A test *of a machine* starts processes, reads files or limits memory. Each of these is a process of its own. One that
 fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
 *unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red. One that
@@ -43,7 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "target" / "check"
 
 # Test programs that need no machine: all of a package, or one target of it.
-WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows"}
+WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows", "pagewise/gate"}
 # Test programs whose tests wait until nothing else runs, and those that only a soak runs.
 ALONE = {"pagewise/alone", "pagewise/soak"}
 SOAK = {"pagewise/soak"}

@@ -5,9 +5,12 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod documents;
+pub mod furnished;
 pub mod outsider;
 pub mod paused;
 pub mod recorded;
+pub mod schema;
 pub mod setting;
 pub mod terminal;
 pub mod until;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::schema::whole;
+use crate::support::schema::whole;
 use crate::support::{PAGEWISE, Place, expect_refused, expect_told};
 use pagewise_model::run::{Header, Record};
 use pagewise_model::sample::Measurement;

@@ -1,8 +1,9 @@
 //! Every command of README and docs is run as it stands there; what would measure, with `--dry-run`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
+use crate::support::documents::{documents, repository};
 use crate::support::{PAGEWISE, Place, skipped};
 
 /// What a reader has typed before: a shell in which commands that measure only say what they would do, and those that watch a program
@@ -28,28 +29,6 @@ pagewise() {
     if ((status != 0)); then echo "ended with $status: pagewise $*"; fi
 }
 "#;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
-}
-
-/// README and everything below docs.
-fn documents() -> Vec<PathBuf> {
-    let mut found = vec![repository().join("README.md")];
-    let mut folders = vec![repository().join("docs")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("list") {
-            let path = entry.expect("entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
-}
 
 /// The blocks of shell commands of a document.
 fn blocks(text: &str) -> Vec<String> {
@@ -125,23 +104,4 @@ fn every_documented_command_runs() {
     }
     assert!(commands > 40, "{commands} commands were found");
     assert_eq!(place.traces(), Vec::<PathBuf>::new());
-}
-
-/// A link to a file of the repository leads to one.
-#[test]
-fn every_link_of_the_documents_leads_somewhere() {
-    for document in documents() {
-        let text = std::fs::read_to_string(&document).expect("read");
-        for (_, link) in text
-            .match_indices("](")
-            .filter_map(|(at, _)| text[at + 2..].split_once(')').map(|(link, _)| (at, link)))
-        {
-            if link.starts_with("http") || link.starts_with('#') {
-                continue;
-            }
-            let file = link.split('#').next().expect("a first part");
-            let target = document.parent().expect("a folder").join(file);
-            assert!(target.exists(), "{}: {link} leads nowhere", document.display());
-        }
-    }
 }

@@ -24,7 +24,6 @@ mod killed_conditions;
 mod protocol;
 mod record;
 mod reproduce;
-mod schema;
 mod trust_kills;
 mod trust_mounts;
 mod trust_numbers;
