@@ -118,7 +118,7 @@ impl Dataset {
                 synced = offset;
             }
             progress(offset);
-            if offset - piece.len() as u64 <= self.file_bytes / 2 && self.file_bytes / 2 < offset {
+            if (offset - piece.len() as u64..offset).contains(&(self.file_bytes / 2)) {
                 reached(RunStep::DatasetHalfWritten);
             }
         }

@@ -30,7 +30,7 @@ macro_rules! steps {
 steps! {
     /// The right to run is held, and what dead runs left is undone.
     Claimed = "claimed",
-    /// The header of the run file is written; the file has no name yet.
+    /// The header of the run file is written; the file has no name yet, where the filesystem has files without one.
     HeaderWritten = "header-written",
     /// The run file has its name.
     RunFileMade = "run-file-made",
@@ -54,7 +54,7 @@ steps! {
     GroupMade = "group-made",
     /// A process within the group reads the file into the cache.
     Warming = "warming",
-    /// The cache is in its state; there is no worker yet.
+    /// The cache is in its state.
     CachePrepared = "cache-prepared",
     /// The worker runs, and nothing was asked of it.
     WorkerStarted = "worker-started",

@@ -63,6 +63,7 @@ impl RunFile {
                 continue;
             }
             if let Some(store) = Self::appear(&path, &line)? {
+                reached(RunStep::RunFileMade);
                 return Ok(Some(store));
             }
         }
@@ -84,10 +85,7 @@ impl RunFile {
         reached(RunStep::HeaderWritten);
         let descriptor = scratch::reopen_path(&store.file);
         match rustix::fs::linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => {
-                reached(RunStep::RunFileMade);
-                Ok(Some(store))
-            }
+            Ok(()) => Ok(Some(store)),
             Err(Errno::EXIST) => Ok(None),
             Err(_) => Self::appear_named(path, line),
         }
@@ -111,6 +109,7 @@ impl RunFile {
             let _ = scratch::remove_same(&store.file, path);
             return Err(error);
         }
+        reached(RunStep::HeaderWritten);
         Ok(Some(store))
     }
 

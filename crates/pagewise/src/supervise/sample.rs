@@ -172,6 +172,7 @@ impl<'a> Sampler<'a> {
             };
             warming::prepare(cell, input, &guard, &settings)
                 .and_then(|()| guard.place_pages(input, cell.conditions.span_bytes.0))
+                .inspect(|()| reached(RunStep::CachePrepared))
                 .and_then(|()| if warmed_first { Ok(()) } else { self.machine.setter.cap_device(&guard) })
         };
         // The state of the cache would not last through the seconds of a worker's warm-up, which comes first where there is one.
@@ -179,7 +180,6 @@ impl<'a> Sampler<'a> {
         if !has_warmup && let Err(state) = prepare() {
             return without_state(state);
         }
-        reached(RunStep::CachePrepared);
         let mut session = WorkerSession {
             cell,
             input,
