@@ -7,9 +7,9 @@
     checks/tests.py --soak            # what takes long, instead
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
 
-A test *without a machine* (units, properties, golden files, arrows, refusals) computes, or starts a command that measures nothing. Its program runs once, as a whole; a failure
-is red. A test *of a machine* starts processes, reads files or limits memory. Each of these is a process of its own. One that
-fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
+A test *without a machine* (units, properties, golden files, arrows, refusals) computes, or starts a command that measures
+nothing. Its program runs once, as a whole; a failure is red. A test *of a machine* measures, reads files or limits memory.
+Each of these is a process of its own. One that fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
 *unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red. One that
 says `inconclusive: ...`, because others used the machine, is unsteady too if they did so at each of its tries, by the
 counters of the kernel while no test ran.

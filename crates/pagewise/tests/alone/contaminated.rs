@@ -101,7 +101,7 @@ fn a_limit_that_is_lifted_behind_the_workers_back() {
     expect_believed(&FITS);
     let place = Place::new();
     let lifted = beside(&place, &FITS, RunStep::WorkerStarted, |run| {
-        for worker in run.children("worker") {
+        for worker in run.workers() {
             set_limit(worker, LIFTED).expect("a group");
         }
     });
@@ -122,7 +122,7 @@ fn a_limit_that_is_lifted_for_a_while() {
     expect_believed(&ABOVE);
     let place = Place::new();
     let samples = beside(&place, &ABOVE, RunStep::GoSent, |run| {
-        for worker in run.children("worker") {
+        for worker in run.workers() {
             set_limit(worker, 64 << 20).expect("a group");
             std::thread::sleep(Duration::from_millis(20));
             set_limit(worker, 32 << 20).expect("a group");

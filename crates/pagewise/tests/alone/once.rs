@@ -9,6 +9,7 @@ use crate::support::paused::PausedRun;
 use crate::support::until::{
     Taken, can_limit_memory, cells, each_has_or_cannot, expect_honest, my_turn, samples, take_words, valid,
 };
+use crate::support::words::RESUME;
 use crate::support::{self, PAGEWISE, Place, expect_whole, is_honest, load};
 use pagewise_host::steps::RunStep;
 use pagewise_model::run::Run;
@@ -420,17 +421,13 @@ fn a_run_that_was_killed_leaves_a_file_that_the_next_start_sweeps() {
     let place = Place::new();
     let more = ["--file-size=16MiB", "--record-size=100B", "--methods=mmap,pwrite:buffer=64KiB"];
     let run = PausedRun::start(&place, &words("append", &more), RunStep::Answered);
-    for _ in 0..2 {
-        run.expect_at_step();
-        run.go_on();
-    }
-    run.expect_at_step();
+    run.expect_at_step(3);
     run.kill();
     let left = place.traces().pop().expect("a file that was written");
     assert_eq!(place.traces(), std::slice::from_ref(&left), "an append needs no dataset");
     let before = load(&place.file("run.jsonl"));
     assert!(!before.is_complete());
-    let finished = place.run(&["run", "--resume", "--out=run.jsonl", "--json"]);
+    let finished = place.run(&RESUME);
     assert!(finished.stderr.contains(&format!("removed {}", left.display())), "{finished:?}");
     let run = load(&place.file("run.jsonl"));
     finished.expect_code_for(&run);

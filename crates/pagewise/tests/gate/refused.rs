@@ -3,20 +3,8 @@
 use std::fs;
 
 use crate::support::furnished::furnished;
+use crate::support::words::SMALL;
 use crate::support::{expect_refused, refuse_all};
-
-/// A run that would be quick if it were not refused.
-const SMALL: [&str; 9] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--rounds=7",
-    "--sample=1ms",
-    "--latency=1ms",
-    "--file-size=4MiB",
-];
 
 #[test]
 fn words_that_make_no_sense() {

@@ -5,24 +5,22 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use crate::support::words::{RESUME, WARM_READS};
 use crate::support::{Place, expect_whole, load, whole_lines};
 use pagewise_model::random::Random;
 
-/// Three cells.
-const FRESH: [&str; 11] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--cache=warm",
-    "--rounds=7",
-    "--latency=1ms",
-    "--sample=1ms",
-    "--file-size=8MiB",
-    "--out=run.jsonl",
-];
-const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
+/// A run of three cells.
+fn fresh() -> Vec<&'static str> {
+    const MORE: [&str; 6] = [
+        "--methods=pread",
+        "--rounds=7",
+        "--latency=1ms",
+        "--sample=1ms",
+        "--file-size=8MiB",
+        "--out=run.jsonl",
+    ];
+    [&WARM_READS[..], &MORE].concat()
+}
 
 fn dataset_bytes(place: &Place) -> Option<u64> {
     let traces = place.traces();
@@ -100,7 +98,7 @@ fn kill_again_and_again(seed: u64, kills: u32) -> Phases {
             assert!(reported.is_empty());
             fs::remove_file(&path).expect("remove");
         }
-        let mut command = if begun { place.command(&RESUME) } else { place.command(&FRESH) };
+        let mut command = if begun { place.command(&RESUME) } else { place.command(&fresh()) };
         let mut child = command.spawn().expect("start");
         let seen = kill_in(&place, &mut child, turn as u64 % 4, &mut random, &mut phases);
         // What was reported before this start and what was seen before the kill is still there.

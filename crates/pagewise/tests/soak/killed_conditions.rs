@@ -6,43 +6,29 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::support::setting::{Left, Setting, without_limits};
-use crate::support::{OWN_FILESYSTEM, Place, code_for, in_own_mounts, load, skipped, wait_for, whole_lines};
+use crate::support::setting::{Left, Setting, in_own_mounts_with_limits};
+use crate::support::words::{RESUME, WARM_READS};
+use crate::support::{Place, code_for, load, wait_for, whole_lines};
 use pagewise_model::random::Random;
 use rustix::process::{Pid, Signal};
 
 /// Twice the cache that fits: every sample is warmed from within and settles before its device is capped.
-const CONDITIONS: [&str; 17] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--cache=warm",
-    "--no-ceilings",
-    "--rounds=7",
-    "--sample=1ms",
-    "--latency=1ms",
-    "--memory=12MiB",
-    "--file-size=20MiB",
-    "--readahead=128KiB",
-    "--readahead=64KiB",
-    "--device-cap=read-iops=100000",
-    "--seed=3",
-    "--out=run.jsonl",
-];
-const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
-
-/// Whether the test goes on, in mounts of its own.
-#[track_caller]
-fn possible(test: &str) -> bool {
-    match without_limits() {
-        Some(reason) => {
-            skipped("cgroup", &reason);
-            false
-        }
-        None => in_own_mounts(test, OWN_FILESYSTEM),
-    }
+fn conditions() -> Vec<&'static str> {
+    const MORE: [&str; 12] = [
+        "--methods=pread",
+        "--no-ceilings",
+        "--rounds=7",
+        "--sample=1ms",
+        "--latency=1ms",
+        "--memory=12MiB",
+        "--file-size=20MiB",
+        "--readahead=128KiB",
+        "--readahead=64KiB",
+        "--device-cap=read-iops=100000",
+        "--seed=3",
+        "--out=run.jsonl",
+    ];
+    [&WARM_READS[..], &MORE].concat()
 }
 
 /// What a run holds at a moment, as seen from outside.
@@ -204,7 +190,7 @@ fn kill_again_and_again(seed: u64, kills: usize) -> Killed {
             fs::remove_file(&path).expect("remove");
         }
         let mut command =
-            if reported.is_empty() { place.command(&CONDITIONS) } else { place.command(&RESUME) };
+            if reported.is_empty() { place.command(&conditions()) } else { place.command(&RESUME) };
         let mut child = command.spawn().expect("start");
         let phase = kill_in(&place, &setting, &mut child, turn % (PHASES.len() + 1), &mut random);
         killed.phases.extend(phase);
@@ -224,27 +210,17 @@ fn kill_again_and_again(seed: u64, kills: usize) -> Killed {
         assert!(lines.len() >= reported.len() && lines[..reported.len()] == reported[..], "a line is lost");
         reported = lines;
         if random.below(3) == 0 || phase.is_none() {
-            expect_clean(&place, &setting, &mut left);
+            left.expect_cleaned(&place);
+            setting.expect_restored();
         }
         if phase.is_none() {
             place = Place::new();
             reported = Vec::new();
         }
     }
-    expect_clean(&place, &setting, &mut left);
+    left.expect_cleaned(&place);
+    setting.expect_restored();
     killed
-}
-
-/// `clean` undoes all.
-#[track_caller]
-fn expect_clean(place: &Place, setting: &Setting, left: &mut Left) {
-    left.append(&mut Left::of(place));
-    let cleaned = place.run(&["clean"]);
-    assert_eq!((cleaned.code(), &*cleaned.stderr), (0, ""), "{cleaned:?}");
-    left.expect_undone();
-    assert_eq!(setting.bytes(), setting.original, "readahead stays changed");
-    assert_eq!(place.journal(), Vec::<serde_json::Value>::new());
-    place.expect_no_trace();
 }
 
 #[track_caller]
@@ -261,7 +237,7 @@ fn expect_every_phase(killed: &Killed) {
 
 #[test]
 fn killed_at_random_moments_under_conditions() {
-    if possible("killed_at_random_moments_under_conditions") {
+    if in_own_mounts_with_limits("killed_at_random_moments_under_conditions") {
         expect_every_phase(&kill_again_and_again(1, 100));
     }
 }

@@ -14,6 +14,7 @@ pub mod schema;
 pub mod setting;
 pub mod terminal;
 pub mod until;
+pub mod words;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! A run that stops whenever it comes to a step ([`pagewise_host::steps`]), so that somebody else can act there.
 
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use pagewise_host::steps::RunStep;
@@ -13,27 +13,27 @@ use super::{Finished, Place, load};
 /// No run takes longer to come to a step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run, stopped at a step or on the way to it.
+/// A run, stopped at a step or on the way to it. Dropped before its end, as where a test fails, it is killed and swept.
 pub struct PausedRun<'a> {
     place: &'a Place,
-    child: Child,
+    /// `None`: its end was waited for.
+    child: Option<Child>,
+    pid: Pid,
 }
 
 impl<'a> PausedRun<'a> {
     /// Starts a run that stops at `step` each time, and goes on each time it is told to.
     pub fn start(place: &'a Place, words: &[&str], step: RunStep) -> Self {
-        Self::start_command(place, place.command(words), step)
-    }
-
-    /// The same for a command of the place.
-    pub fn start_command(place: &'a Place, mut command: Command, step: RunStep) -> Self {
+        let mut command = place.command(words);
         command.env("PAGEWISE_PAUSE_AT", step.name()).process_group(0);
-        Self { place, child: command.spawn().expect("pagewise starts") }
+        let child = command.spawn().expect("pagewise starts");
+        let pid = Pid::from_child(&child);
+        Self { place, child: Some(child), pid }
     }
 
     /// The id of its process.
     pub fn pid(&self) -> Pid {
-        Pid::from_raw(self.child.id() as i32).expect("a process id")
+        self.pid
     }
 
     /// Waits until it has stopped; false: it has ended instead.
@@ -43,7 +43,7 @@ impl<'a> PausedRun<'a> {
         let options =
             WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         loop {
-            if let Some(status) = waitid(WaitId::Pid(self.pid()), options).expect("wait") {
+            if let Some(status) = waitid(WaitId::Pid(self.pid), options).expect("wait") {
                 return status.stopped();
             }
             assert!(Instant::now() < deadline, "it neither stops nor ends");
@@ -51,25 +51,29 @@ impl<'a> PausedRun<'a> {
         }
     }
 
-    /// Waits until it has stopped.
+    /// Waits until it has stopped for this time, from 1; it goes on at those before.
     #[track_caller]
-    pub fn expect_at_step(&self) {
-        assert!(self.is_at_step(), "the run ended before it came to the step");
+    pub fn expect_at_step(&self, time: u32) {
+        for before in (0..time).rev() {
+            assert!(self.is_at_step(), "the run ended before it came to the step");
+            if before > 0 {
+                self.go_on();
+            }
+        }
     }
 
-    /// Processes that it started and that run, by their first argument: `worker`, or `warm` for what warms the cache from inside a
-    /// group.
-    pub fn children(&self, word: &str) -> Vec<u32> {
-        let is_wanted = |pid: &u32| {
+    /// Native workers of it that run.
+    pub fn workers(&self) -> Vec<u32> {
+        let is_worker = |pid: &u32| {
             let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            arguments.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
+            arguments.split(|byte| *byte == 0).nth(1) == Some(b"worker")
         };
-        self.place.processes().into_iter().filter(is_wanted).collect()
+        self.place.processes().into_iter().filter(is_worker).collect()
     }
 
-    /// Kills the workers that run.
+    /// Kills the native workers that run.
     pub fn kill_workers(&self) {
-        for worker in self.children("worker") {
+        for worker in self.workers() {
             let worker = Pid::from_raw(worker as i32).expect("a process id");
             kill_process(worker, Signal::KILL).expect("it is there");
         }
@@ -77,14 +81,14 @@ impl<'a> PausedRun<'a> {
 
     /// Lets it go on.
     pub fn go_on(&self) {
-        kill_process(self.pid(), Signal::CONT).expect("it is there");
+        kill_process(self.pid, Signal::CONT).expect("it is there");
     }
 
     /// Has it go on with a signal, as if it had come just then: to all its processes, as a terminal does, or to it alone.
     pub fn go_on_with(&self, signal: Signal, group: bool) {
         match group {
-            true => kill_process_group(self.pid(), signal),
-            false => kill_process(self.pid(), signal),
+            true => kill_process_group(self.pid, signal),
+            false => kill_process(self.pid, signal),
         }
         .expect("it is there");
         self.go_on();
@@ -92,8 +96,9 @@ impl<'a> PausedRun<'a> {
 
     /// Kills it where it stands.
     pub fn kill(mut self) {
-        self.child.kill().expect("kill");
-        self.child.wait().expect("wait");
+        let mut child = self.child.take().expect("it has not ended");
+        child.kill().expect("kill");
+        child.wait().expect("wait");
         self.place.expect_no_process();
     }
 
@@ -104,7 +109,7 @@ impl<'a> PausedRun<'a> {
             act(&self);
             self.go_on();
         }
-        self.place.finish(self.child)
+        self.finish()
     }
 
     /// Calls `act` each time it stands at the step, until the run file holds `enough`; then it is stopped, as a user stops one.
@@ -130,10 +135,20 @@ impl<'a> PausedRun<'a> {
 
     /// Waits for its end, whatever steps come before it.
     #[track_caller]
-    pub fn finish(self) -> Finished {
+    pub fn finish(mut self) -> Finished {
         while self.is_at_step() {
             self.go_on();
         }
-        self.place.finish(self.child)
+        self.place.finish(self.child.take().expect("it has not ended"))
+    }
+}
+
+impl Drop for PausedRun<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            let _ = self.place.command(&["clean"]).status();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Evidence of real samples, kept as fixtures for the unit tests of the checks (`crates/analysis/recorded`).
 //!
-//! `PAGEWISE_RECORD_EVIDENCE=DIRECTORY` keeps there one sample for each worker or test, method, cache state and set of failed
-//! checks. Whoever records chooses the ones that show what they are named for.
+//! `PAGEWISE_RECORD_EVIDENCE=DIRECTORY` keeps there one sample for each worker or test, method and cache state that a check failed, and
+//! one that none did, in the folders `caught` and `honest`. Whoever records chooses the ones that show what they are named for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,9 +23,10 @@ pub fn keep(run: &Run) {
             continue;
         };
         let found: BTreeSet<&str> = failures.iter().map(|failure| failure.kind.name()).collect();
-        let name = name_of(run, cell, &found);
-        let path = Path::new(&directory).join(format!("{name}.json"));
+        let folder = Path::new(&directory).join(if found.is_empty() { "honest" } else { "caught" });
+        let path = folder.join(format!("{}.json", name_of(run, cell)));
         if !path.exists() {
+            fs::create_dir_all(folder).expect("a folder");
             let parts = [
                 ("title", json!(title_of(run, cell))),
                 ("cell", without_nulls(json!(cell))),
@@ -57,9 +58,8 @@ fn title_of(run: &Run, cell: &Cell) -> String {
     format!("{}: {} {} ({})", source_of(run), cell.conditions.workload(), cell.method, cell.conditions.cache)
 }
 
-fn name_of(run: &Run, cell: &Cell, found: &BTreeSet<&str>) -> String {
-    let found: Vec<&str> = found.iter().copied().collect();
-    let name = format!("{}--{}--{}--{}", source_of(run), cell.method, cell.conditions.cache, found.join("+"));
+fn name_of(run: &Run, cell: &Cell) -> String {
+    let name = format!("{}--{}--{}", source_of(run), cell.method, cell.conditions.cache);
     name.replace(['/', ':', '='], "-")
 }
 

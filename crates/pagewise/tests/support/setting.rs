@@ -7,12 +7,24 @@ use std::path::PathBuf;
 use pagewise_host::Readahead;
 use pagewise_host::cgroup::Control;
 
-use super::Place;
+use super::{OWN_FILESYSTEM, Place, in_own_mounts, skipped};
 
 /// Why groups cannot limit memory and cap devices here.
 pub fn without_limits() -> Option<String> {
     let control = Control::detect();
     control.memory().err().or(control.device().err()).map(ToString::to_string)
+}
+
+/// Whether a test of limits and settings goes on, on a filesystem of its own in mounts of its own.
+#[track_caller]
+pub fn in_own_mounts_with_limits(test: &str) -> bool {
+    match without_limits() {
+        Some(reason) => {
+            skipped("cgroup", &reason);
+            false
+        }
+        None => in_own_mounts(test, OWN_FILESYSTEM),
+    }
 }
 
 /// The setting of readahead that decides for a place.
@@ -43,6 +55,11 @@ impl Setting {
         fs::write(&self.path, (bytes / 1024).to_string()).expect("write");
     }
 
+    #[track_caller]
+    pub fn expect_restored(&self) {
+        assert_eq!(self.bytes(), self.original, "readahead stays changed");
+    }
+
     pub fn is_changed(&self) -> bool {
         self.bytes() != self.original
     }
@@ -67,6 +84,17 @@ impl Left {
 
     pub fn append(&mut self, other: &mut Self) {
         self.paths.append(&mut other.paths);
+    }
+
+    /// `clean` undoes all of it, and what the run at `place` has left.
+    #[track_caller]
+    pub fn expect_cleaned(&mut self, place: &Place) {
+        self.append(&mut Self::of(place));
+        let cleaned = place.run(&["clean"]);
+        assert_eq!((cleaned.code(), &*cleaned.stderr), (0, ""), "{cleaned:?}");
+        self.expect_undone();
+        assert_eq!(place.journal(), Vec::<serde_json::Value>::new());
+        place.expect_no_trace();
     }
 
     #[track_caller]

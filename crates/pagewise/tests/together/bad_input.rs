@@ -5,24 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::furnished::furnished;
+use crate::support::words::SMALL;
 use crate::support::{
     self, PAGEWISE, Place, cheating_worker, expect_refused, expect_told, load, refuse_all, wait_for,
 };
 use pagewise_model::run::{Header, Record};
 use rustix::process::{Pid, Signal};
-
-/// A run that would be quick if it were not refused.
-const SMALL: [&str; 9] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--rounds=7",
-    "--sample=1ms",
-    "--latency=1ms",
-    "--file-size=4MiB",
-];
 
 #[test]
 fn block_devices_are_not_read() {

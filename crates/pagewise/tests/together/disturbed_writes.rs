@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use crate::support::paused::PausedRun;
+use crate::support::words::RESUME;
 use crate::support::{Place, expect_whole, kinds, load};
 use pagewise_host::steps::RunStep;
 use pagewise_model::{FailureKind, Outcome};
@@ -87,11 +88,7 @@ fn a_worker_that_is_killed_while_it_appends_is_told() {
 #[track_caller]
 fn begun(place: &Place) -> PausedRun<'_> {
     let run = PausedRun::start(place, &append(&["--methods=mmap,pwrite"]), RunStep::GoSent);
-    for _ in 0..2 {
-        run.expect_at_step();
-        run.go_on();
-    }
-    run.expect_at_step();
+    run.expect_at_step(3);
     run
 }
 
@@ -99,7 +96,7 @@ fn begun(place: &Place) -> PausedRun<'_> {
 fn expect_resumed(place: &Place) {
     let before = load(&place.file("run.jsonl"));
     assert!(!before.is_complete() && before.samples.len() >= 2);
-    let finished = place.run(&["run", "--resume", "--out=run.jsonl", "--json"]);
+    let finished = place.run(&RESUME);
     let after = load(&place.file("run.jsonl"));
     finished.expect_code_for(&after).judged();
     assert!(after.samples[..before.samples.len()] == before.samples[..], "a sample changed");

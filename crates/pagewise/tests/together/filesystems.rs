@@ -275,7 +275,7 @@ fn a_file_truncated_during_the_run_is_an_invalid_cell_that_says_so() {
     let arguments =
         [&SMALL[..], &["--file=index.bin", "--methods=mmap,mmap:random", "--no-ceilings"]].concat();
     let run = PausedRun::start(&place, &arguments, RunStep::WorkerReady);
-    run.expect_at_step();
+    run.expect_at_step(1);
     File::options().write(true).open(&path).expect("open").set_len(4096).expect("truncate");
     let finished = run.act_until_end(|_| {}).expect_code(1);
     let run = load(&place.file("run.jsonl"));
@@ -307,7 +307,7 @@ fn a_file_written_to_during_the_run_is_noticed() {
     let path = user_file(&place, "index.bin", 8);
     let arguments = [&SMALL[..], &["--file=index.bin", "--methods=pread"]].concat();
     let running = PausedRun::start(&place, &arguments, RunStep::SampleRecorded);
-    running.expect_at_step();
+    running.expect_at_step(1);
     // The same bytes: only the time of change tells.
     let file = File::options().write(true).open(&path).expect("open");
     let mut byte = [0];
@@ -332,7 +332,7 @@ fn a_file_whose_name_goes_to_another_is_read_to_the_end() {
     let arguments =
         [&SMALL[..], &["--file=index.bin", "--cache=cold", "--evict", "--methods=pread", "--reads-per-op=1"]];
     let running = PausedRun::start(&place, &arguments.concat(), RunStep::SampleRecorded);
-    running.expect_at_step();
+    running.expect_at_step(1);
     fs::rename(place.file("other.bin"), &path).expect("rename");
     running.act_until_end(|_| {});
     let run = load(&place.file("run.jsonl"));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::support::paused::PausedRun;
+use crate::support::words::{RESUME, WARM_READS};
 use crate::support::{Finished, Place, expect_whole, load, whole_lines};
 use pagewise_host::steps::RunStep;
 use pagewise_model::Sample;
@@ -12,22 +13,11 @@ use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use rustix::process::Signal;
 
-/// Three cells; how long a sample lasts and how large the dataset is, each test says.
-const BRIEF: [&str; 9] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--cache=warm",
-    "--trial-rounds=2",
-    "--latency=1ms",
-    "--out=run.jsonl",
-];
-const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
-
-fn brief(sample: &'static str, file_size: &'static str) -> Vec<&'static str> {
-    [&BRIEF[..], &[sample, file_size]].concat()
+/// A run of three cells.
+fn brief(sample: &'static str) -> Vec<&'static str> {
+    const MORE: [&str; 5] =
+        ["--methods=pread", "--trial-rounds=2", "--latency=1ms", "--file-size=4MiB", "--out=run.jsonl"];
+    [&WARM_READS[..], &MORE, &[sample]].concat()
 }
 
 /// Whether `later` begins with all that `earlier` has.
@@ -51,17 +41,13 @@ fn expect_resumed(place: &Place) -> Run {
     after
 }
 
-/// Stops a run with `signal` when it comes to `step` the second time, or the first if there is no second: the file stays valid,
-/// everything else goes, and the rest is taken later. `group`: as a terminal does, all processes of the run get it.
+/// Stops a run with `signal` when it comes to `step` for this time: the file stays valid, everything else goes, and the rest is
+/// taken later. `group`: as a terminal does, all processes of the run get it.
 #[track_caller]
-fn stop(signal: Signal, group: bool, step: RunStep) {
+fn stop(signal: Signal, group: bool, step: RunStep, time: u32) {
     let place = Place::new();
-    let run = PausedRun::start(&place, &brief("--sample=30ms", "--file-size=4MiB"), step);
-    run.expect_at_step();
-    if step != RunStep::DatasetHalfWritten {
-        run.go_on();
-        run.expect_at_step();
-    }
+    let run = PausedRun::start(&place, &brief("--sample=30ms"), step);
+    run.expect_at_step(time);
     run.go_on_with(signal, group);
     let finished = run.finish().expect_code(130);
     assert!(finished.stderr.contains("stopped; the samples so far are in run.jsonl"), "{finished:?}");
@@ -116,23 +102,23 @@ fn an_overview_that_is_stopped_says_how_to_see_the_questions_before() {
 
 #[test]
 fn a_run_that_is_stopped_keeps_its_samples_and_can_be_finished() {
-    stop(Signal::INT, true, RunStep::GoSent);
-    stop(Signal::INT, false, RunStep::GoSent);
-    stop(Signal::TERM, false, RunStep::SampleRecorded);
-    stop(Signal::HUP, true, RunStep::WorkerReady);
+    stop(Signal::INT, true, RunStep::GoSent, 2);
+    stop(Signal::INT, false, RunStep::GoSent, 2);
+    stop(Signal::TERM, false, RunStep::SampleRecorded, 2);
+    stop(Signal::HUP, true, RunStep::WorkerReady, 2);
 }
 
 #[test]
 fn a_run_that_is_stopped_while_the_dataset_is_written_removes_it() {
     for signal in [Signal::INT, Signal::TERM] {
-        stop(signal, false, RunStep::DatasetHalfWritten);
+        stop(signal, false, RunStep::DatasetHalfWritten, 1);
     }
 }
 
 #[test]
 fn a_torn_last_line_is_taken_again() {
     let place = Place::new();
-    place.run(&brief("--sample=1ms", "--file-size=4MiB"));
+    place.run(&brief("--sample=1ms"));
     let path = place.file("run.jsonl");
     let lines = whole_lines(&path);
     // As a kill in the middle of a write would leave it, at any byte.
@@ -153,8 +139,8 @@ fn key(sample: &Sample) -> (String, u32, u32) {
 #[test]
 fn clean_leaves_a_live_run_alone() {
     let place = Place::new();
-    let live = PausedRun::start(&place, &brief("--sample=1ms", "--file-size=4MiB"), RunStep::SampleRecorded);
-    live.expect_at_step();
+    let live = PausedRun::start(&place, &brief("--sample=1ms"), RunStep::SampleRecorded);
+    live.expect_at_step(1);
     let held = place.traces();
     assert_eq!(held.len(), 1, "the dataset");
     let other = Place::new();
@@ -176,8 +162,8 @@ fn clean_leaves_a_live_run_alone() {
 #[test]
 fn a_run_killed_once_is_finished_and_swept_by_its_resumption() {
     let place = Place::new();
-    let run = PausedRun::start(&place, &brief("--sample=1ms", "--file-size=4MiB"), RunStep::SampleRecorded);
-    run.expect_at_step();
+    let run = PausedRun::start(&place, &brief("--sample=1ms"), RunStep::SampleRecorded);
+    run.expect_at_step(1);
     run.kill();
     let left = place.traces();
     assert_eq!(left.len(), 1, "a killed run cannot remove its dataset");

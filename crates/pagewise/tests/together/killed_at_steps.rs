@@ -6,12 +6,11 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 
-use crate::support::setting::{Left, Setting, without_limits};
-use crate::support::{OWN_FILESYSTEM, Place, expect_whole, in_own_mounts, load, skipped, whole_lines};
+use crate::support::setting::{Left, Setting, in_own_mounts_with_limits};
+use crate::support::words::{RESUME, WARM_READS};
+use crate::support::{Place, expect_whole, load, whole_lines};
 use pagewise_host::steps::RunStep;
 use rustix::process::Signal;
-
-const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
 
 /// Steps of a run that sets something on the machine.
 const UNDER_CONDITIONS: [RunStep; 8] = [
@@ -71,50 +70,30 @@ fn kill_at_each(words: &[&str], steps: &[RunStep], swept: Swept, setting: Option
             load(&path);
         }
         if (number % 2 == 0) == (swept == Swept::CleanFirst) {
-            expect_clean(&place, setting, &mut left);
+            left.expect_cleaned(&place);
+            setting.inspect(|setting| setting.expect_restored());
         }
     }
     // The last step is behind the end record.
-    expect_clean(&place, setting, &mut left);
+    left.expect_cleaned(&place);
+    setting.inspect(|setting| setting.expect_restored());
     let run = load(&path);
     expect_whole(&run);
     // A start that dies before it has opened the run file does not count.
     assert!(run.resumptions as usize > steps.len() / 2, "it was continued {} times", run.resumptions);
 }
 
-/// `clean` undoes all.
-#[track_caller]
-fn expect_clean(place: &Place, setting: Option<&Setting>, left: &mut Left) {
-    left.append(&mut Left::of(place));
-    let cleaned = place.run(&["clean"]);
-    assert_eq!((cleaned.code(), &*cleaned.stderr), (0, ""), "{cleaned:?}");
-    left.expect_undone();
-    if let Some(setting) = setting {
-        assert_eq!(setting.bytes(), setting.original, "readahead stays changed");
-    }
-    assert_eq!(place.journal(), Vec::<serde_json::Value>::new());
-    place.expect_no_trace();
+fn reads<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    const QUICK: [&str; 5] =
+        ["--methods=pread,mmap", "--trial-rounds=1", "--sample=1ms", "--latency=1ms", "--out=run.jsonl"];
+    [&WARM_READS[..], &QUICK, more].concat()
 }
-
-const READS: [&str; 11] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread,mmap",
-    "--threads=1",
-    "--cache=warm",
-    "--trial-rounds=1",
-    "--sample=1ms",
-    "--latency=1ms",
-    "--file-size=4MiB",
-    "--out=run.jsonl",
-];
 
 #[test]
 fn a_run_of_reads_is_killed_at_each_step_and_continued() {
     let steps = all_but(&[&UNDER_CONDITIONS, &OF_WRITES]);
     for swept in [Swept::CleanFirst, Swept::StartFirst] {
-        kill_at_each(&READS, &steps, swept, None);
+        kill_at_each(&reads(&["--file-size=4MiB"]), &steps, swept, None);
     }
 }
 
@@ -147,14 +126,10 @@ fn kill_under_conditions(test: &str, swept: Swept) {
         "--device-cap=read-iops=100000",
         "--no-ceilings",
     ];
-    if let Some(reason) = without_limits() {
-        return skipped("cgroup", &reason);
-    }
-    if !in_own_mounts(test, OWN_FILESYSTEM) {
+    if !in_own_mounts_with_limits(test) {
         return;
     }
-    let words: Vec<&str> =
-        READS.iter().copied().filter(|word| !word.starts_with("--file-size")).chain(CONDITIONS).collect();
+    let words = reads(&CONDITIONS);
     let setting = Setting::of(&Place::new());
     kill_at_each(&words, &all_but(&[&OF_WRITES]), swept, Some(&setting));
 }
@@ -174,7 +149,7 @@ fn a_run_under_conditions_is_killed_at_each_step_and_swept_by_the_next_start_fir
 #[test]
 fn a_step_that_does_not_exist_is_told() {
     let place = Place::new();
-    let mut command = place.command(&READS);
+    let mut command = place.command(&reads(&[]));
     command.env("PAGEWISE_DIE_AT", "somewhere");
     let finished = place.finish(command.spawn().expect("pagewise starts"));
     assert!(finished.stderr.contains("PAGEWISE_DIE_AT=somewhere names no step"), "{finished:?}");

@@ -7,58 +7,41 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::support::paused::PausedRun;
-use crate::support::setting::{Setting, without_limits};
+use crate::support::setting::{Setting, in_own_mounts_with_limits, without_limits};
+use crate::support::words::{RESUME, WARM_READS};
 use crate::support::{
-    FROM_OUTSIDE, OWN_FILESYSTEM, Place, cheating_worker, expect_told, expect_whole, in_own_mounts, kinds,
-    load, of_methods, skipped,
+    FROM_OUTSIDE, Place, cheating_worker, expect_told, expect_whole, kinds, load, of_methods, skipped,
 };
 use pagewise_host::steps::RunStep;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Outcome};
 use rustix::process::Signal;
 
-const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
-
-/// Whether the test goes on, in mounts of its own.
-#[track_caller]
-fn possible(test: &str) -> bool {
-    match without_limits() {
-        Some(reason) => {
-            skipped("cgroup", &reason);
-            false
-        }
-        None => in_own_mounts(test, OWN_FILESYSTEM),
-    }
+fn brief<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    const QUICK: [&str; 5] =
+        ["--methods=pread", "--no-ceilings", "--trial-rounds=2", "--sample=1ms", "--latency=1ms"];
+    [&WARM_READS[..], &QUICK, more].concat()
 }
 
 /// Words of a run that sets readahead and nothing else.
-const READAHEAD: [&str; 11] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--cache=warm",
-    "--no-ceilings",
-    "--trial-rounds=2",
-    "--sample=1ms",
-    "--latency=1ms",
-    "--file-size=4MiB",
-];
-
 fn with_readahead(out: &str) -> Vec<&str> {
-    READAHEAD.iter().copied().chain(["--readahead=128KiB", "--out", out]).collect()
+    brief(&["--file-size=4MiB", "--readahead=128KiB", "--out", out])
+}
+
+/// Words of a run under a memory limit alone, which needs no filesystem of its own.
+fn limited() -> Vec<&'static str> {
+    brief(&["--memory=96MiB", "--file-size=48MiB", "--out=run.jsonl"])
 }
 
 #[test]
 fn a_new_run_after_a_killed_one_finds_the_machine_as_it_was() {
-    if !possible("a_new_run_after_a_killed_one_finds_the_machine_as_it_was") {
+    if !in_own_mounts_with_limits("a_new_run_after_a_killed_one_finds_the_machine_as_it_was") {
         return;
     }
     let place = Place::new();
     let setting = Setting::of(&place);
     let run = PausedRun::start(&place, &with_readahead("killed.jsonl"), RunStep::SettingChanged);
-    run.expect_at_step();
+    run.expect_at_step(1);
     run.kill();
     assert!(setting.is_changed(), "the kill left it");
     let finished = place.run(&with_readahead("new.jsonl"));
@@ -73,7 +56,7 @@ fn a_new_run_after_a_killed_one_finds_the_machine_as_it_was() {
 
 #[test]
 fn what_somebody_else_set_meanwhile_is_left_alone() {
-    if !possible("what_somebody_else_set_meanwhile_is_left_alone") {
+    if !in_own_mounts_with_limits("what_somebody_else_set_meanwhile_is_left_alone") {
         return;
     }
     const THEIRS: u64 = 256 << 10;
@@ -81,7 +64,7 @@ fn what_somebody_else_set_meanwhile_is_left_alone() {
     let setting = Setting::of(&place);
     // After a kill.
     let run = PausedRun::start(&place, &with_readahead("run.jsonl"), RunStep::SettingChanged);
-    run.expect_at_step();
+    run.expect_at_step(1);
     run.kill();
     setting.set(THEIRS);
     let cleaned = place.run(&["clean"]).expect_code(0);
@@ -105,23 +88,6 @@ fn what_somebody_else_set_meanwhile_is_left_alone() {
     place.expect_no_trace();
 }
 
-/// Words of a run under a memory limit alone, which needs no filesystem of its own.
-const LIMITED: [&str; 13] = [
-    "run",
-    "read",
-    "--workload=random-read",
-    "--methods=pread",
-    "--threads=1",
-    "--cache=warm",
-    "--no-ceilings",
-    "--trial-rounds=2",
-    "--sample=1ms",
-    "--latency=1ms",
-    "--memory=96MiB",
-    "--file-size=48MiB",
-    "--out=run.jsonl",
-];
-
 /// What failed could fail on any busy machine.
 #[track_caller]
 fn expect_undisturbed(run: &Run) {
@@ -139,8 +105,8 @@ fn a_run_that_is_stopped_while_it_warms_leaves_nothing_and_is_resumed() {
     // As a terminal does, all processes of the run get it; or it alone.
     for group in [true, false] {
         let place = Place::new();
-        let run = PausedRun::start(&place, &LIMITED, RunStep::Warming);
-        run.expect_at_step();
+        let run = PausedRun::start(&place, &limited(), RunStep::Warming);
+        run.expect_at_step(1);
         let groups = place.journaled("group");
         assert!(groups.iter().any(|group| group.is_dir()), "{groups:?}");
         run.go_on_with(Signal::INT, group);
@@ -169,11 +135,11 @@ fn the_group_of_a_live_run_is_left_alone() {
         return skipped("cgroup", &reason);
     }
     let place = Place::new();
-    let first = PausedRun::start(&place, &LIMITED, RunStep::WorkerStarted);
-    first.expect_at_step();
+    let first = PausedRun::start(&place, &limited(), RunStep::WorkerStarted);
+    first.expect_at_step(1);
     let groups = place.journaled("group");
     let other = Place::new();
-    for words in [&["clean"][..], &LIMITED] {
+    for words in [&["clean"][..], &limited()] {
         let mut command = other.command(words);
         command.env("PAGEWISE_STATE_DIR", place.state());
         let finished = other.finish(command.spawn().expect("start"));
@@ -202,7 +168,7 @@ fn what_a_worker_leaves_running_in_its_group_ends_with_it() {
     let place = Place::new();
     let worker = cheating_worker("keeps-mapped");
     let mut groups = BTreeSet::new();
-    let words = [&LIMITED[..], &["--worker-command", &worker]].concat();
+    let words = [&limited()[..], &["--worker-command", &worker]].concat();
     PausedRun::start(&place, &words, RunStep::WorkerStarted)
         .act_until_end(|_| groups.extend(place.journaled("group")));
     assert!(load(&place.file("run.jsonl")).is_complete());
