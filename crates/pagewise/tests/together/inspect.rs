@@ -103,9 +103,11 @@ fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_told() {
     let path = data(&place);
     let file = fs::File::open(&path).expect("open");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("fadvise");
-    let to = format!("of={path}");
-    let dd = ["dd", "if=/dev/zero", &to, "bs=100", "count=1", "seek=5", "conv=notrunc", "status=none"];
-    place.run(&[&["inspect", "--json", "--out=seen.json", "--"], &dd[..]].concat()).expect_code(0);
+    // On a descriptor that is there from the beginning: one that dd(1) opens itself is closed before it can be looked at.
+    let dd = ["dd", "if=/dev/zero", "bs=100", "count=1", "seek=5", "conv=notrunc", "status=none"];
+    let mut command = place.command(&[&["inspect", "--json", "--out=seen.json", "--"], &dd[..]].concat());
+    let written = fs::OpenOptions::new().write(true).open(&path).expect("open");
+    place.finish(command.stdout(written).spawn().expect("start")).expect_code(0);
     let text = fs::read_to_string(place.file("seen.json")).expect("it is there");
     let writes = &of_file(&serde_json::from_str(&text).expect("JSON"))["writes"];
     assert_eq!((&writes["count"], &writes["bytes"]), (&1.into(), &100.into()), "{writes}");
