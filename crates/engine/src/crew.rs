@@ -9,9 +9,10 @@ use std::thread::JoinHandle;
 use pagewise_protocol::{Beats, CallFailure, Go, Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
+use crate::clock::now_ns;
 use crate::operations::{Latencies, Operations};
 use crate::sampling::timed::Limits;
-use crate::sampling::{ThreadSample, commits, empty_latencies, fixed, timed};
+use crate::sampling::{ThreadSample, Together, commits, empty_latencies, fixed, timed};
 
 enum Order {
     WarmPageTables,
@@ -80,14 +81,15 @@ impl Common {
             Bounds::Timed { max_operations, max_device_bytes } => {
                 let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);
                 let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes };
-                timed::sample(work, go.first_operation, limits, &rendezvous, &self.timed_phase, latencies)
+                let together = Together { rendezvous: &rendezvous, timed_phase: &self.timed_phase };
+                timed::sample(work, go.first_operation, limits, together, latencies, now_ns)
             }
             Bounds::Fixed(amount) => {
                 rendezvous();
-                fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies)
+                fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies, now_ns)
             }
             Bounds::Commits { records } => {
-                commits::sample(work, records, go.sample_ns, &rendezvous, latencies)
+                commits::sample(work, records, go.sample_ns, &rendezvous, latencies, now_ns)
             }
         }
     }

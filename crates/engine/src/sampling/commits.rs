@@ -5,9 +5,8 @@
 
 use pagewise_protocol::CallFailure;
 
-use super::ThreadSample;
 use super::stalls::Stalls;
-use crate::clock::now_ns;
+use super::{Clock, ThreadSample};
 use crate::operations::{Latencies, Operations};
 
 /// Take one thread's sample: records up to `end`, which all threads share, or as many as are begun within `sample_ns`.
@@ -18,12 +17,13 @@ pub fn sample(
     sample_ns: u64,
     rendezvous: &dyn Fn(),
     mut latencies: Latencies,
+    clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
     let bytes_before = work.bytes();
     let mut stalls = Stalls::default();
     let mut operations = 0;
     rendezvous();
-    let started_ns = now_ns();
+    let started_ns = clock();
     let deadline = started_ns.saturating_add(sample_ns);
     let mut now = started_ns;
     while now < deadline {
@@ -32,7 +32,7 @@ pub fn sample(
         if done == 0 {
             break;
         }
-        now = now_ns();
+        now = clock();
         operations += done;
         latencies.saturating_record(now - begun);
         stalls.note(done, now - begun);
@@ -49,4 +49,35 @@ pub fn sample(
         syncs: work.take_sync_durations(),
         stalls,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::empty_latencies;
+    use crate::sampling::fake::{FakeWork, Time};
+
+    fn sampled(work: &mut FakeWork<'_>, end: u64, sample_ns: u64, time: &Time) -> ThreadSample {
+        sample(work, end, sample_ns, &|| (), empty_latencies(), time.clock()).expect("no call fails")
+    }
+
+    #[test]
+    fn every_record_is_timed_until_there_is_none() {
+        let time = Time::default();
+        let mut work = FakeWork { op_ns: 300, ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, 1000, u64::MAX, &time);
+        assert_eq!((sample.operations, sample.latencies.len(), sample.bytes), (1000, 1000, 10_000));
+        assert_eq!(sample.ended_ns - sample.started_ns, 300_000);
+        assert_eq!((sample.latencies.min(), sample.latencies.max(), sample.stalls.count), (300, 300, 0));
+    }
+
+    #[test]
+    fn no_record_is_begun_when_the_time_is_up() {
+        let time = Time::default();
+        let mut work = FakeWork { op_ns: 300, slow: vec![(2, 5_000_000)], ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, 1000, 1000, &time);
+        assert_eq!((sample.operations, sample.ended_ns - sample.started_ns), (3, 5_000_900));
+        assert_eq!((sample.stalls.count, sample.stalls.longest_ns), (1, 5_000_300));
+        assert_eq!(sampled(&mut FakeWork::new(&time), 1000, 0, &time).operations, 0);
+    }
 }

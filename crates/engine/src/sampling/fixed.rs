@@ -13,9 +13,8 @@
 use pagewise_model::random::Random;
 use pagewise_protocol::CallFailure;
 
-use super::ThreadSample;
 use super::stalls::{Stalls, Stretch};
-use crate::clock::now_ns;
+use super::{Clock, ThreadSample};
 use crate::operations::{Done, Latencies, Operations};
 
 /// A shorter mean gap is doubled: its clock readings would be noticeable.
@@ -43,6 +42,7 @@ pub fn sample(
     amount: Amount,
     sample_ns: u64,
     latencies: Latencies,
+    clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
     let bytes_before = work.bytes();
     let mut progress = WorkProgress {
@@ -54,13 +54,13 @@ pub fn sample(
         stalls: Stalls::default(),
     };
     let mut gaps = Gaps::new(amount.gap_seed);
-    let started_ns = now_ns();
+    let started_ns = clock();
     let deadline = started_ns.saturating_add(sample_ns);
     let mut now = started_ns;
     while progress.position < progress.end && now < deadline {
         let gap = gaps.draw();
         let begun = now;
-        now = progress.stretch(work, gap, now)?;
+        now = progress.stretch(work, gap, now, &clock)?;
         if progress.position < progress.end && gaps.adapt(gap, now - begun) {
             progress.early.len = 0;
         }
@@ -68,11 +68,11 @@ pub fn sample(
             progress.early.record(&mut progress.latencies);
         }
         if progress.position < progress.end {
-            now = progress.stretch(work, 1, now)?;
+            now = progress.stretch(work, 1, now, &clock)?;
         }
     }
     progress.checksum = progress.checksum.wrapping_add(work.finish()?);
-    let ended_ns = now_ns();
+    let ended_ns = clock();
     progress.early.record(&mut progress.latencies);
     Ok(ThreadSample {
         started_ns,
@@ -118,10 +118,16 @@ impl WorkProgress {
     /// Do `wanted` operations, fewer at the end, and return the clock after them. `before` is the clock after the
     /// operations before them. A single operation has its own clock reading, so that its latency includes nothing else.
     #[inline(always)]
-    fn stretch(&mut self, work: &mut dyn Operations, wanted: u64, before: u64) -> Result<u64, CallFailure> {
-        let begun = if wanted == 1 { now_ns() } else { before };
+    fn stretch(
+        &mut self,
+        work: &mut dyn Operations,
+        wanted: u64,
+        before: u64,
+        clock: &impl Clock,
+    ) -> Result<u64, CallFailure> {
+        let begun = if wanted == 1 { clock() } else { before };
         let Done { operations, checksum } = work.perform(self.position, wanted, self.end)?;
-        let after = now_ns();
+        let after = clock();
         self.position += operations;
         self.checksum = self.checksum.wrapping_add(checksum);
         if wanted == 1 {

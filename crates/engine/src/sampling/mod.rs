@@ -9,6 +9,8 @@ pub mod fixed;
 pub mod stalls;
 pub mod timed;
 
+use std::sync::atomic::AtomicBool;
+
 use crate::operations::Latencies;
 use stalls::Stalls;
 
@@ -16,6 +18,20 @@ use stalls::Stalls;
 const BATCH_MIN_NS: u64 = 50_000;
 /// A longer batch of several operations is halved.
 const BATCH_MAX_NS: u64 = 200_000;
+
+/// The clock by which sampling decides, in ns; [`now_ns`](crate::clock::now_ns) but in tests.
+pub trait Clock: Fn() -> u64 {}
+
+impl<C: Fn() -> u64> Clock for C {}
+
+/// State that the threads of a job share between their phases.
+#[derive(Clone, Copy)]
+pub struct Together<'a> {
+    /// Called at the start of each phase, so that all threads are in the same one.
+    pub rendezvous: &'a dyn Fn(),
+    /// Set by any thread that needs a phase in which every operation is timed.
+    pub timed_phase: &'a AtomicBool,
+}
 
 /// Result of one thread.
 pub struct ThreadSample {
@@ -46,5 +62,7 @@ pub fn empty_latencies() -> Latencies {
     Latencies::new_with_bounds(1, 100_000_000_000, 3).expect("constant bounds are valid")
 }
 
+#[cfg(test)]
+mod fake;
 #[cfg(test)]
 mod vectors;

@@ -9,15 +9,14 @@
 //! Otherwise, and if operations overlap in a ring, a separate phase follows in which every operation is timed; its
 //! operations do not count for the rate.
 //!
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use pagewise_protocol::CallFailure;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use super::stalls::Stalls;
-use super::{BATCH_MAX_NS, BATCH_MIN_NS, ThreadSample};
-use crate::clock::now_ns;
+use super::{BATCH_MAX_NS, BATCH_MIN_NS, Clock, ThreadSample, Together};
 use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
 
 /// Interval of checks of the device budget, which cost a system call.
@@ -86,21 +85,19 @@ impl DeviceBudget {
 /// Share of a bounded cold sample that the throughput phase may use, in quarters; the rest is left for a latency phase.
 const THROUGHPUT_QUARTERS: u64 = 3;
 
-/// Take one thread's sample. `rendezvous` is called between the phases and at the start of each, so that all threads are
-/// in the same phase; `timed_phase` is set by any thread that needs the latency phase. `latencies` is empty, and
-/// allocated beforehand because its size is noticeable.
+/// Take one thread's sample. `latencies` is empty, and allocated beforehand because its size is noticeable.
 pub fn sample(
     work: &mut dyn Operations,
     first_operation: u64,
     limits: Limits,
-    rendezvous: &dyn Fn(),
-    timed_phase: &AtomicBool,
+    Together { rendezvous, timed_phase }: Together<'_>,
     mut latencies: Latencies,
+    clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS);
     let bytes_before = work.bytes();
     rendezvous();
-    let throughput = throughput_phase(work, first_operation, limits, &mut budget, &mut latencies);
+    let throughput = throughput_phase(work, first_operation, limits, &mut budget, &mut latencies, &clock);
     let overlapped = !work.is_sequential();
     if overlapped || matches!(&throughput, Ok(phase) if phase.batched) {
         timed_phase.store(true, Ordering::Relaxed);
@@ -123,7 +120,7 @@ pub fn sample(
     };
     if timed {
         sample.latencies.reset();
-        latency_phase(work, first_operation, limits, &mut sample)?;
+        latency_phase(work, first_operation, limits, &mut sample, &clock)?;
     }
     sample.bytes = work.bytes() - bytes_before;
     Ok(sample)
@@ -145,6 +142,7 @@ fn throughput_phase(
     limits: Limits,
     budget: &mut DeviceBudget,
     latencies: &mut Latencies,
+    clock: &impl Clock,
 ) -> Result<Throughput, CallFailure> {
     let max_operations = match limits.max_operations {
         0 => u64::MAX,
@@ -152,7 +150,7 @@ fn throughput_phase(
     };
     let end = limits.end(first_operation);
     let mut phase = Throughput {
-        started_ns: now_ns(),
+        started_ns: clock(),
         ended_ns: 0,
         operations: 0,
         checksum: 0,
@@ -167,7 +165,7 @@ fn throughput_phase(
         let Done { operations: done, checksum } =
             work.perform(first_operation + phase.operations, wanted, end)?;
         phase.checksum = phase.checksum.wrapping_add(checksum);
-        let after = now_ns();
+        let after = clock();
         let took = after - before;
         phase.stalls.note(done, took);
         phase.operations += done;
@@ -186,7 +184,7 @@ fn throughput_phase(
         before = after;
     }
     phase.checksum = phase.checksum.wrapping_add(work.finish()?);
-    phase.ended_ns = now_ns();
+    phase.ended_ns = clock();
     Ok(phase)
 }
 
@@ -195,6 +193,7 @@ fn latency_phase(
     first_operation: u64,
     limits: Limits,
     sample: &mut ThreadSample,
+    clock: &impl Clock,
 ) -> Result<(), CallFailure> {
     let max_operations = match limits.max_operations {
         0 => u64::MAX,
@@ -205,7 +204,7 @@ fn latency_phase(
     let end = limits.end(first_operation);
     // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a device budget.
     let mut batch_operations = if limits.max_device_bytes > 0 { 1 } else { 8 };
-    let started = now_ns();
+    let started = clock();
     let deadline = started + limits.latency_ns;
     let mut after = started;
     while after < deadline && sample.latency_operations < max_operations && !budget.is_spent(after) {
@@ -214,7 +213,7 @@ fn latency_phase(
             work.perform_timed(first + sample.latency_operations, wanted, end, &mut sample.latencies)?;
         sample.checksum = sample.checksum.wrapping_add(done.checksum);
         sample.latency_operations += done.operations;
-        let now = now_ns();
+        let now = clock();
         if now - after < limits.latency_ns / 16 {
             batch_operations = (batch_operations * 2).min(TIMED_BATCH_OPERATIONS as u64);
         }
@@ -226,8 +225,8 @@ fn latency_phase(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
 
     use pagewise_protocol::{Go, Job};
 
@@ -235,24 +234,17 @@ mod tests {
     use crate::reader::tests::{Fixture, mapped};
     use crate::reader::{Due, Reader, TableReads};
     use crate::sampling::empty_latencies;
+    use crate::sampling::fake::{FakeWork, Time};
 
     /// Counts its calls; every read's checksum is its offset.
-    #[derive(Clone)]
+    #[derive(Clone, Default)]
     struct Counting {
         batches: Arc<Mutex<Vec<usize>>>,
-        sleep: Duration,
-    }
-
-    impl Counting {
-        fn new(sleep: Duration) -> Self {
-            Self { batches: Arc::default(), sleep }
-        }
     }
 
     impl Reader for Counting {
         fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
             self.batches.lock().expect("one thread").push(due.entries.len());
-            std::thread::sleep(self.sleep);
             Ok(due.entries.iter().sum())
         }
 
@@ -261,50 +253,101 @@ mod tests {
         }
     }
 
+    fn sampled(work: &mut dyn Operations, first: u64, limits: Limits, clock: impl Clock) -> ThreadSample {
+        let together = Together { rendezvous: &|| (), timed_phase: &AtomicBool::new(false) };
+        sample(work, first, limits, together, empty_latencies(), clock).expect("no call fails")
+    }
+
+    /// Reads of a table, two to an operation, by a clock that stands still.
     fn run(reader: &Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
         let job = Job { reads_per_op: 2, ..Fixture::new(4096).job(100, 1, 1) };
         let mut reads = TableReads::divide(vec![Box::new(reader.clone())], mapped(offsets), &job);
         reads[0].begin(&Go { first_operation: first, ..Go::default() });
-        let sample =
-            sample(reads[0].as_mut(), first, limits, &|| (), &AtomicBool::new(false), empty_latencies())
-                .expect("no call fails");
+        let sample = sampled(reads[0].as_mut(), first, limits, Time::default().clock());
         assert_eq!(sample.bytes, (sample.operations + sample.latency_operations) * 200);
         sample
     }
 
+    /// No end but that of the operations.
     fn limits(max_operations: u64) -> Limits {
-        // Bounded by operations alone: a test does not depend on a time.
         Limits { sample_ns: u64::MAX / 2, latency_ns: u64::MAX / 2, max_operations, max_device_bytes: 0 }
     }
 
     #[test]
     fn both_phases_walk_the_table_once_and_in_order() {
         let offsets: Vec<u64> = (0..2000).collect();
-        let reader = Counting::new(Duration::ZERO);
+        let reader = Counting::default();
         let sample = run(&reader, &offsets, 0, limits(1000));
         let done = sample.operations + sample.latency_operations;
         assert_eq!(sample.operations, 750, "three quarters are the throughput phase's");
         assert_eq!(done, 1000);
         assert_eq!(sample.checksum, (0..2000).sum::<u64>());
         assert_eq!(sample.latencies.len(), sample.latency_operations, "each operation of the phase is timed");
-    }
-
-    #[test]
-    fn slow_operations_are_their_own_latencies() {
-        let offsets: Vec<u64> = (0..200).collect();
-        let reader = Counting::new(Duration::from_micros(300));
-        let sample = run(&reader, &offsets, 0, limits(40));
         let batches = reader.batches.lock().expect("one thread");
-        assert!(batches.iter().all(|reads| *reads == 2), "{batches:?}");
-        assert_eq!((sample.latency_operations, sample.latencies.len()), (0, sample.operations));
+        assert!(batches.iter().all(|reads| reads % 2 == 0), "whole operations: {batches:?}");
     }
 
     #[test]
     fn the_table_is_gone_through_again_from_where_it_began() {
         let offsets: Vec<u64> = (0..16).collect();
-        let reader = Counting::new(Duration::ZERO);
-        let sample = run(&reader, &offsets, 3, limits(16));
+        let sample = run(&Counting::default(), &offsets, 3, limits(16));
         assert_eq!(sample.operations + sample.latency_operations, 16);
         assert_eq!(sample.checksum, 2 * (0..16).sum::<u64>());
+    }
+
+    #[test]
+    fn slow_operations_are_their_own_latencies() {
+        let time = Time::default();
+        let mut work = FakeWork { op_ns: BATCH_MIN_NS, ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, 0, limits(40), time.clock());
+        assert_eq!(work.asked, [1; 30], "a batch that takes long enough is an operation");
+        assert_eq!((sample.latency_operations, sample.latencies.len()), (0, sample.operations));
+        // To three digits.
+        assert!(sample.latencies.max() - sample.latencies.min() < 100);
+    }
+
+    #[test]
+    fn batches_take_50_to_200_us_and_the_clock_is_read_once_for_each() {
+        let time = Time::default();
+        let mut work = FakeWork { op_ns: 10, slow: vec![(50_000, 3_000_000)], ..FakeWork::new(&time) };
+        let limits = Limits { sample_ns: 10_000_000, latency_ns: 0, ..limits(0) };
+        let sample = sampled(&mut work, 0, limits, time.clock_of(20));
+        let growing: Vec<u64> = (0..13).map(|power| 1 << power).collect();
+        assert_eq!(work.asked[..14], [&growing[..], &[8192]].concat(), "until a batch takes 50 us");
+        // The sixth of these has the stall: the next one is halved, and takes too little.
+        assert_eq!(work.asked[13..22], [8192, 8192, 8192, 8192, 8192, 8192, 4096, 8192, 8192]);
+        assert_eq!((sample.stalls.count, sample.stalls.longest_ns / 10_000), (1, 299), "less its operation");
+        let readings = work.asked.len() as u64 + 2;
+        let took = sample.ended_ns - sample.started_ns;
+        assert_eq!(took, sample.operations * 10 + 3_000_000 + (readings - 1) * 20);
+        assert!(
+            (10_000_000..10_000_000 + 2 * BATCH_MAX_NS).contains(&took),
+            "{took}: the end is that of a batch"
+        );
+        assert_eq!(sample.checksum, 1000 * sample.operations + 7, "with what was in flight");
+    }
+
+    #[test]
+    fn latencies_are_taken_until_their_time_is_up() {
+        let time = Time::default();
+        let mut work = FakeWork { op_ns: 10, ..FakeWork::new(&time) };
+        let limits = Limits { sample_ns: 1_000_000, latency_ns: 1_600_000, ..limits(0) };
+        let sample = sampled(&mut work, 0, limits, time.clock());
+        let (from, to) = sample.latency_span_ns;
+        assert_eq!(from, sample.ended_ns, "nothing lies between the phases");
+        // The largest batch takes 2.56 us.
+        assert!((1_600_000..1_602_560).contains(&(to - from)), "{from} {to}");
+        assert_eq!(sample.latency_operations * 10, to - from);
+        assert_eq!(
+            work.asked.iter().rev().take_while(|wanted| **wanted == 1).count() as u64,
+            sample.latency_operations
+        );
+        let few = sampled(
+            &mut FakeWork { op_ns: 10, ..FakeWork::new(&time) },
+            0,
+            Limits { latency_ns: 0, ..limits },
+            time.clock(),
+        );
+        assert_eq!((few.latency_operations, few.latency_span_ns), (0, (0, 0)));
     }
 }

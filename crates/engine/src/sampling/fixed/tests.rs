@@ -1,96 +1,73 @@
 //! The exact amount is done, every stall is found, and the gaps follow from the seed.
 
-use std::time::Duration;
-
 use super::*;
 use crate::sampling::empty_latencies;
+use crate::sampling::fake::{FakeWork, Time};
 
-/// Records its calls, and sleeps in some operations.
-#[derive(Default)]
-struct Fake {
-    asked: Vec<u64>,
-    done: u64,
-    finished: u64,
-    /// Slow operations.
-    slow: Vec<u64>,
-    sleep: Duration,
-}
-
-impl Operations for Fake {
-    fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
-        assert_eq!(position, self.done, "operations are done in order");
-        let operations = wanted.min(end - position);
-        self.asked.push(wanted);
-        self.done += operations;
-        let slow = self.slow.iter().filter(|slow| (position..position + operations).contains(slow));
-        slow.for_each(|_| std::thread::sleep(self.sleep));
-        Ok(Done { operations, checksum: 1000 * operations })
-    }
-
-    fn finish(&mut self) -> Result<u64, CallFailure> {
-        self.finished += 1;
-        Ok(7)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.done * 10
-    }
-}
-
-/// Bounded by operations alone: a test does not depend on a time.
-fn run(work: &mut Fake, first: u64, operations: u64) -> ThreadSample {
+/// Work with this many operations, all of it, from `first` on.
+fn run(work: &mut FakeWork<'_>, time: &Time, first: u64, operations: u64) -> ThreadSample {
     work.done = first;
     let amount = Amount { operations, gap_seed: 5 };
-    sample(work, first, amount, u64::MAX, empty_latencies()).expect("no call fails")
+    sample(work, first, amount, u64::MAX, empty_latencies(), time.clock()).expect("no call fails")
 }
 
 #[test]
 fn exactly_the_amount_is_done_and_finished() {
     for (first, operations) in [(0, 0), (0, 1), (0, 2), (3, 3), (0, 17), (1000, 100_000)] {
-        let mut work = Fake::default();
-        let sample = run(&mut work, first, operations);
+        let time = Time::default();
+        let mut work = FakeWork::new(&time);
+        let sample = run(&mut work, &time, first, operations);
         assert_eq!((sample.operations, work.done, work.finished), (operations, first + operations, 1));
         assert_eq!(sample.checksum, 1000 * operations + 7, "with what was in flight");
-        assert_eq!(sample.bytes, operations * 10);
+        assert_eq!(sample.bytes, (first + operations) * 10 - first * 10);
         assert_eq!((sample.latency_operations, sample.latency_span_ns), (0, (0, 0)));
         assert!(sample.latencies.len() <= operations);
-        assert!(sample.ended_ns >= sample.started_ns);
+        assert_eq!(sample.ended_ns - sample.started_ns, operations);
     }
 }
 
 #[test]
 fn slow_operations_are_all_timed() {
-    let mut work = Fake { slow: (0..20).collect(), sleep: Duration::from_micros(300), ..Fake::default() };
-    let sample = run(&mut work, 0, 20);
-    assert!(work.asked.iter().all(|wanted| *wanted == 1), "{:?}", work.asked);
+    let time = Time::default();
+    let mut work = FakeWork { op_ns: 300_000, ..FakeWork::new(&time) };
+    let sample = run(&mut work, &time, 0, 20);
+    assert_eq!(work.asked, [1; 20]);
     assert_eq!(sample.latencies.len(), 20);
 }
 
 #[test]
 fn time_that_is_up_ends_the_work_early() {
-    let mut work = Fake::default();
+    let time = Time::default();
     let amount = Amount { operations: 1000, gap_seed: 5 };
-    let sample = sample(&mut work, 0, amount, 0, empty_latencies()).expect("no call fails");
-    assert_eq!((sample.operations, work.finished), (0, 1));
+    for (sample_ns, done) in [(0, 0), (1, 2), (999_999, 20), (u64::MAX, 1000)] {
+        let mut work = FakeWork { op_ns: 50_000, ..FakeWork::new(&time) };
+        let sample = sample(&mut work, 0, amount, sample_ns, empty_latencies(), time.clock());
+        let sample = sample.expect("no call fails");
+        // A single operation after a gap of one: the time is looked at after both.
+        assert_eq!((sample.operations, work.finished), (done, 1), "{sample_ns}");
+    }
 }
 
 #[test]
 fn every_single_operation_between_batches_is_timed() {
-    let mut work = Fake::default();
-    let sample = run(&mut work, 0, 1_000_000);
+    let time = Time::default();
+    let mut work = FakeWork { op_ns: 10, ..FakeWork::new(&time) };
+    let sample = run(&mut work, &time, 0, 1_000_000);
     let single = work.asked.iter().filter(|wanted| **wanted == 1).count() as u64;
     assert!((1..=single).contains(&sample.latencies.len()), "those while the mean gap grew are left out");
-    assert!(single < 1_000_000, "batches have more than one operation");
+    // 40 us of 10 ns: a mean of 4,096.
     let batches = work.asked.len() as u64 - single;
+    assert!((200..300).contains(&batches), "{batches} batches, {single} operations by themselves");
     assert!(single >= batches, "{batches} batches, {single} operations by themselves");
 }
 
 #[test]
 fn the_first_operation_does_not_weigh_more_than_others() {
-    let mut work = Fake { slow: vec![0], sleep: Duration::from_millis(300), ..Fake::default() };
-    let sample = run(&mut work, 0, 1_000_000);
-    assert!(sample.stalls.count >= 1 && sample.stalls.longest_ns >= 300_000_000, "it is a stall");
-    assert!(sample.latencies.max() < 300_000_000, "it was timed because the mean gap was still 1");
+    let time = Time::default();
+    let mut work = FakeWork { slow: vec![(0, 300_000_000)], ..FakeWork::new(&time) };
+    let sample = run(&mut work, &time, 0, 1_000_000);
+    assert_eq!((sample.stalls.count, sample.stalls.longest_ns), (1, 300_000_001), "it is a stall");
+    assert_eq!(sample.latencies.max(), 1, "it was timed because the mean gap was still 1");
 }
 
 #[test]
@@ -134,13 +111,10 @@ fn the_mean_gap_takes_40_us_and_short_gaps_are_no_measure() {
 #[test]
 fn a_stalled_operation_is_seen_wherever_it_falls() {
     for slow in [0, 1, 2, 63, 50_000, 99_999] {
-        let mut work = Fake { slow: vec![slow], sleep: Duration::from_millis(30), ..Fake::default() };
-        let sample = run(&mut work, 0, 100_000);
-        assert!(sample.stalls.count >= 1, "operation {slow}");
-        assert!(
-            sample.stalls.longest_ns >= 29_000_000,
-            "{} ns for operation {slow}",
-            sample.stalls.longest_ns
-        );
+        let time = Time::default();
+        let mut work = FakeWork { slow: vec![(slow, 30_000_000)], ..FakeWork::new(&time) };
+        let sample = run(&mut work, &time, 0, 100_000);
+        assert_eq!(sample.stalls.count, 1, "operation {slow}");
+        assert!((30_000_000..30_000_010).contains(&sample.stalls.longest_ns), "operation {slow}");
     }
 }
