@@ -1,4 +1,5 @@
-"""How checks/tests.py judges what tests do: by small programs that answer as the harness of Rust does."""
+"""How checks/tests.py judges what tests do: by small programs that answer as the harness of Rust does. And which tests it takes
+for tests without a machine."""
 
 import io
 import os
@@ -8,6 +9,7 @@ import unittest.mock
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import layers
 import tests
 
 # A program of one test, which fails as often as there are lines in its file `failures`.
@@ -114,6 +116,7 @@ class Judged(unittest.TestCase):
 
     def test_a_program_without_a_machine_is_never_run_again(self):
         program = self.programs(1)[0]
+        program.name = "pagewise-model/made"
         ran = tests.whole(program, Silent())
         self.assertEqual([test.state for test in ran], ["failed"])
         self.assertEqual(len(ran[0].attempts), 1)
@@ -122,6 +125,54 @@ class Judged(unittest.TestCase):
         for name, (when, reason) in tests.needs(tests.ROOT / "checks/needs").items():
             self.assertIn(when, ("always", "as a user"), name)
             self.assertGreater(len(reason), 10, name)
+
+
+class Layers(unittest.TestCase):
+    def test_programs_without_a_machine_name_nothing_of_one(self):
+        """No clock, no waiting, no dataset: their tests' texts are searched for the words."""
+        for name in layers.WITHOUT_MACHINE:
+            package, _, target = name.partition("/")
+            crate = tests.ROOT / "crates" / package.replace("pagewise-", "")
+            folder = crate / "tests" if target else crate
+            paths = [path for path in folder.rglob("*.rs") if not target or target in path.relative_to(folder).parts[0]]
+            self.assertTrue(paths, name)
+            for path in paths:
+                text = path.read_text(encoding="utf-8")
+                of_tests = "tests" in path.parts or path.name == "tests.rs"
+                self.assertEqual(layers.needs(text if of_tests else layers.tests_of(text)), {}, path)
+
+    def test_a_test_needs_what_it_and_the_helpers_of_its_file_name(self):
+        inside = """
+use std::time::Instant;
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn computes() {
+        assert_eq!(1, 1);
+    }
+
+    #[test]
+    fn waits() {
+        std::thread::sleep(LONG);
+    }
+}
+"""
+        of_helpers = "fn made() -> Dataset { Dataset::new() }\n\n#[test]\nfn computes() {\n    made();\n}\n"
+        with tempfile.TemporaryDirectory() as folder:
+            crate = Path(folder)
+            (crate / "src/deep").mkdir(parents=True)
+            (crate / "src/deep/inside.rs").write_text(inside)
+            (crate / "src/deep/tests.rs").write_text(of_helpers)
+            both, other = (tests.Program(name, "", folder) for name in (min(layers.OF_BOTH_KINDS), "made/other"))
+            for program, name, expected in [
+                (both, "deep::inside::tests::computes", False),
+                (both, "deep::inside::tests::waits", True),
+                (both, "deep::tests::computes", True),
+                (both, "deep::tests::nowhere", True),
+                (both, "nowhere::tests::computes", True),
+                (other, "deep::inside::tests::computes", True),
+            ]:
+                self.assertEqual(layers.needs_machine(program, name), expected, name)
 
 
 if __name__ == "__main__":

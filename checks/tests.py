@@ -7,9 +7,9 @@
     checks/tests.py --soak            # what takes long, instead
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
 
-A test *without a machine* (units, properties, golden files, arrows, refusals) computes, or starts a command that measures
-nothing. Its program runs once, as a whole; a failure is red. A test *of a machine* measures, reads files or limits memory.
-Each of these is a process of its own. One that fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
+A test *without a machine* (units, properties, golden files, sessions with a worker that is a thread, arrows, refusals)
+computes, or starts a command that measures nothing; `checks/layers.py` says which ones do. Those of a program run once, in
+one process; a failure is red. A test *of a machine* measures, reads files or limits memory. Each of these is a process of its own. One that fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
 *unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red. One that
 says `inconclusive: ...`, because others used the machine, is unsteady too if they did so at each of its tries, by the
 counters of the kernel while no test ran.
@@ -39,11 +39,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import layers
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "target" / "check"
 
-# Test programs that need no machine: all of a package, or one target of it.
-WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows", "pagewise/gate"}
 # Test programs whose tests wait until nothing else runs, and those that only a soak runs.
 ALONE = {"pagewise/alone", "pagewise/soak"}
 SOAK = {"pagewise/soak"}
@@ -81,9 +81,21 @@ class Program:
     path: str
     directory: str
 
+    @functools.cached_property
+    def tests(self):
+        """The names of its tests."""
+        listed = subprocess.run([self.path, "--list", "--format=terse"], cwd=self.directory, capture_output=True, text=True)
+        if listed.returncode != 0:
+            sys.exit(f"checks: {self.name} does not list its tests: {listed.stderr}")
+        return [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
+
+    @functools.cached_property
+    def of_machine(self):
+        return [name for name in self.tests if layers.needs_machine(self, name)]
+
     @property
-    def needs_machine(self):
-        return self.name not in WITHOUT_MACHINE and self.name.split("/")[0] not in WITHOUT_MACHINE
+    def without_machine(self):
+        return [name for name in self.tests if name not in set(self.of_machine)]
 
 
 @dataclass
@@ -170,22 +182,16 @@ def build():
     return sorted(programs, key=lambda program: program.name)
 
 
-def names(program):
-    """The tests in a program."""
-    listed = subprocess.run([program.path, "--list", "--format=terse"], cwd=program.directory, capture_output=True, text=True)
-    if listed.returncode != 0:
-        sys.exit(f"checks: {program.name} does not list its tests: {listed.stderr}")
-    return [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
-
-
 def whole(program, report, idle=False):
-    """Runs all tests of a program in one process; the tests as it tells of them."""
-    test = Test(program.name, [program.path, "--show-output"], program.directory).run(idle=idle)
+    """Runs the tests of a program that need no machine in one process; the tests as it tells of them."""
+    names = program.without_machine
+    command = [program.path, "--show-output", *(["--exact", *names] if program.of_machine else [])]
+    test = Test(program.name, command, program.directory).run(idle=idle)
     output = test.attempts[0].output
     outcomes = dict(re.findall(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", output, re.MULTILINE))
     printed = dict(re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|^successes:$|\Z)", output, re.M | re.S))
     tests = []
-    for name in names(program):
+    for name in names:
         passed = outcomes.get(name) == "ok"
         text = printed.get(name, "" if passed else output)
         tests.append(Test(f"{program.name} {name}", [], "", [Attempt(passed, text, 0.0)]))
@@ -217,22 +223,25 @@ def in_turn(tests, idle=False):
             print(f"failed at first: {test.name}", flush=True)
 
 
-def together(chains, width):
-    """Runs chains of tests beside each other, so many at a time; the tests of a chain one after another."""
+def together(chains, width, calls=()):
+    """Runs chains of tests beside each other, so many at a time, the tests of a chain one after another; and these calls, whose
+    results it gives."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=width) as pool:
+        called = [pool.submit(call) for call in calls]
         for done in concurrent.futures.as_completed([pool.submit(in_turn, chain) for chain in chains]):
             done.result()
+    return [call.result() for call in called]
 
 
-def of_machine(programs, words, report, computing=(), apart=False):
-    """Runs the tests of a machine: beside each other, then those that want the machine for themselves. These leave the CPUs
-    idle for most of the time, which the calls in `computing` are given, and COMPUTING tests if others measure `apart`; the
-    tests of both."""
+def of_machine(programs, words, report, beside_them=(), computing=(), apart=False):
+    """Runs the tests of a machine: beside each other and beside some calls, then those that want the machine for themselves.
+    These leave the CPUs idle for most of the time, which the calls in `computing` are given, and COMPUTING tests if others
+    measure `apart`. The tests of all of them."""
     # Most of them wait for a command.
     width = 2 * (os.cpu_count() or 1)
     groups = {program.name: [] for program in programs}
     for program in programs:
-        for name in names(program):
+        for name in program.tests if words else program.of_machine:
             label = f"{program.name} {name}"
             if not words or any(word in label for word in words):
                 command = [program.path, "--exact", name, "--show-output", "--test-threads=1"]
@@ -244,7 +253,7 @@ def of_machine(programs, words, report, computing=(), apart=False):
     waiting = {id(test) for chain in chains for test in chain}
     chains += [[test] for test in beside if id(test) not in waiting]
     started = time.monotonic()
-    together(chains, width)
+    called = together(chains, width, beside_them)
     print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as idle:
         in_idle = idle.submit(in_turn, later, True)
@@ -256,7 +265,7 @@ def of_machine(programs, words, report, computing=(), apart=False):
         if tests:
             report.line(name, tests, sum(test.attempts[0].seconds for test in tests))
     tests = [test for tests in groups.values() for test in tests]
-    return tests, [test for call in computed for test in call.result()]
+    return tests, [test for tests in called + [call.result() for call in computed] for test in tests]
 
 
 def soak(programs, report):
@@ -388,20 +397,21 @@ def main():
     print(f"built in {time.monotonic() - started:.0f} s", flush=True)
     if arguments.build:
         return 0
-    without_machine = [program for program in programs if not program.needs_machine]
     if arguments.soak:
         tests = soak(programs, report)
     elif arguments.gate:
-        tests = [test for program in without_machine for test in whole(program, report)]
+        tests = [test for program in programs if program.without_machine for test in whole(program, report)]
     elif arguments.words:
-        tests, _ = of_machine([program for program in programs if program.needs_machine], arguments.words, report)
+        tests, _ = of_machine(programs, arguments.words, report)
         again(tests, report)
     else:
-        usual = [program for program in programs if program.needs_machine and program.name not in SOAK]
-        computing = [functools.partial(whole, program, report, True) for program in without_machine]
+        usual = [program for program in programs if program.of_machine and program.name not in SOAK]
+        # Those with tests of both kinds keep small files, so they do not run while others measure.
+        beside = [functools.partial(whole, program, report) for program in usual if program.without_machine]
+        computing = [functools.partial(whole, program, report, True) for program in programs if not program.of_machine]
         # What is written while tests measure would be seen by those of the same device.
         apart = os.path.ismount(ROOT / "target" / "tmp")
-        machine, computed = of_machine(usual, [], report, computing, apart)
+        machine, computed = of_machine(usual, [], report, beside, computing, apart)
         again(machine, report)
         tests = computed + machine
     counts = keep(tests, time.monotonic() - started)
