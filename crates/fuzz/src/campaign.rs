@@ -16,7 +16,7 @@ use pagewise_model::random::Random;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Default number of cases over all targets: a quarter of a minute of CPU time in a plain build, and a million in a soak.
-const USUAL_CASES: u64 = 6_000;
+const USUAL_CASES: u64 = 4_000;
 
 /// The targets with their share of the cases in thousandths, weighing the risk of each against the cost of a case.
 pub const TARGETS: [(&str, u64); 10] = [

@@ -68,8 +68,9 @@ fn intervals_hold_steps_and_slow_changes_whatever_the_noise() {
     for shape in shapes {
         for noise in [Noise::Real(&["read-cold"]), Noise::Lasting(0.3)] {
             let shapes = vec![shape, CurveShape::Flat(1.0)];
-            let tally = simulate(&SearchScenario { noise, ..setting(shapes, &QUICK, 7, 100) }, 60, 6);
-            assert!(tally.held >= 30, "{shape:?}: {tally:?}");
+            let count = simulations(120);
+            let tally = simulate(&SearchScenario { noise, ..setting(shapes, &QUICK, 7, 100) }, count, 6);
+            assert!(2 * tally.held >= count, "{shape:?}: {tally:?}");
             assert!(f64::from(tally.excluded) <= 0.05 * f64::from(tally.held), "{shape:?}: {tally:?}");
         }
     }
