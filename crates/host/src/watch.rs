@@ -180,7 +180,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Sights that the watch does not have.
+    /// Sights that the watch does not have; certain once it has finished.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
@@ -398,6 +398,9 @@ impl Watch {
             Kind::SideBand => {}
             Kind::MinorFault | Kind::MajorFault => {
                 let (major, window) = (kind == Kind::MajorFault, self.touches.note(process, address));
+                if sample.has_narrow_registers() {
+                    self.miss_narrow_calls();
+                }
                 let instruction = sample.instruction().filter(|_| sample.in_program);
                 tell(self, What::Faulted { address, major, window, instruction });
             }
@@ -439,6 +442,15 @@ impl Watch {
                 let is_new = kind == Kind::BroughtIn;
                 tell(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
             }
+        }
+    }
+
+    /// The tracepoints of calls leave out those of programs with narrow registers. So calls are missing, from the first of these on.
+    fn miss_narrow_calls(&mut self) {
+        if Missing::of(&self.missing, Sight::Calls).is_none() {
+            let reason =
+                "a program of 32 bits was among those that were watched, and its calls are not recorded";
+            self.missing.push(Missing { sight: Sight::Calls, reason: reason.to_string() });
         }
     }
 

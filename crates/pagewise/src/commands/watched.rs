@@ -232,6 +232,7 @@ impl Watched {
         if let Some(watch) = &mut self.watch {
             add_up(&mut self.accounts, watch.finish()?, &mut accessed);
             (tallies, lost) = (watch.tallies()?, watch.lost());
+            self.missing = watch.missing().to_vec();
         }
         let times = (self.began_ns, watch::now_ns());
         let mut inspection = self.accounts.inspection(self.subject, times, &self.missing, (tallies, lost));

@@ -120,6 +120,55 @@ fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_told() {
     place.expect_no_process();
 }
 
+/// A program of 32 bits for Linux on x86, which reads 16 bytes of its stdin.
+fn narrow_program() -> Vec<u8> {
+    const LOADED_AT: u32 = 0x0804_8000;
+    let code = [
+        &[0xb8, 3, 0, 0, 0, 0x31, 0xdb, 0xb9][..],
+        &LOADED_AT.to_le_bytes(),
+        &[0xba, 16, 0, 0, 0, 0xcd, 0x80, 0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80],
+    ]
+    .concat();
+    let (header, segment) = (52u32, 32u32);
+    let size = header + segment + code.len() as u32;
+    let mut program = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0".to_vec();
+    for word in [1, LOADED_AT + header + segment, header, 0, 0] {
+        program.extend(word.to_le_bytes());
+    }
+    for half in [header as u16, segment as u16, 1, 0, 0, 0] {
+        program.extend(half.to_le_bytes());
+    }
+    for word in [1, 0, LOADED_AT, LOADED_AT, size, size, 7, 4096] {
+        program.extend(word.to_le_bytes());
+    }
+    [program, code].concat()
+}
+
+#[test]
+fn calls_of_a_program_of_32_bits_are_said_to_be_unseen() {
+    use std::os::unix::fs::PermissionsExt;
+    if !sees_calls() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let program = place.write("narrow", narrow_program());
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("chmod");
+    let program = program.to_str().expect("a path");
+    let mut command = place.command(&["inspect", "--json", "--out=seen.json", "--", program]);
+    let finished = place.finish(command.stdin(fs::File::open(&path).expect("open")).spawn().expect("start"));
+    if finished.status.code() == Some(126) {
+        return support::skipped("narrow-programs", &finished.stderr);
+    }
+    let text = fs::read_to_string(place.file("seen.json")).unwrap_or_else(|_| panic!("{finished:?}"));
+    let seen: Value = serde_json::from_str(&text).expect("JSON");
+    if let Some(reason) = missing(&seen, "calls").filter(|reason| !reason.contains("32 bits")) {
+        return println!("calls are not seen: {reason}");
+    }
+    assert!(missing(&seen, "calls").is_some(), "{seen}");
+    assert_eq!((&seen["unknown"], &seen["complete"]), (&Value::Null, &Value::Bool(true)), "{seen}");
+}
+
 /// The kernel counts a fault as minor if the page is there, also while it is still being read.
 #[test]
 fn a_thread_that_waits_for_a_page_which_another_one_reads_waits_for_the_file() {

@@ -92,6 +92,12 @@ impl<'a> EventSample<'a> {
         self.fields.get(4..)?.get(..len as usize)
     }
 
+    /// Of a fault or a switch: the program has registers of 32 bits, so its calls have other numbers.
+    pub fn has_narrow_registers(&self) -> bool {
+        const NARROW: u64 = kernel::PERF_SAMPLE_REGS_ABI_32 as u64;
+        self.fields.first_chunk().is_some_and(|abi| u64::from_ne_bytes(*abi) == NARROW)
+    }
+
     /// Of a fault or a switch: the address of the program's instruction, which in a call is the one behind it; `None` for
     /// threads of the kernel, and where the number of the register is not known here ([`super::KNOWS_INSTRUCTIONS`]).
     pub fn instruction(&self) -> Option<u64> {
@@ -224,6 +230,9 @@ mod tests {
         assert_eq!((fault.event, fault.process, fault.thread, fault.time_ns), (7, 10, 11, 99));
         assert_eq!((fault.address, fault.in_program), (0x7000, true));
         assert_eq!(fault.instruction(), super::super::KNOWS_INSTRUCTIONS.then_some(0x40_1000));
+        assert!(!fault.has_narrow_registers());
+        let narrow = record(kernel::PERF_RECORD_SAMPLE, 0, &[7, pair(10, 11), 99, 0x7000, 1, 0x40_1000]);
+        assert!(sample(&narrow).has_narrow_registers());
         // The kernel's own threads have no such registers, and only the word that says so.
         let without = record(kernel::PERF_RECORD_SAMPLE, kernel::PERF_RECORD_MISC_KERNEL, &[7, 0, 99, 0, 0]);
         assert_eq!((sample(&without).in_program, sample(&without).instruction()), (false, None));
