@@ -114,12 +114,12 @@ fn a_line_of_two_gibibytes_is_one_line() {
         ways,
     ];
     let mut child = place.command(&arguments).spawn().expect("start");
-    // A sample of each cell tells, and each takes seconds.
+    // A sample of each method tells, and each takes seconds.
     let samples = || {
         let lines = support::whole_lines(&place.file("run.jsonl"));
         lines.iter().filter(|line| line.contains("\"kind\":\"sample\"")).count()
     };
-    while child.try_wait().expect("wait").is_none() && samples() < 3 {
+    while child.try_wait().expect("wait").is_none() && samples() < 2 {
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = Pid::from_raw(child.id() as i32).expect("a process id");
