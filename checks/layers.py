@@ -5,6 +5,7 @@ and asks this machine for nothing that another one lacks. Some programs hold onl
 divided test by test; one whose text is not found is one of a machine.
 """
 
+import functools
 import re
 from pathlib import Path
 
@@ -42,21 +43,27 @@ def tests_of(text):
 
 def text_of(name, root):
     """The text of a test and of its file's helpers, if it can be found below the folder of its crate's sources."""
-    *modules, name = name.split("::")
-    file = file_of(modules, root)
-    tests = {test.group(2): test.group() for test in TEST.finditer(file or "")}
-    return TEST.sub("", file) + tests[name] if name in tests else None
+    module, _, name = name.rpartition("::")
+    helpers, tests = parts_of(module, root)
+    return helpers + tests[name] if name in tests else None
+
+
+@functools.cache
+def parts_of(module, root):
+    """The text of the helpers of a module's tests, and that of each test by its name."""
+    file = file_of(module.split("::"), root)
+    return TEST.sub("", file), {test.group(2): test.group() for test in TEST.finditer(file)}
 
 
 def file_of(modules, root):
-    """The text of the file that holds the tests of a module; of code with tests inside only these."""
+    """The text of the file that holds the tests of a module, if there is one; of code with tests inside only these."""
     for count in range(len(modules), 0, -1):
         folder = root.joinpath(*modules[: count - 1])
         for path in (folder / f"{modules[count - 1]}.rs", folder / modules[count - 1] / "mod.rs"):
             if path.is_file():
                 text = path.read_text(encoding="utf-8")
                 return tests_of(text) if count < len(modules) else text
-    return None
+    return ""
 
 
 def needs_machine(program, name):

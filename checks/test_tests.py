@@ -139,7 +139,7 @@ class Layers(unittest.TestCase):
             self.assertTrue(paths, name)
             for path in paths:
                 text = path.read_text(encoding="utf-8")
-                of_tests = "tests" in path.parts or path.name == "tests.rs"
+                of_tests = "tests" in path.relative_to(crate).parts or path.name == "tests.rs"
                 self.assertEqual(layers.needs(text if of_tests else layers.tests_of(text)), {}, path)
 
     def test_a_test_needs_what_it_and_the_helpers_of_its_file_name(self):

@@ -94,9 +94,10 @@ class Program:
     def of_machine(self):
         return [name for name in self.tests if layers.needs_machine(self, name)]
 
-    @property
+    @functools.cached_property
     def without_machine(self):
-        return [name for name in self.tests if name not in set(self.of_machine)]
+        of_machine = set(self.of_machine)
+        return [name for name in self.tests if name not in of_machine]
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 Whoever closes a tracepoint that nobody else has waits for all CPUs of the machine, some 40 ms, and a watch of another program
 has 77 of them. Dozens of tests watch a program, so these waits are minutes. They test nothing: with the tracepoints kept
-open, a watch ends at once.
+open, a watch ends at once. The calls of all programs are a little slower then, so not where rates are measured.
 """
 
 import ctypes
