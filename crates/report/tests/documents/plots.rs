@@ -184,8 +184,12 @@ fn numbers_without_a_place_are_left_out() {
     let mut seen = HashSet::new();
     for (_, mut run) in all() {
         run.seconds = seconds(2);
-        // A plot of the same kind of another run differs in its marks only, which are replaced.
-        for plot in of(&run).into_iter().filter(|plot| seen.insert(plot.id)) {
+        // Plots of the same kind, form and axes differ in their marks only, which are replaced.
+        let is_new = |plot: &Plot| {
+            let axes = format!("{:?} {:?}", plot.x, plot.y);
+            seen.insert(format!("{} {:?} {axes} {}", plot.id, plot.form, plot.series.len()))
+        };
+        for plot in of(&run).into_iter().filter(is_new) {
             for first in extremes {
                 for second in extremes {
                     let mut plot = plot.clone();
