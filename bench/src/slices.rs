@@ -18,7 +18,7 @@ use pagewise_engine::clock::now_ns;
 use pagewise_engine::operations::{Latencies, Operations};
 use pagewise_engine::reader::{self, TableReads};
 use pagewise_engine::sampling::timed::{self, Limits};
-use pagewise_engine::sampling::{Together, empty_latencies};
+use pagewise_engine::sampling::{PhaseSync, empty_latencies};
 use pagewise_model::pieces::{Masks, piece_reads};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
@@ -237,11 +237,11 @@ impl EngineSide {
                 barrier.wait();
             }
         };
-        let together = Together { rendezvous: &rendezvous, timed_phase: &AtomicBool::new(false) };
+        let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &AtomicBool::new(false) };
         let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
         self.work.begin(&Go { first_operation: first as u64, ..Go::default() });
         let work = self.work.as_mut();
-        let sample = timed::sample(work, first as u64, limits, together, latencies, now_ns)
+        let sample = timed::sample(work, first as u64, limits, phases, latencies, now_ns)
             .map_err(|failure| anyhow!("{}", failure.detail))?;
         ensure!(
             sample.operations == operations as u64,

@@ -12,7 +12,7 @@ use pagewise_sys::SharedMemory;
 use crate::clock::now_ns;
 use crate::operations::{Latencies, Operations};
 use crate::sampling::timed::Limits;
-use crate::sampling::{ThreadSample, Together, commits, empty_latencies, fixed, timed};
+use crate::sampling::{PhaseSync, ThreadSample, commits, empty_latencies, fixed, timed};
 
 enum Order {
     WarmPageTables,
@@ -81,8 +81,8 @@ impl Common {
             Bounds::Timed { max_operations, max_device_bytes } => {
                 let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);
                 let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes };
-                let together = Together { rendezvous: &rendezvous, timed_phase: &self.timed_phase };
-                timed::sample(work, go.first_operation, limits, together, latencies, now_ns)
+                let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &self.timed_phase };
+                timed::sample(work, go.first_operation, limits, phases, latencies, now_ns)
             }
             Bounds::Fixed(amount) => {
                 rendezvous();

@@ -26,7 +26,7 @@ impl<C: Fn() -> u64> Clock for C {}
 
 /// State that the threads of a job share between their phases.
 #[derive(Clone, Copy)]
-pub struct Together<'a> {
+pub struct PhaseSync<'a> {
     /// Called at the start of each phase, so that all threads are in the same one.
     pub rendezvous: &'a dyn Fn(),
     /// Set by any thread that needs a phase in which every operation is timed.

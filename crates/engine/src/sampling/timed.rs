@@ -16,7 +16,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use super::stalls::Stalls;
-use super::{BATCH_MAX_NS, BATCH_MIN_NS, Clock, ThreadSample, Together};
+use super::{BATCH_MAX_NS, BATCH_MIN_NS, Clock, PhaseSync, ThreadSample};
 use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
 
 /// Interval of checks of the device budget, which cost a system call.
@@ -90,7 +90,7 @@ pub fn sample(
     work: &mut dyn Operations,
     first_operation: u64,
     limits: Limits,
-    Together { rendezvous, timed_phase }: Together<'_>,
+    PhaseSync { rendezvous, timed_phase }: PhaseSync<'_>,
     mut latencies: Latencies,
     clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
@@ -254,8 +254,8 @@ mod tests {
     }
 
     fn sampled(work: &mut dyn Operations, first: u64, limits: Limits, clock: impl Clock) -> ThreadSample {
-        let together = Together { rendezvous: &|| (), timed_phase: &AtomicBool::new(false) };
-        sample(work, first, limits, together, empty_latencies(), clock).expect("no call fails")
+        let phases = PhaseSync { rendezvous: &|| (), timed_phase: &AtomicBool::new(false) };
+        sample(work, first, limits, phases, empty_latencies(), clock).expect("no call fails")
     }
 
     /// Reads of a table, two to an operation, by a clock that stands still.
