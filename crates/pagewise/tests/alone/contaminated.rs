@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::support::outsider::{dataset, set_limit};
+use crate::support::outsider::{charged, dataset, set_limit};
 use crate::support::paused::PausedRun;
 use crate::support::until::{arguments, can_limit_memory, expect_honest, my_turn, stop_when, take, valid};
 use crate::support::{self, FROM_OUTSIDE, Place, kinds};
@@ -124,7 +124,13 @@ fn a_limit_that_is_lifted_for_a_while() {
     let samples = beside(&place, &ABOVE, RunStep::GoSent, |run| {
         for worker in run.workers() {
             set_limit(worker, 64 << 20).expect("a group");
-            std::thread::sleep(Duration::from_millis(20));
+            // Until its reads have made use of it, which those of a short trial need not.
+            for _ in 0..200 {
+                if charged(worker).expect("a group") > 40 << 20 {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
             set_limit(worker, 32 << 20).expect("a group");
         }
     });

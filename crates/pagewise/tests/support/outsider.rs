@@ -15,15 +15,26 @@ pub fn dataset(directory: &Path) -> Option<PathBuf> {
     datasets.next().map(|entry| entry.path())
 }
 
-/// Sets the memory limit of the group that process `pid` is in; `None` if it is in none of pagewise's.
-pub fn set_limit(pid: u32, bytes: u64) -> Option<()> {
+/// The group of pagewise that process `pid` is in; `None` if it is in none.
+fn group_of(pid: u32) -> Option<PathBuf> {
     let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let name = membership.lines().find_map(|line| {
         let name = line.rsplit('/').next()?;
         name.starts_with("pagewise-").then_some(name)
     })?;
-    let control = Control::detect();
-    let group = control.memory().ok()?.parent().join(name);
+    Some(Control::detect().memory().ok()?.parent().join(name))
+}
+
+/// Bytes that are charged to the group of process `pid`.
+pub fn charged(pid: u32) -> Option<u64> {
+    let group = group_of(pid)?;
+    let read = |file: &str| fs::read_to_string(group.join(file)).ok();
+    read("memory.current").or_else(|| read("memory.usage_in_bytes"))?.trim().parse().ok()
+}
+
+/// Sets the memory limit of the group of process `pid`.
+pub fn set_limit(pid: u32, bytes: u64) -> Option<()> {
+    let group = group_of(pid)?;
     let write = |file: &str| fs::write(group.join(file), bytes.to_string());
     if group.join("memory.max").exists() {
         return write("memory.max").ok();
