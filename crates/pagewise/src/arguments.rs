@@ -198,7 +198,7 @@ pub struct RunArguments {
 
 /// A question at the top level, or the choices of `pagewise run`.
 #[derive(Debug, Args)]
-#[command(after_help = run_help(), group = ArgGroup::new("variant").args(["quick", "full", "published"]))]
+#[command(after_help = run_help(), group = ArgGroup::new("variant").args(["quick", "full"]))]
 pub struct QuestionArguments {
     /// Your own file to read, or the directory to make files in: short for --file and --dir
     #[arg(value_name = "FILE|DIR", conflicts_with_all = ["dir", "file"])]
@@ -221,9 +221,6 @@ pub struct QuestionArguments {
     /// The length.
     #[command(flatten)]
     pub length: LengthArguments,
-    /// Measure the matrix of the published study (scan, append, fill)
-    #[arg(long)]
-    pub published: bool,
 
     /// Workloads: random-read, sequential-read, scan, append, fill, replay
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -523,8 +520,7 @@ impl QuestionArguments {
 
     /// The requested variant.
     pub fn variant(&self) -> Variant {
-        let other = if self.published { Variant::Published } else { Variant::Standard };
-        self.length.variant().unwrap_or(other)
+        self.length.variant().unwrap_or(Variant::Standard)
     }
 
     /// The choices typed, as the topmost layer of the plan.

@@ -25,7 +25,7 @@ const PLANS: [&str; 4] = [
      sync = [\"none\", \"every:1MiB\"]\nrounds = 11\nsample = \"150ms\"\nlatency = \"2ms\"\nseed = 7\n",
     "[random-read]\nmethods = [\"mmap:random+prefetch=4\", \"pread\"]\nmemory = [\"64MiB\", \"none\"]\nspan = [\"0.5x\", \"2x\"]\n\
      skew = [\"uniform\", \"zipf:0.99\"]\ndependent = [true, false]\ncache = [\"warm\", \"cold-start\"]\n\
-     [quick]\nrounds = 7\n[full]\nrounds = 33\n[published]\nrounds = 3\n[also]\nworkload = \"scan\"\n",
+     [quick]\nrounds = 7\n[full]\nrounds = 33\n[also]\nworkload = \"scan\"\n",
     "device_cap = [\"microsd\", \"read-iops=2000,read-bandwidth=50MiB/s\"]\nreadahead = [\"128KiB\", \"none\"]\n\
      cpus = [\"0-1\", \"3\"]\nnuma = [\"same\", \"0\"]\ndescriptor = [\"shared\", \"per-thread\"]\n\
      consume = [\"touch\", \"sum\"]\nfile_size = [\"1GiB\", \"64MiB\"]\nceilings = false\n",
@@ -40,7 +40,7 @@ beyond-memory /data --memory 64m --quick
 read --read-size 4k,64K --file-size 1g
 run read --quick --dir /data --cache cold,warm --threads 1,cpus --json
 run read --file index.bin --evict --methods mmap:random+prefetch,pread --read-size 4KiB,64KiB
-run scan --published --dry-run --consume lines,sum --rounds 11 --sample 200ms --latency 1ms --seed 3
+run scan --full --dry-run --consume lines,sum --rounds 11 --sample 200ms --latency 1ms --seed 3
 run append --record-size 100B,1KiB --laps 2 --sync none,end,every:1MiB --no-ceilings
 run fill --block-size 128B --file-size 1GiB --memory 64MiB
 run cliff --memory 256MiB --span 0.5x,2x --skew zipf:0.99 --dependent --drop-caches
@@ -150,8 +150,8 @@ fn changed_plans_are_resolved_or_refused() {
             Ok(parsed) => parsed,
             Err(error) => return check_refusal(&error),
         };
-        let variants = [Variant::Standard, Variant::Quick, Variant::Full, Variant::Published];
-        let variant = variants[case.random.below(4) as usize];
+        let variants = [Variant::Standard, Variant::Quick, Variant::Full];
+        let variant = variants[case.random.below(3) as usize];
         let mut ground = Ground::draw(&mut case.random);
         let source = ground.source();
         let parsed = if matches!(source, Source::File { .. }) { parsed.for_own_file() } else { parsed };

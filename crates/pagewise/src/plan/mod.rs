@@ -200,17 +200,15 @@ pub struct PlanText {
     pub name: String,
     /// True if its files are stored in memory unless a directory is named.
     pub in_memory: bool,
-    /// Choices unless `--quick`, `--full` or `--published` change them.
+    /// Choices unless `--quick` or `--full` change them.
     pub base: Layer,
     /// Changes of `--quick`.
     pub quick: Layer,
     /// Changes of `--full`.
     pub full: Layer,
-    /// Changes under a memory limit, where a sample takes seconds; `--full` and `--published` have none.
+    /// Changes under a memory limit, where a sample takes seconds; `--full` has none.
     pub limited: Option<Layer>,
-    /// The matrix of the published study, if there is one.
-    pub published: Option<Layer>,
-    /// Additional matrix, over all variants except the published one.
+    /// Additional matrix, in all variants.
     pub also: Option<Layer>,
     /// The table of its comparisons.
     pub pivot: Option<Pivot>,
@@ -225,8 +223,7 @@ impl PlanText {
     /// The question for a user's own file, which has its size, and whose cache is left unchanged unless the command line
     /// names a state.
     pub fn for_own_file(mut self) -> Self {
-        let variants = self.published.iter_mut().chain(&mut self.limited);
-        for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(variants) {
+        for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(&mut self.limited) {
             for axes in std::iter::once(&mut layer.axes).chain(layer.by_workload.values_mut()) {
                 (axes.cache, axes.file_size) = (None, None);
             }

@@ -31,8 +31,6 @@ use crate::supervise::programs::unnamed;
 
 /// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
-/// A published matrix may have the rounds of its study: medians without an interval, and from five rounds on a verdict.
-const MIN_PUBLISHED_ROUNDS: u32 = 3;
 /// A trial cannot have as many rounds as a verdict needs.
 const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=FEWEST_ROUNDS as u32 - 1;
 /// Time that a quick run spends on writing its dataset.
@@ -66,8 +64,6 @@ pub enum Variant {
     Quick,
     /// With the changes of `[full]`.
     Full,
-    /// With the changes of `[published]`.
-    Published,
 }
 
 /// The changes that `plan` has under the memory limit that is chosen.
@@ -85,25 +81,17 @@ pub fn resolve(
     machine: &Machine<'_>,
 ) -> Result<Plan> {
     let is_full = variant == Variant::Full;
-    let is_published = variant == Variant::Published;
     let limited = limited(plan, variant, chosen);
-    let also = plan.also.as_ref().filter(|_| !is_published);
     let variant = match variant {
         Variant::Standard => None,
         Variant::Quick => Some(&plan.quick),
         Variant::Full => Some(&plan.full),
-        Variant::Published => {
-            let published = plan.published.as_ref();
-            Some(published.with_context(|| format!("'{}' has no published matrix", plan.name))?)
-        }
     };
     let layers: Vec<&Layer> =
         [Some(chosen), limited, variant, Some(&plan.base)].into_iter().flatten().collect();
     let sampling = sampling(&layers, machine.fresh_seed)?;
     let (allowed, reason) = if chosen.sampling.is_trial {
         (TRIAL_ROUNDS, "since a trial has no verdict")
-    } else if is_published {
-        (MIN_PUBLISHED_ROUNDS..=MAX_ROUNDS, "since fewer give no median")
     } else {
         (MIN_ROUNDS..=MAX_ROUNDS, "since fewer give no 95 % interval of a median")
     };
@@ -117,7 +105,7 @@ pub fn resolve(
     }
     let mut cells = Vec::new();
     add_matrix(&layers, &plan.name, &source, machine, &mut cells)?;
-    if let Some(also) = also {
+    if let Some(also) = &plan.also {
         let besides: Vec<&Layer> =
             std::iter::once(layers[0]).chain([also]).chain(layers[1..].iter().copied()).collect();
         add_matrix(&besides, &plan.name, &source, machine, &mut cells)?;

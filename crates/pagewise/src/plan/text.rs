@@ -24,7 +24,7 @@ const SAMPLING: &[&str] = &[
     "crossing_percent",
 ];
 /// Keys at the top of a plan besides axes, sampling and workloads.
-const TOP: &[&str] = &["quick", "full", "limited", "published", "also", "in_memory", "table"];
+const TOP: &[&str] = &["quick", "full", "limited", "also", "in_memory", "table"];
 /// Keys in `[table]`.
 const TABLE: &[&str] = &["rows", "columns", "baseline", "against", "explain"];
 
@@ -45,8 +45,7 @@ pub fn of_table(name: &str, mut table: Table) -> Result<PlanText> {
         Some(_) => bail!("'{name}' is a table: write [{name}] above its keys"),
     };
     let (quick, full) = (variant("quick")?.unwrap_or_default(), variant("full")?.unwrap_or_default());
-    let limited = variant("limited")?;
-    let (published, also) = (variant("published")?, variant("also")?);
+    let (limited, also) = (variant("limited")?, variant("also")?);
     let in_memory =
         table.remove("in_memory").map_or(Ok(false), |value| flag(&value)).context("in 'in_memory'")?;
     let pivot = match table.remove("table") {
@@ -55,7 +54,7 @@ pub fn of_table(name: &str, mut table: Table) -> Result<PlanText> {
         Some(_) => bail!("'table' is a table: write [table] above its keys"),
     };
     let base = layer(&table, TOP)?;
-    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, limited, published, also, pivot })
+    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, limited, also, pivot })
 }
 
 /// Parse the table of the comparisons.

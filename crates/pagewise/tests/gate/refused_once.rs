@@ -58,12 +58,8 @@ fn words_that_make_no_sense() {
                 "invalid option 'pretouch=0B': expected pretouch=1B to pretouch=1GiB",
             ),
             ("run append --methods mmap:direct", "unknown option 'direct' of 'mmap'"),
-            ("run append --published --quick", "'--published' cannot be used with '--quick'"),
-            ("run append --published --full", "'--published' cannot be used with '--full'"),
-            ("run read --published", "'read' has no published matrix"),
-            ("run cliff --published", "'cliff' has no published matrix"),
-            ("run bare.toml --published", "'bare' has no published matrix"),
-            ("run append --resume --out none --published", "--resume takes every choice from none"),
+            ("run append --full --quick", "'--full' cannot be used with '--quick'"),
+            ("run append --resume --out none --full", "--resume takes every choice from none"),
             ("run append --resume --out none --record-size 1KiB", "--resume takes every choice from none"),
             (
                 "run write",
@@ -193,7 +189,6 @@ fn choices_that_are_impossible() {
             ("run scan --file empty", "empty is empty: there is nothing to read"),
             ("run read --consume lines", "lines are counted in scans only: use pagewise scan"),
             ("run append --rounds 3", "3 rounds: write 7 to 10000, since fewer give no 95 % interval"),
-            ("run append --published --rounds 2", "2 rounds: write 3 to 10000, since fewer give no median"),
         ],
     );
 }
@@ -273,12 +268,12 @@ fn plans_that_make_no_sense() {
         ("append", "lap = 2", "unknown key 'lap': the nearest known one is 'laps'"),
         ("append", "synch = \"end\"", "unknown key 'synch': the nearest known one is 'sync'"),
         ("fill", "inmemory = true", "unknown key 'inmemory': the nearest known one is 'in_memory'"),
-        ("scan", "publish = 3", "unknown key 'publish': the nearest known one is 'published'"),
-        ("scan", "published = 3", "'published' is a table: write [published] above its keys"),
+        ("scan", "limit = 3", "unknown key 'limit': the nearest known one is 'limited'"),
+        ("scan", "limited = 3", "'limited' is a table: write [limited] above its keys"),
         (
             "scan",
-            "[published]\nround = 7",
-            "in [published]: unknown key 'round': the nearest known one is 'rounds'",
+            "[limited]\nround = 7",
+            "in [limited]: unknown key 'round': the nearest known one is 'rounds'",
         ),
         ("append", "record_size = 100", "in 'record_size': invalid size '100': write a unit"),
         (
