@@ -159,7 +159,7 @@ const FAILED: [(&str, &str, &str, &str); 18] = [
     (
         "limits larger than any memory",
         "memory",
-        "/plan/cells/0/conditions/surroundings/memory_limit_bytes",
+        "/plan/cells/0/conditions/host_settings/memory_limit_bytes",
         MOST,
     ),
 ];

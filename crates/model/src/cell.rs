@@ -73,7 +73,7 @@ pub struct Conditions {
     /// One descriptor and mapping, or one each.
     pub descriptor: Descriptor,
     /// Settings of the machine.
-    #[serde(default, alias = "surroundings", skip_serializing_if = "HostSettings::is_untouched")]
+    #[serde(default, skip_serializing_if = "HostSettings::is_untouched")]
     pub host_settings: HostSettings,
 }
 

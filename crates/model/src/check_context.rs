@@ -22,7 +22,6 @@ pub struct CheckContext {
     pub forgives_answers: bool,
     /// True if the file has holes, is compressed, or is served by a program, so that fewer bytes come from the device for a worker than
     /// it reads.
-    #[serde(alias = "hidden_bytes")]
     pub sparse_or_compressed_bytes: bool,
     /// True if the file is stored in memory, as on tmpfs: nothing of it comes from a device, and nothing is written
     /// back.

@@ -15,10 +15,8 @@ use crate::plan::Plan;
 use crate::sample::Sample;
 use crate::workers::WorkerFound;
 
-/// Version of the run files that are written. Schema 2 renames fields of schema 1, whose names are read as aliases.
-pub const SCHEMA_VERSION: u32 = 2;
-/// Oldest version that is read.
-const OLDEST_SCHEMA: u32 = 1;
+/// Version of run files.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// One line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,9 +132,7 @@ pub enum RunError {
     #[error("line 1: not a header of a pagewise run: {0}")]
     NoHeader(String),
     /// It was written by another version.
-    #[error(
-        "line 1: the file has schema {found}: this pagewise reads schemas {OLDEST_SCHEMA} to {SCHEMA_VERSION}"
-    )]
+    #[error("line 1: the file has schema {found}: this pagewise reads schema {SCHEMA_VERSION}")]
     Schema {
         /// The version in the file.
         found: u64,
@@ -211,9 +207,7 @@ impl Record {
         }
         if line == 1 {
             let found = schema_of(parsed.record.get());
-            if let Some(found) =
-                found.filter(|found| !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA_VERSION)).contains(found))
-            {
+            if let Some(found) = found.filter(|found| *found != u64::from(SCHEMA_VERSION)) {
                 return Err(RunError::Schema { found });
             }
         }
@@ -367,8 +361,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Evidence, FailureKind, Outcome};
-    use crate::workers::WorkerWarmup;
+    use crate::sample::Outcome;
 
     fn header() -> Record {
         Record::Header(Box::new(Header::of(Plan {
@@ -427,33 +420,6 @@ mod tests {
             writes_through: true,
             readahead_bytes: None,
             beating: None,
-        }
-    }
-
-    #[test]
-    fn names_of_schema_1_are_read() {
-        fn by_old_name<T>(value: &T, name: &str, old: &str) -> T
-        where
-            T: Serialize + for<'a> Deserialize<'a>,
-        {
-            let text = serde_json::to_string(value).expect("JSON");
-            assert!(text.contains(name), "{text}");
-            serde_json::from_str(&text.replace(name, old)).expect("the old name")
-        }
-        let run = Run::parse(include_bytes!("../../fuzz/corpus/run-files/memory.jsonl")).expect("a run");
-        let mut cells = run.header.plan.cells.iter();
-        let limited = cells.find(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some());
-        assert_eq!((run.header.schema, limited.is_some()), (1, true));
-        let evidence = Evidence { worker_warmup: Some(WorkerWarmup::default()), ..Evidence::default() };
-        assert_eq!(by_old_name(&evidence, "worker_warmup", "practice"), evidence);
-        let context = CheckContext { sparse_or_compressed_bytes: true, ..context() };
-        assert_eq!(by_old_name(&context, "sparse_or_compressed_bytes", "hidden_bytes"), context);
-        for (old, kind) in [
-            ("not-as-set", FailureKind::SettingMismatch),
-            ("charged-elsewhere", FailureKind::ChargedToOtherCgroup),
-            ("contradicts-method", FailureKind::MethodContradicted),
-        ] {
-            assert_eq!(by_old_name(&kind, kind.name(), old), kind);
         }
     }
 

@@ -307,7 +307,7 @@ crate::with_process_totals! { evidence! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub heartbeats: Vec<Heartbeat>,
         /// Warm-up of a worker whose code is compiled as it runs.
-        #[serde(default, alias = "practice", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub worker_warmup: Option<WorkerWarmup>,
         /// Mappings of the file that the worker had when the measured region ended.
         #[serde(default)]
@@ -439,15 +439,12 @@ words! {
         /// The memory limit was not in force, or was exceeded.
         LimitNotHeld = "limit-not-held",
         /// Page cache of the file is charged to a cgroup other than the worker's.
-        #[serde(alias = "charged-elsewhere")]
         ChargedToOtherCgroup = "charged-to-other-cgroup",
         /// The rate of device use did not become steady in time.
         NotSettled = "not-settled",
         /// A setting of the machine differs from the cell's: device cap, readahead, CPUs, node.
-        #[serde(alias = "not-as-set")]
         SettingMismatch = "setting-mismatch",
         /// The counters contradict what the method does.
-        #[serde(alias = "contradicts-method")]
         MethodContradicted = "method-contradicted",
         /// The worker was killed because it needed more memory than the limit.
         KilledForMemory = "killed-for-memory",

@@ -3,12 +3,12 @@
 /// Defines an enum of plain words: the same text in plans, run files and tables.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident, $what:literal {
-        $($(#[doc = $doc:literal])+ $(#[serde(alias = $alias:literal)])? $variant:ident = $word:literal,)+
+        $($(#[doc = $doc:literal])+ $variant:ident = $word:literal,)+
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
         pub enum $name {
-            $($(#[doc = $doc])+ #[serde(rename = $word $(, alias = $alias)?)] $variant,)+
+            $($(#[doc = $doc])+ #[serde(rename = $word)] $variant,)+
         }
 
         impl $name {

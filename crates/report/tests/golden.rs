@@ -337,7 +337,7 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn ceilings_bounds_and_verdicts_in_the_judged_json() {
     let values = [
-        ("/schema", json!(2)),
+        ("/schema", json!(1)),
         ("/run/question", json!("read")),
         ("/ceilings/device_iops", json!(120_080)),
         ("/cells/3/bound", json!("memory-copy")),

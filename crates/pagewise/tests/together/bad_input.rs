@@ -186,7 +186,7 @@ fn run_files_that_are_none() {
             ("report garbage.jsonl", "garbage.jsonl, line 6: not a record of a run"),
             ("report behind-end.jsonl", "a record after the end of the run"),
             ("report zeros.jsonl", "zeros.jsonl, line 6: not a record of a run"),
-            ("report schema.jsonl", "line 1: the file has schema 99: this pagewise reads schemas 1 to 2"),
+            ("report schema.jsonl", "line 1: the file has schema 99: this pagewise reads schema 1"),
             ("report run.jsonl garbage.jsonl", "garbage.jsonl, line 6"),
             ("report run.jsonl --json --csv", "cannot be used with"),
             ("report run.jsonl --csv --out run.jsonl", "run.jsonl exists: name another file"),
