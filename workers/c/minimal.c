@@ -86,7 +86,7 @@ static void verify(u64 count) {
     printf("{\"type\":\"verified\",\"reads\":%llu}\n", count);
 }
 int main(void) {
-    setvbuf(stdout, NULL, _IOLBF, 1 << 16), puts("{\"type\":\"hello\",\"protocol\":7,\"worker\":\"minimal\",\"version\":\"1.0\",\"random-read\":\"get\",\"sequential-read\":\"get\"}");
+    setvbuf(stdout, NULL, _IOLBF, 1 << 16), puts("{\"type\":\"hello\",\"protocol\":1,\"worker\":\"minimal\",\"version\":\"1.0\",\"random-read\":\"get\",\"sequential-read\":\"get\"}");
     for (size_t room = 0; getline(&line, &room, stdin) > 0;) {
         u64 start = now();
         if (says("type", "open\"")) open_job(start);

@@ -1,4 +1,4 @@
-// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 7) says.
+// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 1) says.
 //
 // Go 1.21 or newer, the standard library alone: `CGO_ENABLED=0 go build -o worker .`.
 //
@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	protocolVersion = 7
+	protocolVersion = 1
 	workerVersion   = "1.0"
 	// Bytes of one copy or call of a scan.
 	defaultBuffer = 64 << 10

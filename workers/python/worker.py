@@ -1,4 +1,4 @@
-"""The Python worker of pagewise: reads and writes a file in the ways that Python programs do, as ../PROTOCOL.md (version 7) says.
+"""The Python worker of pagewise: reads and writes a file in the ways that Python programs do, as ../PROTOCOL.md (version 1) says.
 
 Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memmap`, imported when a job asks for it.
 
@@ -40,7 +40,7 @@ from offers import WORKLOADS, methods
 from sources import interpreter
 from tasks import Task
 
-PROTOCOL_VERSION = 7
+PROTOCOL_VERSION = 1
 WORKER_VERSION = "1.0"
 
 now_ns = time.monotonic_ns

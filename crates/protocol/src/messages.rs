@@ -33,7 +33,7 @@ use pagewise_model::{
 };
 
 /// Version of the protocol. A worker that speaks another one is refused.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 1;
 
 /// A message of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ import java.util.concurrent.locks.LockSupport;
  * <p>Nothing is allocated between two clocks, except where the way itself does (a {@code readLine} makes a string).
  */
 public final class Worker {
-    private static final int PROTOCOL = 7;
+    private static final int PROTOCOL = 1;
     private static final String VERSION = "1.0";
 
     private final BufferedReader requests;

@@ -56,7 +56,7 @@ fn fields_have_the_names_that_the_documentation_has() {
     let job = serde_json::to_value(Job::default()).expect("JSON");
     let mut fields = job.as_object().expect("an object").keys();
     assert_eq!(fields.find(|name| !protocol.contains(&format!("`{name}`"))), None);
-    let text = r#"{"type":"hello","protocol":6,"worker":"w","version":"1","worker_warmup":1,"random-read":"get",
+    let text = r#"{"type":"hello","protocol":1,"worker":"w","version":"1","worker_warmup":1,"random-read":"get",
         "sequential-read":"get","sync_calls":"fsync","commit_threads":3}"#;
     let Ok(Reply::Hello(hello)) = serde_json::from_str(text) else { panic!("it is a hello") };
     assert_eq!((hello.worker_warmup, hello.commit_threads, &*hello.sync_calls), (1, 3, "fsync"));
