@@ -4,6 +4,7 @@ for tests without a machine."""
 import io
 import os
 import tempfile
+import threading
 import unittest
 import unittest.mock
 from contextlib import redirect_stderr, redirect_stdout
@@ -121,6 +122,25 @@ class Judged(unittest.TestCase):
         ran = tests.whole(program, Silent())
         self.assertEqual([test.state for test in ran], ["failed"])
         self.assertEqual(len(ran[0].attempts), 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root may give the CPUs back")
+    def test_what_left_the_cpus_to_others_takes_part_when_nothing_measures(self):
+        shows = "import os; print(os.sched_getscheduler(0), flush=True)"
+        script = f"{shows}; open('fifo').read(); {shows}; os.spawnlp(os.P_WAIT, 'python3', 'python3', '-c', '{shows}')"
+        folder = Path(self.folder.name)
+        os.mkfifo(folder / "fifo")
+        test = tests.Test("made", ["python3", "-c", script], str(folder))
+        tests.measuring.set()
+        runs = threading.Thread(target=test.run, kwargs={"idle": True})
+        runs.start()
+        # Opens once the program reads.
+        with open(folder / "fifo", "w"):
+            tests.measured()
+        runs.join()
+        usual = [str(os.SCHED_OTHER)]
+        self.assertEqual(test.attempts[0].output.split(), [str(os.SCHED_IDLE), *usual, *usual])
+        after = tests.Test("made", ["python3", "-c", shows], str(folder)).run(idle=True)
+        self.assertEqual(after.attempts[0].output.split(), usual)
 
     def test_every_need_of_the_list_has_a_reason(self):
         for name, (when, reason) in tests.needs(tests.ROOT / "checks/needs").items():

@@ -27,14 +27,15 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import functools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,11 +68,15 @@ SHOWN_LINES = 60
 # A test leads a process group, so that all of it can be ended. As the leader of a session it could get a terminal that it opens.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
-# What comes before the command of a test that leaves the CPUs to all others.
-IDLE = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
+# A test that leaves the CPUs to all others waits for them: at most this many times as long as any other may take.
+IDLE_PATIENCE = 4
 
-# The processes of tests that run now, by their process groups.
+# The processes of tests that run now, by their process groups; and those of them that leave the CPUs to all others.
 running = set()
+left_idle = set()
+# While it is set there are tests that want the machine for themselves. The lock is held while a test begins and while it changes.
+measuring = threading.Event()
+beginning = threading.Lock()
 
 
 @dataclass
@@ -134,25 +139,33 @@ class Test:
         return "skipped" if skips(self.attempts[-1].output) else "passed"
 
     def run(self, busy=None, idle=False):
-        """Runs it to its end, or until it takes too long; its processes end with it. If `idle`, where no other wants the CPU."""
+        """Runs it to its end, or until it takes too long; its processes end with it. If `idle`, it leaves the CPUs to all others
+        while these measure."""
         started = time.monotonic()
-        child = subprocess.Popen(
-            [*IDLE, *self.command] if idle else self.command,
-            cwd=self.directory,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            **OWN_GROUP,
-        )
-        running.add(child.pid)
+        with beginning:
+            idle = idle and measuring.is_set()
+            child = subprocess.Popen(
+                self.command,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                **OWN_GROUP,
+            )
+            running.add(child.pid)
+            if idle:
+                left_idle.add(child.pid)
+                schedule({child.pid}, os.SCHED_IDLE)
+        patience_s = self.patience_s * (IDLE_PATIENCE if idle else 1)
         try:
-            output, _ = child.communicate(timeout=self.patience_s)
+            output, _ = child.communicate(timeout=patience_s)
             ended = "" if child.returncode >= 0 else f"\nended by {signal.Signals(-child.returncode).name}\n"
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             output, _ = child.communicate()
-            ended = f"\nno end within {self.patience_s} s\n"
+            ended = f"\nno end within {patience_s} s\n"
         running.discard(child.pid)
+        left_idle.discard(child.pid)
         text = output.decode(errors="replace") + ended
         self.attempts.append(Attempt(child.returncode == 0, text, time.monotonic() - started, busy))
         return self
@@ -161,6 +174,40 @@ class Test:
 def skips(output):
     """The needs that a test said to lack, each with the rest of its line."""
     return re.findall(r"^skipped: ([^:\n]+): (.*)$", output, re.MULTILINE)
+
+
+def descendants(pids):
+    """These processes and all that they have started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name, in parentheses, may hold anything.
+            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(") ")[2].split()[1])
+        except OSError:
+            continue
+    found, more = set(), set(pids)
+    while more:
+        found |= more
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+    return found
+
+
+def schedule(pids, policy):
+    """Gives these processes, and all that they have started, another policy of scheduling."""
+    # What one of them starts meanwhile may have that from before.
+    for _ in range(3):
+        for pid in descendants(pids):
+            for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    os.sched_setscheduler(int(thread.name), policy, os.sched_param(0))
+
+
+def measured():
+    """Nothing measures any more: lets the tests that left the CPUs to all others have their share of them, as far as root may. Where
+    a stranger keeps the CPUs busy, they would never end."""
+    with beginning:
+        measuring.clear()
+        schedule(left_idle, os.SCHED_OTHER)
 
 
 def build():
@@ -257,11 +304,13 @@ def of_machine(programs, words, report, beside_them=(), computing=(), apart=Fals
     started = time.monotonic()
     called = together(chains, width, beside_them)
     print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
+    measuring.set()
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as idle:
         in_idle = idle.submit(in_turn, later, True)
         computed = [idle.submit(call) for call in computing]
         for name in ALONE:
             in_turn(groups.get(name, []))
+        measured()
         in_idle.result()
     for name, tests in groups.items():
         if tests:
