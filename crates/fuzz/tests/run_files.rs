@@ -176,7 +176,7 @@ fn what_failed_once_is_reported_or_refused() {
     }
 }
 
-/// A check that was changed is noticed here: then the corpus is made anew, and CHANGELOG says what changed. Only kinds are
+/// A check that was changed is noticed here: then the corpus is made anew, and the commit says what changed. Only kinds are
 /// compared, since a message may be reworded.
 #[test]
 fn checks_find_in_the_corpus_what_they_found_when_it_was_measured() {
