@@ -65,9 +65,6 @@ PATIENCE_S = 900
 # Lines that are shown of what a test printed.
 SHOWN_LINES = 60
 
-# A test leads a process group, so that all of it can be ended. As the leader of a session it could get a terminal that it opens.
-OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
-
 # A test that leaves the CPUs to all others waits for them: at most this many times as long as any other may take.
 IDLE_PATIENCE = 4
 
@@ -150,12 +147,11 @@ class Test:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                **OWN_GROUP,
+                preexec_fn=functools.partial(lead, idle),
             )
             running.add(child.pid)
             if idle:
                 left_idle.add(child.pid)
-                schedule({child.pid}, os.SCHED_IDLE)
         patience_s = self.patience_s * (IDLE_PATIENCE if idle else 1)
         try:
             output, _ = child.communicate(timeout=patience_s)
@@ -169,6 +165,14 @@ class Test:
         text = output.decode(errors="replace") + ended
         self.attempts.append(Attempt(child.returncode == 0, text, time.monotonic() - started, busy))
         return self
+
+
+def lead(idle):
+    """In the process of a test, before its program: makes it lead a process group, so that all of it can be ended. As the leader of a
+    session it could get a terminal that it opens."""
+    os.setpgrp()
+    if idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def skips(output):
@@ -192,22 +196,17 @@ def descendants(pids):
     return found
 
 
-def schedule(pids, policy):
-    """Gives these processes, and all that they have started, another policy of scheduling."""
-    # What one of them starts meanwhile may have that from before.
-    for _ in range(3):
-        for pid in descendants(pids):
-            for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
-                with contextlib.suppress(OSError):
-                    os.sched_setscheduler(int(thread.name), policy, os.sched_param(0))
-
-
 def measured():
     """Nothing measures any more: lets the tests that left the CPUs to all others have their share of them, as far as root may. Where
     a stranger keeps the CPUs busy, they would never end."""
     with beginning:
         measuring.clear()
-        schedule(left_idle, os.SCHED_OTHER)
+        # What one of them starts meanwhile is as idle as it was.
+        for _ in range(3):
+            for pid in descendants(left_idle):
+                for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
+                    with contextlib.suppress(OSError):
+                        os.sched_setscheduler(int(thread.name), os.SCHED_OTHER, os.sched_param(0))
 
 
 def build():
