@@ -173,6 +173,16 @@ mod tests {
     ];
 
     #[test]
+    fn the_documentation_has_every_check() {
+        let documented = include_str!("../../../../docs/method/proof.md");
+        let table = documented.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let documented: Vec<&str> = table.flat_map(|names| names.split(['`', ','])).map(str::trim).collect();
+        for kind in FailureKind::ALL {
+            assert!(documented.contains(&kind.name()), "{kind}");
+        }
+    }
+
+    #[test]
     fn honest_samples_of_every_method_pass_under_every_condition() {
         for method in METHODS {
             for &cache in CacheState::ALL {

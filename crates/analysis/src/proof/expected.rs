@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_documentation_says_the_same() {
-        let method = include_str!("../../../../METHOD.md");
+        let method = include_str!("../../../../docs/method/proof.md");
         for kind in Kind::ALL {
             let Expected { major_faults, device_bytes } = kind.promise();
             let row = format!("| {} | {} | {} |", kind.words(), major_faults.words(), device_bytes.words());

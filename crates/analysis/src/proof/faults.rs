@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_documentation_says_the_same() {
-        let method = include_str!("../../../../METHOD.md");
+        let method = include_str!("../../../../docs/method/proof.md");
         for kind in WriteKind::ALL {
             let row = format!("| {} | {} |", kind.words(), kind.promise().words());
             assert!(method.contains(&row), "{row}");

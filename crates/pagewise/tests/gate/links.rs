@@ -1,22 +1,43 @@
 //! Links between the documents.
 
-use crate::support::documents::documents;
+use crate::support::documents::{documents, repository};
 
-/// A link to a file of the repository leads to one.
+/// The anchors of a document: its headings in small letters, without punctuation, with hyphens for spaces.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter_map(|line| line.strip_prefix('#'));
+    let anchor = |heading: &str| -> String {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        heading.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+/// A link to a file of the repository leads to one, and to a heading of it that is there.
 #[test]
 fn every_link_of_the_documents_leads_somewhere() {
-    for document in documents() {
+    let others =
+        ["CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "bench/RESULTS.md", "workers/PROTOCOL.md"];
+    let others = others.map(|name| repository().join(name));
+    for document in documents().into_iter().chain(others) {
         let text = std::fs::read_to_string(&document).expect("read");
         for (_, link) in text
             .match_indices("](")
             .filter_map(|(at, _)| text[at + 2..].split_once(')').map(|(link, _)| (at, link)))
         {
-            if link.starts_with("http") || link.starts_with('#') {
+            if link.starts_with("http") {
                 continue;
             }
-            let file = link.split('#').next().expect("a first part");
-            let target = document.parent().expect("a folder").join(file);
-            assert!(target.exists(), "{}: {link} leads nowhere", document.display());
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => document.clone(),
+                file => document.parent().expect("a folder").join(file),
+            };
+            let what = format!("{}: {link} leads nowhere", document.display());
+            assert!(target.exists(), "{what}");
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(target).expect("read");
+                assert!(anchors(&text).iter().any(|known| known == anchor), "{what}");
+            }
         }
     }
 }
