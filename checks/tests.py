@@ -305,17 +305,19 @@ def of_machine(programs, words, report, beside_them=(), computing=(), apart=Fals
     print(f"beside each other: {time.monotonic() - started:.0f} s", flush=True)
     measuring.set()
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as idle:
-        in_idle = idle.submit(in_turn, later, True)
-        computed = [idle.submit(call) for call in computing]
+        beside_those = [functools.partial(in_turn, later, True), *computing]
+        # Beside others that want the CPUs, what leaves them to all would get none.
+        after = any([later, computing]) and is_busy()
+        begun = [] if after else [idle.submit(call) for call in beside_those]
         for name in ALONE:
             in_turn(groups.get(name, []))
         measured()
-        in_idle.result()
+        _, *computed = [call.result() for call in begun or [idle.submit(call) for call in beside_those]]
     for name, tests in groups.items():
         if tests:
             report.line(name, tests, sum(test.attempts[0].seconds for test in tests))
     tests = [test for tests in groups.values() for test in tests]
-    return tests, [test for tests in called + [call.result() for call in computed] for test in tests]
+    return tests, [test for tests in called + computed for test in tests]
 
 
 def soak(programs, report):
