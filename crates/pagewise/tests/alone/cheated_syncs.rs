@@ -5,7 +5,7 @@ use pagewise_model::Sample;
 
 use crate::support::until::my_turn;
 use crate::support::{
-    FROM_OUTSIDE, Place, cheating_log_worker, is_honest, kinds, load, of_methods, was_disturbed,
+    self, FROM_OUTSIDE, Place, cheating_log_worker, is_honest, kinds, load, of_methods, was_disturbed,
 };
 
 /// Trials of a kind: others who use the machine may disturb any sample.
@@ -68,7 +68,7 @@ fn caught(kind: &str, sync: &str, expected: FailureKind, also: &[FailureKind]) {
             return;
         }
     }
-    panic!("{kind}, {sync}: every sample was disturbed");
+    support::inconclusive(&format!("{kind}, {sync}: every sample was disturbed"));
 }
 
 #[test]

@@ -116,8 +116,12 @@ impl Asked {
     #[track_caller]
     fn caught(&self, kind: &str, expected: &[FailureKind]) -> &Self {
         const RUNS: usize = 5;
-        let has_caught = (0..RUNS).any(|_| self.catches(kind, expected));
-        assert!(has_caught, "{kind} as {} {}: every sample was disturbed", self.method, self.cache);
+        if !(0..RUNS).any(|_| self.catches(kind, expected)) {
+            support::inconclusive(&format!(
+                "{kind} as {} {}: every sample was disturbed",
+                self.method, self.cache
+            ));
+        }
         self
     }
 

@@ -11,8 +11,9 @@ use rustix::process::{Pid, Signal};
 use crate::replay::{FILE_BYTES, data, in_order, judged, methods, store, trace_of};
 use crate::support::until::my_turn;
 use crate::support::{
-    FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed, is_honest,
-    is_root, kinds, load, load_trace, of_methods, sees_calls, wait_for, was_disturbed, whole_lines,
+    self, FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed,
+    is_honest, is_root, kinds, load, load_trace, of_methods, sees_calls, wait_for, was_disturbed,
+    whole_lines,
 };
 
 /// Trials of a kind: others who use the machine may disturb any sample.
@@ -110,7 +111,7 @@ fn a_worker_whose_threads_read_their_own_is_believed() {
             return;
         }
     }
-    panic!("every sample was disturbed");
+    support::inconclusive("every sample was disturbed");
 }
 
 #[test]
@@ -125,7 +126,9 @@ fn a_worker_whose_threads_read_what_is_not_theirs_is_noticed() {
             }
             samples.iter().any(|sample| kinds(sample).contains(&MissingReads) && !was_disturbed(sample))
         });
-        assert!(is_caught, "{kind}: every sample was disturbed");
+        if !is_caught {
+            support::inconclusive(&format!("{kind}: every sample was disturbed"));
+        }
     }
 }
 

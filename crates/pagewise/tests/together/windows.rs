@@ -219,9 +219,9 @@ fn touches_of_a_mapping_that_is_moved_are_of_its_file() {
 g=open('other.bin','rb')
 x=a(None,ctypes.c_size_t(len(m)),1,1,g.fileno(),ctypes.c_long(0))
 ctypes.string_at(x,1)
+y=a(None,ctypes.c_size_t(40960),1,1,f.fileno(),ctypes.c_long(0))
 c.munmap(ctypes.c_void_p(x),ctypes.c_size_t(len(m)))
 c.mremap.restype=ctypes.c_void_p
-y=a(None,ctypes.c_size_t(40960),1,1,f.fileno(),ctypes.c_long(0))
 z=c.mremap(ctypes.c_void_p(y),ctypes.c_size_t(40960),ctypes.c_size_t(len(m)),3,ctypes.c_void_p(x))
 assert z==x
 for i in p: ctypes.string_at(z+i,1)
