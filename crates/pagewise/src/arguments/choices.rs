@@ -11,7 +11,7 @@ pub struct LengthArguments {
     /// Measure the most informative methods in few rounds (the default without a command)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Measure more methods, with a budget five times as long, which distinguishes smaller differences
+    /// Measure more methods, with a budget four times as long, which distinguishes smaller differences
     #[arg(long)]
     full: bool,
 }
