@@ -234,7 +234,7 @@ crate::with_process_totals! { evidence! {
         /// Bytes that any process wrote to the block device.
         #[serde(default)]
         pub device_written_bytes: Option<u64>,
-        /// Flushes of the device's volatile cache for any process; `None` if it has none, or they are not counted.
+        /// Flushes of the device's volatile cache for any process; empty if it has none, or they are not counted.
         #[serde(default)]
         pub device_flushes: Option<u64>,
         /// Bytes that storage read for the worker during set-up.

@@ -78,9 +78,11 @@ const COLUMNS: &[Column] = &[
     ),
     Column("bytes_per_second_low", LOW, |row| low(row.view.cell.bytes_per_second)),
     Column("bytes_per_second_high", HIGH, |row| high(row.view.cell.bytes_per_second)),
-    Column("total_ns_median", "Set-up, measured region and tear-down together, median over rounds.", |row| {
-        median(row.view.cell.total_interval_ns)
-    }),
+    Column(
+        "total_ns_median",
+        "Set-up, warm-up, measured region, tear-down and what the clock of the worker leaves out, median over rounds.",
+        |row| median(row.view.cell.total_interval_ns),
+    ),
     Column("total_ns_low", LOW, |row| low(row.view.cell.total_interval_ns)),
     Column("total_ns_high", HIGH, |row| high(row.view.cell.total_interval_ns)),
     Column(
