@@ -10,12 +10,16 @@ below `#[cfg(test)]`), the part of a file from `#[cfg(test)] mod ... {` to its e
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A module that only tests have: within the file, and in a file of its own.
-INSIDE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[.*\]\n)*(?:pub(?:\(\w+\))? )?mod \w+ \{", re.MULTILINE)
+sys.path.insert(0, str(ROOT / "checks"))
+
+import layers
+
+# A module that only tests have, in a file of its own.
 ELSEWHERE = re.compile(r"^ *#\[cfg\(test\)\]\n(?: *#\[.*\]\n)* *(?:pub(?:\([\w ]+\))? )?mod (\w+);", re.MULTILINE)
 
 
@@ -33,8 +37,7 @@ def lines(folder):
     for path, text in texts.items():
         if of_tests & {path.with_suffix(""), *path.parents} or "tests" in path.relative_to(folder).with_suffix("").parts:
             continue
-        begin = INSIDE.search(text)
-        counted[path.relative_to(folder)] = len((text[: begin.start()] if begin else text).rstrip().splitlines())
+        counted[path.relative_to(folder)] = len(text.removesuffix(layers.tests_of(text)).rstrip().splitlines())
     return counted
 
 
