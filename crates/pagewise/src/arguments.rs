@@ -198,7 +198,7 @@ pub struct RunArguments {
 
 /// A question at the top level, or the choices of `pagewise run`.
 #[derive(Debug, Args)]
-#[command(after_help = run_help(), group = ArgGroup::new("variant").args(["quick", "full"]))]
+#[command(after_help = run_help())]
 pub struct QuestionArguments {
     /// Your own file to read, or the directory to make files in: short for --file and --dir
     #[arg(value_name = "FILE|DIR", conflicts_with_all = ["dir", "file"])]

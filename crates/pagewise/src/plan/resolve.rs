@@ -68,8 +68,7 @@ pub enum Variant {
 
 /// The changes that `plan` has under the memory limit that is chosen.
 pub fn limited<'a>(plan: &'a PlanText, variant: Variant, chosen: &Layer) -> Option<&'a Layer> {
-    let is_shortened = matches!(variant, Variant::Standard | Variant::Quick);
-    plan.limited.as_ref().filter(|_| is_shortened && chosen.limits_memory())
+    plan.limited.as_ref().filter(|_| variant != Variant::Full && chosen.limits_memory())
 }
 
 /// Resolve `plan` with the choices of the command line.
