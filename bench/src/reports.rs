@@ -170,6 +170,10 @@ fn sample(cell: &Cell, id: &str, index: usize, round: u32) -> Sample {
         block: 0,
         started_ns: u64::from(round) * 4_000_000_000 + index as u64 * 250_000_000,
         took_ns: 250_000_000,
-        outcome: Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() },
+        outcome: Outcome::Taken {
+            measurement: Box::new(measurement),
+            evidence: Box::new(evidence),
+            failures: Vec::new(),
+        },
     }
 }

@@ -36,7 +36,7 @@ pub enum Outcome {
     /// The worker answered.
     Taken {
         /// The worker's measurement.
-        measurement: Measurement,
+        measurement: Box<Measurement>,
         /// The supervisor's observations.
         evidence: Box<Evidence>,
         /// Checks that failed; empty makes the sample valid.
@@ -493,7 +493,7 @@ impl TryFrom<OutcomeFields> for Outcome {
         let missing = |field: &str| format!("missing field `{field}`");
         Ok(match told.outcome {
             Word::Taken => Outcome::Taken {
-                measurement: told.measurement.ok_or_else(|| missing("measurement"))?,
+                measurement: Box::new(told.measurement.ok_or_else(|| missing("measurement"))?),
                 evidence: told.evidence.ok_or_else(|| missing("evidence"))?,
                 failures: told.failures.ok_or_else(|| missing("failures"))?,
             },
@@ -516,7 +516,7 @@ mod tests {
     fn every_outcome_is_read_as_it_was_written() {
         let outcomes = [
             Outcome::Taken {
-                measurement: Measurement { operations: 7, ..Measurement::default() },
+                measurement: Box::new(Measurement { operations: 7, ..Measurement::default() }),
                 evidence: Box::new(Evidence { wall_ns: 9, ..Evidence::default() }),
                 failures: Vec::new(),
             },

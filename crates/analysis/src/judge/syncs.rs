@@ -106,7 +106,11 @@ mod tests {
                 ..Measurement::default()
             };
             let evidence = Box::new(Evidence { requested_bytes: 100 * count, ..Evidence::default() });
-            Sample::of(&cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+            Sample::of(
+                &cell,
+                round,
+                Outcome::Taken { measurement: Box::new(measurement), evidence, failures: Vec::new() },
+            )
         };
         let samples: Vec<Sample> = (0..5).map(|round| sample(round, 1000, 2000 + u64::from(round))).collect();
         let syncs = Syncs::of(&collected::of_samples(&cell, &samples), false).expect("syncs");

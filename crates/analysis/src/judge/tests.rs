@@ -23,7 +23,11 @@ fn entry(role: Role, method: &str, cache: CacheState, speed: u64) -> (Cell, u64)
 fn taken(cell: &Cell, speed: u64, round: u32) -> Outcome {
     let operations = speed * 1000 + u64::from(round);
     let measurement = Measurement { operations, ..honest::measurement() };
-    Outcome::Taken { measurement, evidence: Box::new(honest::evidence(cell)), failures: Vec::new() }
+    Outcome::Taken {
+        measurement: Box::new(measurement),
+        evidence: Box::new(honest::evidence(cell)),
+        failures: Vec::new(),
+    }
 }
 
 fn sample(cell: &Cell, round: u32, attempt: u32, outcome: Outcome) -> Sample {

@@ -21,7 +21,11 @@ fn cell(method: &str, threads: u32, cache: CacheState) -> Cell {
 fn outcome(cell: &Cell, speed: u64) -> Outcome {
     let operations = speed * 1000;
     let measurement = Measurement { operations, ..honest::measurement() };
-    Outcome::Taken { measurement, evidence: Box::new(honest::evidence(cell)), failures: Vec::new() }
+    Outcome::Taken {
+        measurement: Box::new(measurement),
+        evidence: Box::new(honest::evidence(cell)),
+        failures: Vec::new(),
+    }
 }
 
 fn run(entries: &[(Cell, u64)]) -> Run {

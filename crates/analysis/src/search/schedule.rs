@@ -191,7 +191,6 @@ impl Ledger {
 mod tests {
     use super::*;
     use pagewise_model::plan::Budget;
-    use pagewise_model::sample::Measurement;
     use pagewise_model::{Failure, FailureKind};
 
     use pagewise_model::{Bytes, Method, Reads, Work};
@@ -286,11 +285,8 @@ mod tests {
             let (mut ledger, mut attempts) = (Ledger::new(&plan, &[]), 0);
             while let Some(attempt) = ledger.next_attempt(&plan.cells[0], 0) {
                 let failures = vec![Failure { kind: FailureKind::Disturbed, detail: "because".into() }];
-                let outcome = Outcome::Taken {
-                    measurement: Measurement::default(),
-                    evidence: Box::default(),
-                    failures,
-                };
+                let outcome =
+                    Outcome::Taken { measurement: Box::default(), evidence: Box::default(), failures };
                 let sample = Sample { took_ns: TOOK_NS, ..sample(&plan, 0, 0, attempt, outcome) };
                 ledger.note(&plan, &sample);
                 attempts += 1;
@@ -325,7 +321,7 @@ mod tests {
     fn a_worker_that_is_killed_after_others_were_disturbed_loses_its_round_alone() {
         let plan = quick_plan();
         let disturbed = || Outcome::Taken {
-            measurement: Measurement::default(),
+            measurement: Box::default(),
             evidence: Box::default(),
             failures: vec![Failure { kind: FailureKind::Disturbed, detail: "because".into() }],
         };

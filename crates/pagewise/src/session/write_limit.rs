@@ -70,7 +70,11 @@ mod tests {
     fn sample(cell: &Cell, device_written_bytes: Option<u64>) -> Sample {
         let evidence = Box::new(Evidence { device_written_bytes, ..Evidence::default() });
         let measurement = Measurement::default();
-        Sample::of(cell, 0, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+        Sample::of(
+            cell,
+            0,
+            Outcome::Taken { measurement: Box::new(measurement), evidence, failures: Vec::new() },
+        )
     }
 
     #[test]

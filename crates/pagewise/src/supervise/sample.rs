@@ -242,7 +242,11 @@ impl<'a> Sampler<'a> {
                 }
                 evidence.witnessed.extend(input.check_unchanged().err());
                 let failures = proof::failures(cell, &measurement, &evidence, &self.context);
-                Ok(Outcome::Taken { measurement, evidence: Box::new(evidence), failures })
+                Ok(Outcome::Taken {
+                    measurement: Box::new(measurement),
+                    evidence: Box::new(evidence),
+                    failures,
+                })
             }
             Err(error) => finish(error, Some(worker), input, &guard, self.stop),
         }

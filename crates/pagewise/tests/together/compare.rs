@@ -48,7 +48,11 @@ fn run_file(started_unix_s: u64, readahead: Bytes, methods: &[(&str, u64)]) -> S
             let measurement = Measurement { measured_ns: 200_000_000, operations, ..Measurement::default() };
             let evidence =
                 Evidence { wall_ns: 200_400_000, requested_bytes: operations << 14, ..Evidence::default() };
-            let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
+            let outcome = Outcome::Taken {
+                measurement: Box::new(measurement),
+                evidence: Box::new(evidence),
+                failures: Vec::new(),
+            };
             records.push(Record::Sample(Box::new(Sample::of(cell, round, outcome))));
         }
     }

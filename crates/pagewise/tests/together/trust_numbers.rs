@@ -51,7 +51,11 @@ fn sample(cell: &Cell, round: u32) -> Record {
         ..Measurement::default()
     };
     let evidence = Evidence { wall_ns: 200_400_000, requested_bytes: 5_000 << 14, ..Evidence::default() };
-    let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
+    let outcome = Outcome::Taken {
+        measurement: Box::new(measurement),
+        evidence: Box::new(evidence),
+        failures: Vec::new(),
+    };
     Record::Sample(Box::new(Sample::of(cell, round, outcome)))
 }
 

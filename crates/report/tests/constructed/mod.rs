@@ -157,7 +157,7 @@ fn outcome(figures: &Figures, index: usize, round: u32) -> Outcome {
         verified_reads: 64,
         ..Evidence::default()
     };
-    Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() }
+    Outcome::Taken { measurement: Box::new(measurement), evidence: Box::new(evidence), failures: Vec::new() }
 }
 
 fn sample(figures: &Figures, index: usize, round: u32, attempt: u32) -> Sample {

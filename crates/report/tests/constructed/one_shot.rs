@@ -56,7 +56,11 @@ fn whole(times: &Times, index: usize, round: u32) -> Sample {
         ..Evidence::default()
     };
     let started_ns = u64::from(round) * 40_000_000_000 + index as u64 * 2_500_000_000;
-    let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
+    let outcome = Outcome::Taken {
+        measurement: Box::new(measurement),
+        evidence: Box::new(evidence),
+        failures: Vec::new(),
+    };
     Sample { started_ns, ..Sample::of(&cell_of(times), round, outcome) }
 }
 

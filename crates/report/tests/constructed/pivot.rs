@@ -167,7 +167,11 @@ fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
         measurement.measured_ns = evidence.windows.iter().map(|window| window.elapsed_ns).sum();
         measurement.operations = evidence.windows.iter().map(|window| window.operations).sum();
     }
-    let outcome = Outcome::Taken { measurement, evidence: Box::new(evidence), failures: Vec::new() };
+    let outcome = Outcome::Taken {
+        measurement: Box::new(measurement),
+        evidence: Box::new(evidence),
+        failures: Vec::new(),
+    };
     let started_ns = u64::from(round) * 100_000_000_000 + index as u64 * 1_000_000_000;
     Sample { started_ns, ..Sample::of(cell, round, outcome) }
 }

@@ -58,7 +58,7 @@ impl Timed {
         }
         let failure = Failure { kind: FailureKind::LostRecords, detail: "400 B are missing".into() };
         let outcome = Outcome::Taken {
-            measurement,
+            measurement: Box::new(measurement),
             evidence: Box::new(honest::evidence(&self.cell)),
             failures: if self.invalid { vec![failure] } else { Vec::new() },
         };

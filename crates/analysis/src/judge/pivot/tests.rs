@@ -42,7 +42,7 @@ fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
     measurement.measured_ns = 100_000_000;
     measurement.operations = operations;
     let outcome = Outcome::Taken {
-        measurement,
+        measurement: Box::new(measurement),
         evidence: Box::new(honest::evidence(&rated.cell)),
         failures: Vec::new(),
     };

@@ -180,11 +180,11 @@ fn outcome(rate: Option<Option<f64>>) -> Outcome {
         None => Outcome::Unavailable { reason: "not offered here".to_string() },
         Some(None) => Outcome::Broken { failures: Vec::new(), stderr_tail: String::new() },
         Some(Some(rate)) => Outcome::Taken {
-            measurement: Measurement {
+            measurement: Box::new(Measurement {
                 operations: 1_000_000,
                 measured_ns: (1e15 / rate).round() as u64,
                 ..Measurement::default()
-            },
+            }),
             evidence: Box::new(Evidence::default()),
             failures: Vec::new(),
         },

@@ -66,7 +66,7 @@ fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u
     let syncs = cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
     let device_written_bytes = syncs.then(|| 3 * Plan::sample_writes(cell));
     let evidence = Box::new(Evidence { device_written_bytes, ..Evidence::default() });
-    let outcome = Outcome::Taken { measurement, evidence, failures };
+    let outcome = Outcome::Taken { measurement: Box::new(measurement), evidence, failures };
     let took_ns = 60 * MS + random.below(20) * MS;
     Sample { attempt, took_ns, ..Sample::of(cell, round, outcome) }
 }
