@@ -5,7 +5,8 @@
 //! [`overrun`]; written files in [`writes`], and their syncs in `syncs`; scans in [`scans`]; limits and settings in
 //! [`settings`]; the counters of a method in [`mod@expected`] and [`faults`]; allowances for a runtime in [`runtime`];
 //! unexpected mappings in [`mappings`]; activity outside of the clock in [`outside`]; plausibility in [`plausible`];
-//! heartbeats in [`heartbeats`]; and waits for a CPU in `cpu_waits`. [`steady`] decides when a cache is as warm as it gets.
+//! heartbeats in [`heartbeats`]; waits for a CPU in `cpu_waits`. What a worker's clock leaves out and counts all the same is found in
+//! [`unaccounted`]. [`steady`] decides when a cache is as warm as it gets.
 
 mod again;
 pub(crate) mod calls;
@@ -32,12 +33,13 @@ pub mod steady;
 mod subject;
 mod syncs;
 mod threads;
+pub mod unaccounted;
 pub mod writes;
 
 pub use again::{Again, again};
+pub use checks::failures;
 #[cfg(test)]
 pub(crate) use checks::honest;
-pub use checks::{failures, unaccounted_ns};
 pub use conditions::no_effect;
 pub use expected::{Expected, Kind, expected};
 pub use faults::{WriteFaults, WriteKind, write_faults};

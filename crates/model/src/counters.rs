@@ -252,8 +252,11 @@ pub struct HostSecond {
 /// An interval of a sample, as long as one `go` lasts: of a cold start, or of a warm-up by the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RateWindow {
-    /// Its duration.
+    /// Its duration by the worker's clock.
     pub elapsed_ns: u64,
+    /// Time that this clock leaves out and that counts all the same.
+    #[serde(default)]
+    pub unaccounted_ns: u64,
     /// Operations done in it.
     pub operations: u64,
     /// Bytes that storage read for the worker in it.
@@ -263,4 +266,11 @@ pub struct RateWindow {
     /// Involuntary context switches of the worker's threads.
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
+}
+
+impl RateWindow {
+    /// Its duration, with what the worker's clock leaves out.
+    pub fn duration_ns(&self) -> u64 {
+        self.elapsed_ns.saturating_add(self.unaccounted_ns)
+    }
 }

@@ -142,10 +142,13 @@ pub struct Measurement {
     /// The sync as a part of tear-down.
     #[serde(default)]
     pub sync_ns: u64,
-    /// Time of one-shot work that the worker's clock leaves out: what the supervisor saw pass beyond the phases and an
-    /// answer, and CPU time that was used while there was nothing to do. It is part of the total.
+    /// Time that the worker's clock leaves out and that counts in the total or in the time of a rate: what the supervisor saw pass beyond
+    /// the phases and an answer, and for one-shot work CPU time that was used while there was nothing to do.
     #[serde(default)]
     pub unaccounted_ns: u64,
+    /// The part of it in the throughput phase.
+    #[serde(default)]
+    pub unaccounted_in_region_ns: u64,
     /// The latency phase; 0 if latencies were taken in the throughput phase.
     pub latency_phase_ns: u64,
     /// Operations in the latency phase.

@@ -17,7 +17,7 @@ use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
-use crate::proof::measured::{covered, ops_per_second, total_ns};
+use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns};
 use crate::proof::overrun::cold_bound_bytes;
 use crate::statistics::{Extent, median, median_count, total};
 
@@ -327,7 +327,7 @@ impl CellJudgement {
                 true => per_second(conditions.mean_op_bytes()),
                 // Staged bytes have not reached the file.
                 false => MedianInterval::of(&samples.figures(|measurement, seen| {
-                    seen.requested_bytes as f64 * 1e9 / measurement.measured_ns as f64
+                    seen.requested_bytes as f64 * 1e9 / region_ns(measurement) as f64
                 })),
             },
             ns_per_op: MedianInterval::of(
@@ -346,7 +346,7 @@ impl CellJudgement {
             cold_start: windows(samples),
             setup_ns: ns(|measurement| measurement.setup_ns),
             warmup_ns: ns(|measurement| measurement.warmup_ns),
-            measured_ns: ns(|measurement| measurement.measured_ns),
+            measured_ns: ns(region_ns),
             teardown_ns: ns(|measurement| measurement.teardown_ns),
             sync_ns: ns(|measurement| measurement.sync_ns),
             total_ns: ns(total_ns),

@@ -5,8 +5,9 @@ use pagewise_model::{CacheState, Evidence};
 use serde::Serialize;
 
 use crate::judge::collected::CellSamples;
+use crate::proof::measured::duration_ns;
 use crate::proof::steady::{Warmed, time_to_warm};
-use crate::statistics::{median, median_count, total};
+use crate::statistics::{median, median_count};
 
 /// One window of a cold start, as medians over the samples that had it.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -59,9 +60,9 @@ fn window(evidence: &[&Evidence], index: usize) -> Option<ColdWindow> {
     let count = |field: &dyn Fn(&RateWindow) -> Option<u64>| {
         median_count(&having.iter().filter_map(|windows| field(&windows[index])).collect::<Vec<_>>())
     };
-    let end = |windows: &&[RateWindow]| total(windows[..=index].iter().map(|window| &window.elapsed_ns));
+    let end = |windows: &&[RateWindow]| duration_ns(&windows[..=index]);
     let rate = |windows: &&[RateWindow]| {
-        windows[index].operations as f64 * 1e9 / windows[index].elapsed_ns.max(1) as f64
+        windows[index].operations as f64 * 1e9 / windows[index].duration_ns().max(1) as f64
     };
     Some(ColdWindow {
         end_ns: median_count(&having.iter().map(end).collect::<Vec<u64>>())?,

@@ -11,7 +11,7 @@ use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::race::{Entrant, Looks, standings};
 use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
-use crate::proof::measured::covered;
+use crate::proof::measured::{covered, region_ns};
 use crate::statistics::median;
 
 /// Conditions with their label.
@@ -312,7 +312,7 @@ fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
     let all = cell.cell.conditions.fixed_operations()? as f64;
     let (operations, measured_ns) = (
         part(|measurement| measurement.operations as f64)?,
-        part(|measurement| measurement.measured_ns as f64)?,
+        part(|measurement| region_ns(measurement) as f64)?,
     );
     let what = if cell.cell.conditions.workload() == Workload::Append { "ring" } else { "file" };
     // Rounded down: an incomplete share is never shown as 100 %.

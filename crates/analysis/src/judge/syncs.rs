@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
 use super::latency::Durations;
+use crate::proof::measured::region_ns;
 use crate::statistics::{median, total};
 
 /// The syncs of all valid samples of a cell.
@@ -46,8 +47,8 @@ impl Syncs {
         }
         let max = durations.longest()?;
         let syncs = |measurement: &Measurement| total(&measurement.sync_duration_counts) as f64;
-        let per_second = samples
-            .figures(|measurement, _| syncs(measurement) * 1e9 / measurement.measured_ns.max(1) as f64);
+        let per_second =
+            samples.figures(|measurement, _| syncs(measurement) * 1e9 / region_ns(measurement).max(1) as f64);
         let bytes =
             samples.figures(|measurement, seen| seen.requested_bytes as f64 / syncs(measurement).max(1.0));
         let amplification = samples.valid().filter_map(|(_, seen)| {

@@ -134,11 +134,6 @@ mod off;
 #[cfg(test)]
 use off::is_off;
 
-/// Time that belongs to the total of a sample of one-shot work though its worker's clock leaves it out; 0 for other work.
-pub fn unaccounted_ns(cell: &Cell, measurement: &Measurement, evidence: &Evidence, context: &Context) -> u64 {
-    claims::unaccounted_ns(&Subject { cell, measurement, evidence, context })
-}
-
 #[cfg(test)]
 pub(crate) mod honest;
 

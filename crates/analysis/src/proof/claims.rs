@@ -1,6 +1,6 @@
 //! Checks of the worker's claims: the bytes, the time, the counts, the calls.
 
-use pagewise_model::{Access, CacheState, Worker};
+use pagewise_model::{Access, CacheState, Cell, CheckContext};
 use pagewise_protocol::claims::{false_time, wall_slack};
 
 use super::subject::Subject;
@@ -51,7 +51,7 @@ pub(super) fn false_elapsed(subject: &Subject<'_>, waited_ns: u64) -> Option<Str
 }
 
 /// Set-up on the worker's clock and on the supervisor's. Time between `opened` and `ready` is set-up, reported as warm-up.
-fn set_up_ns(subject: &Subject<'_>) -> (u64, Option<u64>) {
+pub(super) fn set_up_ns(subject: &Subject<'_>) -> (u64, Option<u64>) {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
     let claimed = total([&measurement.setup_ns, &measurement.warmup_ns, &measurement.ballast_ns]);
     let warmup_wall_ns = evidence.warmup_wall_ns.unwrap_or(0);
@@ -68,39 +68,6 @@ pub(super) fn false_setup(subject: &Subject<'_>, waited_ns: u64) -> Option<Strin
 pub(super) fn false_teardown(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let claimed = subject.measurement.teardown_ns;
     false_part(subject, "teardown_ns", claimed, subject.evidence.teardown_wall_ns?, waited_ns)
-}
-
-/// Time of one-shot work that the worker's clock leaves out. What is wrong by less than the checks allow is no lie that they
-/// could tell, but the time has passed: it counts. So does CPU time between the phases, when there is nothing to do. Both are
-/// forgiven to the runtimes of pagewise's own workers, which have work of their own. An answer is forgiven where all workers of the run
-/// are pagewise's: another one could hide most of short work in it. In its run the answers of all count.
-pub(super) fn unaccounted_ns(subject: &Subject<'_>) -> u64 {
-    let (measurement, evidence) = (subject.measurement, subject.evidence);
-    if !subject.cell.conditions.is_one_shot() {
-        return 0;
-    }
-    let worker = subject.cell.method.worker();
-    let is_own_runtime = worker.has_runtime() && Worker::SHIPPED.contains(worker);
-    let late_ns = if is_own_runtime { subject.allowance().answer_ns } else { 0 };
-    let answer_ns = subject.context.answer_ns.saturating_mul(turns(subject)).saturating_add(late_ns);
-    let answer_ns = if subject.context.forgives_answers { answer_ns } else { 0 };
-    let left_out = |(claimed_ns, wall_ns): (u64, Option<u64>)| {
-        wall_ns.map_or(0, |wall_ns| wall_ns.saturating_sub(claimed_ns.saturating_add(answer_ns)))
-    };
-    let is_idle = !is_own_runtime && subject.context.beating.is_none();
-    let idle_cpu_ns = evidence.waiting.as_ref().filter(|_| is_idle).and_then(|waiting| waiting.cpu_ns);
-    // The account of a thread that is running is behind by up to a tick: what it did before `go` is in that of the region.
-    let in_region_ns = evidence.wall_ns.saturating_mul(u64::from(subject.threads_with_cpu_time()));
-    let idle_cpu_ns = idle_cpu_ns.map(|idle_ns| {
-        let all_ns = idle_ns.saturating_add(evidence.cpu_ns.unwrap_or(0));
-        idle_ns.max(all_ns.saturating_sub(in_region_ns))
-    });
-    total([
-        &left_out(set_up_ns(subject)),
-        &left_out((subject.worker_ns(), Some(evidence.wall_ns))),
-        &left_out((measurement.teardown_ns, evidence.teardown_wall_ns)),
-        &idle_cpu_ns.unwrap_or(0),
-    ])
 }
 
 fn false_part(
@@ -123,8 +90,8 @@ impl Subject<'_> {
 }
 
 /// Number of answers, one after another: threads that share a CPU wake so. The answer time was measured with one thread.
-fn turns(subject: &Subject<'_>) -> u64 {
-    u64::from(subject.cell.conditions.threads.div_ceil(subject.cpus()))
+pub(super) fn turns(cell: &Cell, context: &CheckContext) -> u64 {
+    u64::from(cell.conditions.threads.div_ceil(cell.conditions.cpus(context.cpus)))
 }
 
 /// Time allowed for an answer. A runtime may have other work to do first. A cold start has an answer for each window.
@@ -133,7 +100,7 @@ fn answer_slack(subject: &Subject<'_>) -> u64 {
         CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
         _ => 1,
     };
-    let answer = subject.context.answer_ns.saturating_mul(ANSWERS * turns(subject));
+    let answer = subject.context.answer_ns.saturating_mul(ANSWERS * turns(subject.cell, subject.context));
     answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
 }
 
@@ -254,14 +221,12 @@ pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::proof::honest::{CONTEXT, append, cell, fill, kinds, measurement_of};
-    use crate::proof::measured::total_ns;
+    use crate::proof::honest::{append, cell, fill, kinds};
     use pagewise_model::CacheState::{Cold, ColdStart, Warm};
+    use pagewise_model::Evidence;
     use pagewise_model::FailureKind::{
         FalseTime, InconsistentCounts, MethodContradicted, MissingReads, WrongBytes, WrongChecksum,
     };
-    use pagewise_model::sample::{Measurement, OutsideStretch};
-    use pagewise_model::{Cell, CheckContext, Evidence};
 
     #[test]
     fn other_bytes_are_noticed() {
@@ -319,60 +284,6 @@ mod tests {
             evidence.teardown_wall_ns = Some(80_000_000);
         });
         assert_eq!(hidden, [FalseTime]);
-    }
-
-    #[test]
-    fn what_the_clock_of_one_shot_work_leaves_out_is_part_of_its_total() {
-        let context = |forgives_answers| CheckContext { answer_ns: 100_000, forgives_answers, ..CONTEXT };
-        let told = |cell: &Cell,
-                    claimed_ns: u64,
-                    (idle_cpu_ns, region_cpu_ns): (u64, u64),
-                    forgives_answers: bool| {
-            let mut measurement = Measurement { measured_ns: claimed_ns, ..measurement_of(cell) };
-            let evidence = Evidence {
-                wall_ns: 10_000_000,
-                setup_wall_ns: Some(measurement.setup_ns),
-                warmup_wall_ns: Some(measurement.warmup_ns),
-                teardown_wall_ns: Some(measurement.teardown_ns),
-                waiting: Some(OutsideStretch { cpu_ns: Some(idle_cpu_ns), ..OutsideStretch::default() }),
-                cpu_ns: Some(region_cpu_ns),
-                ..Evidence::default()
-            };
-            measurement.unaccounted_ns =
-                crate::proof::unaccounted_ns(cell, &measurement, &evidence, &context(forgives_answers));
-            total_ns(&measurement)
-        };
-        let total =
-            |cell: &Cell, claimed_ns, idle_cpu_ns| told(cell, claimed_ns, (idle_cpu_ns, 9_900_000), true);
-        let mine = fill("mine/mmap", Cold);
-        let whole = total(&mine, 9_900_000, 0);
-        // 10 ms and a twentieth may be left out without being a lie: they count all the same.
-        for claimed_ns in [1_000, 1_000_000, 5_000_000] {
-            assert_eq!(total(&mine, claimed_ns, 0), whole, "{claimed_ns}");
-        }
-        assert_eq!(
-            total(&mine, 9_900_000, 8_000_000),
-            whole + 8_000_000,
-            "work while there is nothing to do"
-        );
-        assert_eq!(total(&mine, 9_950_000, 0), whole + 50_000, "an answer may be quicker than the usual one");
-        assert_eq!(
-            total(&fill("jvm/mmap", Cold), 9_900_000, 8_000_000),
-            whole,
-            "a runtime has work of its own"
-        );
-        assert_eq!(
-            told(&fill("mmap", Cold), 9_900_000, (0, 17_000_000), true),
-            total(&fill("mmap", Cold), 9_900_000, 0) + 7_000_000,
-            "one thread used at most 10 ms in 10: others that were running at `go` used the rest before"
-        );
-        for claimed_ns in [9_900_000, 9_990_000, 1_000_000] {
-            let other = told(&mine, claimed_ns, (0, 9_900_000), false);
-            assert_eq!(other, whole + 100_000, "the answer of somebody else's worker counts: {claimed_ns}");
-        }
-        let rate = Measurement { measured_ns: 1, ..measurement_of(&cell("pread", Warm)) };
-        let evidence = Evidence { wall_ns: 10_000_000, ..Evidence::default() };
-        assert_eq!(crate::proof::unaccounted_ns(&cell("pread", Warm), &rate, &evidence, &context(true)), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Figures of one sample.
 
 use pagewise_model::Cell;
+use pagewise_model::counters::RateWindow;
 use pagewise_model::sample::Measurement;
 
 use crate::statistics::total;
@@ -28,9 +29,19 @@ pub(crate) fn is_done(cell: &Cell, measurement: &Measurement) -> bool {
     cell.conditions.fixed_operations().is_none_or(|all| measurement.operations >= all)
 }
 
+/// The throughput phase, with what the worker's clock leaves out of it.
+pub fn region_ns(measurement: &Measurement) -> u64 {
+    measurement.measured_ns.saturating_add(measurement.unaccounted_in_region_ns)
+}
+
+/// Duration of consecutive windows, with what the worker's clock leaves out of them.
+pub fn duration_ns(windows: &[RateWindow]) -> u64 {
+    windows.iter().fold(0, |sum, window| sum.saturating_add(window.duration_ns()))
+}
+
 /// Operations per second of the throughput phase.
 pub fn ops_per_second(measurement: &Measurement) -> f64 {
-    measurement.operations as f64 * 1e9 / measurement.measured_ns as f64
+    measurement.operations as f64 * 1e9 / region_ns(measurement) as f64
 }
 
 #[cfg(test)]

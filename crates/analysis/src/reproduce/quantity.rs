@@ -5,7 +5,7 @@ use pagewise_model::{CacheState, Cell, Evidence};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::judge::collected::figure_of;
-use crate::proof::measured::{operations, total_ns};
+use crate::proof::measured::{duration_ns, operations, region_ns, total_ns};
 use crate::proof::steady::time_to_warm;
 
 /// A valid sample with what its figures are made from.
@@ -52,12 +52,12 @@ pub struct Definition {
 #[rustfmt::skip]
 pub const ALL: &[Definition] = &[
     Definition { name: "speed", told: "in speed", unit: Unit::Rate, of: speed },
-    Definition { name: "work-speed", told: "in speed, set-up and tear-down left out", unit: Unit::Rate, of: |one| Some(1e9 / positive(one.measurement.measured_ns)?) },
+    Definition { name: "work-speed", told: "in speed, set-up and tear-down left out", unit: Unit::Rate, of: |one| Some(1e9 / positive(region_ns(one.measurement))?) },
     Definition { name: "record-speed", told: "in records per second", unit: Unit::Rate, of: |one| Some(1e9 / record_time(one)?) },
     Definition { name: "record-time", told: "per record", unit: Unit::Time, of: record_time },
     Definition { name: "time", told: "in total", unit: Unit::Time, of: time },
     Definition { name: "setup", told: "set-up", unit: Unit::Time, of: |one| Some(one.measurement.setup_ns as f64) },
-    Definition { name: "work", told: "work", unit: Unit::Time, of: |one| Some(one.measurement.measured_ns as f64) },
+    Definition { name: "work", told: "work", unit: Unit::Time, of: |one| Some(region_ns(one.measurement) as f64) },
     Definition { name: "device-rate", told: "from the device", unit: Unit::Bandwidth, of: device_rate },
     Definition { name: "of-cap", told: "of the device's limit", unit: Unit::Share, of: of_cap },
     Definition { name: "of-file", told: "of the file from the device", unit: Unit::Share, of: of_file },
@@ -180,8 +180,7 @@ fn cold_speed(one: &Sampled<'_>) -> Option<f64> {
     let (cold, warm) = windows.split_at(warmed.window.max(1).min(windows.len()));
     let rate = |windows: &[pagewise_model::counters::RateWindow]| {
         let operations: u64 = windows.iter().map(|window| window.operations).sum();
-        let elapsed: u64 = windows.iter().map(|window| window.elapsed_ns).sum();
-        Some(operations as f64 / positive(elapsed)?)
+        Some(operations as f64 / positive(duration_ns(windows))?)
     };
     Some(rate(cold)? / rate(warm).filter(|rate| *rate > 0.0)?)
 }

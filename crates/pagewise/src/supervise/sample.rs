@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pagewise_analysis::proof;
+use pagewise_analysis::proof::{self, unaccounted::unaccounted_ns};
 use pagewise_host::memory::Memory;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{BlockDevice, HostReader, ReadBack, cache, files};
@@ -214,8 +214,7 @@ impl<'a> Sampler<'a> {
         }
         match session.converse(&mut worker, &mut inherited) {
             Ok((mut measurement, mut evidence)) => {
-                measurement.unaccounted_ns =
-                    proof::unaccounted_ns(cell, &measurement, &evidence, &self.context);
+                measurement.unaccounted_ns = unaccounted_ns(cell, &measurement, &evidence, &self.context);
                 evidence.worker_warmup = worker_warmup;
                 evidence.memory_bytes_per_second =
                     self.memory_speeds.of(cell, self.context.cpus, proof::byte_rate(cell, &measurement));

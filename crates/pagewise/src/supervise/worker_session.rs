@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
+use pagewise_analysis::proof::unaccounted::{GoTimes, unaccounted_in_region_ns};
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{
     BlockDevice, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
@@ -86,6 +87,8 @@ struct GoOutcome {
     reply: SampleReply,
     /// Its time on the supervisor's clock.
     wall_ns: u64,
+    /// Time of it that the worker's clock leaves out and that counts all the same.
+    unaccounted_ns: u64,
     /// CPU time of the worker meanwhile, and what it used shortly before and was not in its account yet.
     cpu_ns: Option<u64>,
     /// Time of it in which the supervisor waited for a CPU.
@@ -232,6 +235,7 @@ impl WorkerSession<'_> {
             teardown_ns,
             sync_ns,
             unaccounted_ns: 0,
+            unaccounted_in_region_ns: outcome.unaccounted_ns,
             latency_phase_ns: reply.latency_elapsed_ns,
             latency_phase_operations: reply.latency_operations,
             thread_operations: reply.thread_operations,
@@ -323,7 +327,23 @@ impl WorkerSession<'_> {
         progress.waiting.begin_at(pid, sampled);
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
         let cpu_ns = sampled.cpu_ns_since(&go_at);
-        Ok(GoOutcome { reply, wall_ns, cpu_ns, supervisor_run_queue_ns, expected_checksum, order, looks })
+        let times = GoTimes {
+            wall_ns,
+            measured_ns: reply.elapsed_ns,
+            latency_phase_ns: reply.latency_elapsed_ns,
+            latency_asked_ns: latency_ns,
+        };
+        let unaccounted_ns = unaccounted_in_region_ns(self.cell, &self.context, times);
+        Ok(GoOutcome {
+            reply,
+            wall_ns,
+            unaccounted_ns,
+            cpu_ns,
+            supervisor_run_queue_ns,
+            expected_checksum,
+            order,
+            looks,
+        })
     }
 
     /// Request a `go` and record it as a window.
@@ -340,6 +360,7 @@ impl WorkerSession<'_> {
         progress.first_operation = progress.first_operation.saturating_add(furthest(&outcome.reply));
         progress.windows.push(RateWindow {
             elapsed_ns: outcome.reply.elapsed_ns,
+            unaccounted_ns: outcome.unaccounted_ns,
             operations: outcome.reply.operations,
             device_read_bytes: during.device_read_bytes,
             involuntary_switches: during.involuntary_switches,
@@ -380,12 +401,13 @@ impl WorkerSession<'_> {
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.plan.sample_ns;
         let mut total = SampleReply::default();
-        let (mut wall_ns, mut supervisor_run_queue_ns) = (0, Some(0u64));
+        let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
         let (mut checksum, mut expected) = (0u64, Some(0u64));
         while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
             let outcome = self.window(worker, inherited, progress, window_ns)?;
             let reply = outcome.reply;
             wall_ns += outcome.wall_ns;
+            unaccounted_ns += outcome.unaccounted_ns;
             supervisor_run_queue_ns = supervisor_run_queue_ns
                 .zip(outcome.supervisor_run_queue_ns)
                 .map(|(total, of_go)| total + of_go);
@@ -411,6 +433,7 @@ impl WorkerSession<'_> {
         Ok(GoOutcome {
             reply: total,
             wall_ns,
+            unaccounted_ns,
             cpu_ns: None,
             supervisor_run_queue_ns,
             expected_checksum,

@@ -10,6 +10,7 @@ use crate::support::until::my_turn;
 use crate::support::{
     self, FROM_OUTSIDE, Place, cheating_worker, is_honest, kinds, load, of_methods, was_disturbed,
 };
+use pagewise_analysis::proof::measured::region_ns;
 use pagewise_model::FailureKind::{
     self, ColdOverrun, Contaminated, Disturbed, FalseTime, Implausible, InconsistentCounts,
     MethodContradicted, MissingReads, NotCold, NotDirect, NotInForce, NotWarm, WrongBytes, WrongChecksum,
@@ -33,6 +34,17 @@ const COLD_MMAP: Asked = Asked { method: "mmap", ..COLD_PREAD };
 const DIRECT: Asked = Asked { method: "pread:direct", ..WARM_PREAD };
 const ADVISED: Asked = Asked { method: "mmap:random", ..WARM_PREAD };
 const POPULATED: Asked = Asked { method: "mmap:populate", ..WARM_PREAD };
+
+/// Rates are of all time that passed, but for the latency phase and an honest answer.
+fn expect_all_time(run: &Run) {
+    let answer_ns = run.header.environment.worker_answer_ns.expect("an answer time");
+    for sample in &run.samples {
+        let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else { continue };
+        let told_ns =
+            region_ns(measurement).saturating_add(measurement.latency_phase_ns).saturating_add(answer_ns);
+        assert!(told_ns >= evidence.wall_ns, "{measurement:?} of {} ns", evidence.wall_ns);
+    }
+}
 
 impl Asked {
     /// A run with the worker `kind`.
@@ -69,6 +81,7 @@ impl Asked {
         let finished = finished.expect_code_for(&run);
         assert!(run.is_complete());
         assert_eq!(run.header.worker_command, Some(worker), "the run does not say whose samples these are");
+        expect_all_time(&run);
         place.expect_no_trace();
         self.expect_judged(kind, &finished.judged(), finished.code());
         run

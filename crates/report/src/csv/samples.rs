@@ -133,6 +133,7 @@ columns!(
         teardown_ns,
         sync_ns,
         unaccounted_ns,
+        unaccounted_in_region_ns,
         latency_phase_ns,
         latency_phase_operations,
         thread_operations,

@@ -6,7 +6,7 @@ use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::collected::SamplesById;
 use crate::judge::comparison::Comparison;
 use crate::judge::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, Verdict, decide};
-use crate::proof::measured::total_ns;
+use crate::proof::measured::{region_ns, total_ns};
 use crate::statistics::paired_log_ratios;
 
 /// One comparison with its cells.
@@ -101,7 +101,7 @@ impl<'a> Case<'a> {
     /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None` unless they are
     /// distinguishable.
     pub fn times_faster(&self, fast: &CellJudgement, slow: &CellJudgement) -> Option<f64> {
-        let log_ratios = self.paired(slow, fast, |measurement| measurement.measured_ns as f64)?;
+        let log_ratios = self.paired(slow, fast, |measurement| region_ns(measurement) as f64)?;
         let decision = self.decide(&log_ratios);
         (decision.finding == Finding::Higher).then(|| decision.log_ratio.unwrap_or(0.0).exp())
     }

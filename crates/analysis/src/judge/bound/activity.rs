@@ -5,7 +5,7 @@ use pagewise_model::{CacheState, Cell, Evidence, MethodOption};
 
 use crate::judge::collected::CellSamples;
 use crate::proof::calls;
-use crate::proof::measured::{operations, total_ns};
+use crate::proof::measured::{operations, region_ns, total_ns};
 use crate::statistics::{Extent, median, total};
 
 /// From this share of the requested bytes, the device is involved.
@@ -147,7 +147,7 @@ fn time_shares(cell: &Cell, cpus: u32, measurement: &Measurement, evidence: &Evi
             let of_total = |ns: u64| (ns as f64 / total_ns(measurement).max(1) as f64).min(1.0);
             let set_up_ns = measurement.setup_ns.saturating_add(measurement.warmup_ns);
             let sync_ns = measurement.sync_ns.min(measurement.teardown_ns);
-            [measurement.measured_ns, set_up_ns, sync_ns, measurement.teardown_ns - sync_ns].map(of_total)
+            [region_ns(measurement), set_up_ns, sync_ns, measurement.teardown_ns - sync_ns].map(of_total)
         }
         false => [1.0, 0.0, 0.0, 0.0],
     };
@@ -182,7 +182,7 @@ fn delivered_bytes(cell: &Cell, evidence: &Evidence) -> Option<u64> {
 
 /// Duration of both phases, since the evidence covers both.
 fn seconds(measurement: &Measurement) -> f64 {
-    measurement.measured_ns.saturating_add(measurement.latency_phase_ns).max(1) as f64 / 1e9
+    region_ns(measurement).saturating_add(measurement.latency_phase_ns).max(1) as f64 / 1e9
 }
 
 /// Requests of the device for this sample. If others used it too, the group's own count applies, a direct read is still

@@ -10,6 +10,7 @@ use crate::judge::collected::CellSamples;
 use crate::judge::comparison::Comparison;
 use crate::judge::figure::MedianInterval;
 use crate::judge::verdict::Finding;
+use crate::proof::measured::duration_ns;
 use crate::proof::steady::time_to_warm;
 use crate::statistics::total;
 use pagewise_model::format::{bytes, counted, time};
@@ -84,14 +85,14 @@ fn row(comparison: &Comparison, samples: &CellSamples<'_>, cell: &CellJudgement)
 }
 
 fn rate(window: &RateWindow) -> f64 {
-    window.operations as f64 * 1e9 / window.elapsed_ns.max(1) as f64
+    window.operations as f64 * 1e9 / window.duration_ns().max(1) as f64
 }
 
 /// Operations per second of the windows in which a sample is warm; `None` if it never became warm.
 fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
     let warm = &windows[time_to_warm(op_bytes, windows)?.window..];
     let operations = total(warm.iter().map(|window| &window.operations));
-    let elapsed = total(warm.iter().map(|window| &window.elapsed_ns));
+    let elapsed = duration_ns(warm);
     (operations > 0 && elapsed > 0).then(|| operations as f64 * 1e9 / elapsed as f64)
 }
 
@@ -99,7 +100,7 @@ fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
 /// warm.
 fn first_reached(windows: &[RateWindow], wanted: f64) -> Option<f64> {
     let first = windows.iter().position(|window| rate(window) >= wanted)?;
-    Some(windows[..first.max(1)].iter().map(|window| window.elapsed_ns as f64).sum())
+    Some(duration_ns(&windows[..first.max(1)]) as f64)
 }
 
 fn sentence(
