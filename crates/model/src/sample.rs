@@ -153,6 +153,9 @@ pub struct Measurement {
     pub latency_phase_ns: u64,
     /// Operations in the latency phase.
     pub latency_phase_operations: u64,
+    /// True if the latency phase was asked for by itself after the sample: then no other number has it.
+    #[serde(default)]
+    pub latency_phase_apart: bool,
     /// Operations of both phases, by thread: the progress of each in its part of the table.
     pub thread_operations: Vec<u64>,
     /// Latency of single operations: upper ends of histogram buckets.
@@ -170,6 +173,16 @@ pub struct Measurement {
     pub stalls: u64,
     /// The longest of them.
     pub stall_longest_ns: u64,
+}
+
+impl Measurement {
+    /// Operations and time of the latency phase as far as it is a part of the sample.
+    pub fn latency_phase_within(&self) -> (u64, u64) {
+        if self.latency_phase_apart {
+            return (0, 0);
+        }
+        (self.latency_phase_operations, self.latency_phase_ns)
+    }
 }
 
 /// Defines the evidence: its own fields, and the totals of a process.

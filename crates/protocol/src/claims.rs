@@ -29,6 +29,7 @@ pub struct Claims<'a> {
     pub elapsed_ns: u64,
     pub latency_operations: u64,
     pub latency_elapsed_ns: u64,
+    pub latency_apart: bool,
     pub thread_operations: &'a [u64],
     pub bytes: u64,
     pub latency_ns: &'a [u64],
@@ -114,6 +115,7 @@ impl SampleReply {
             elapsed_ns: self.elapsed_ns,
             latency_operations: self.latency_operations,
             latency_elapsed_ns: self.latency_elapsed_ns,
+            latency_apart: false,
             thread_operations: &self.thread_operations,
             bytes: self.bytes,
             latency_ns: &self.latency_ns,
@@ -144,6 +146,7 @@ impl<'a> Claims<'a> {
             elapsed_ns: measurement.measured_ns,
             latency_operations: measurement.latency_phase_operations,
             latency_elapsed_ns: measurement.latency_phase_ns,
+            latency_apart: measurement.latency_phase_apart,
             thread_operations: &measurement.thread_operations,
             bytes,
             latency_ns: &measurement.latency_ns,
@@ -155,14 +158,16 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Operations of both phases. Saturating, as a worker may claim anything.
+    /// Operations of both phases, unless the latencies were taken apart. Saturating, as a worker may claim anything.
     pub fn all_operations(&self) -> u64 {
-        self.operations.saturating_add(self.latency_operations)
+        let timed = if self.latency_apart { 0 } else { self.latency_operations };
+        self.operations.saturating_add(timed)
     }
 
-    /// Both phases.
+    /// Likewise their time.
     pub fn all_ns(&self) -> u64 {
-        self.elapsed_ns.saturating_add(self.latency_elapsed_ns)
+        let timed_ns = if self.latency_apart { 0 } else { self.latency_elapsed_ns };
+        self.elapsed_ns.saturating_add(timed_ns)
     }
 
     /// Operations whose latency is told, of how many, in a phase of how many ns.

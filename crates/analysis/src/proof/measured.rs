@@ -6,9 +6,9 @@ use pagewise_model::sample::Measurement;
 
 use crate::statistics::total;
 
-/// Operations of both phases.
+/// Operations of both phases of the sample.
 pub fn operations(measurement: &Measurement) -> u64 {
-    measurement.operations.saturating_add(measurement.latency_phase_operations)
+    measurement.operations.saturating_add(measurement.latency_phase_within().0)
 }
 
 /// Sum of set-up, the time between it and the throughput phase, that phase, tear-down, and what the worker's clock leaves

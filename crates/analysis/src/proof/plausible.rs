@@ -5,7 +5,7 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
 
 use super::subject::Subject;
-use crate::proof::measured::total_ns;
+use crate::proof::measured::{operations, total_ns};
 
 /// A rate may exceed the measured bandwidth of this machine's memory by this factor: caches, and a busy moment during
 /// that measurement.
@@ -30,11 +30,10 @@ const REQUESTS_SHARE: f64 = 0.98;
 /// Bytes of all operations over the time of both phases, as the worker reports them; for one-shot work over the total
 /// time, as some of the work may be done in set-up.
 pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
-    let operations = measurement.operations.saturating_add(measurement.latency_phase_operations);
-    let bytes = cell.conditions.bytes_of(operations);
+    let bytes = cell.conditions.bytes_of(operations(measurement));
     let ns = match cell.conditions.is_one_shot() {
         true => total_ns(measurement),
-        false => measurement.measured_ns.saturating_add(measurement.latency_phase_ns),
+        false => measurement.measured_ns.saturating_add(measurement.latency_phase_within().1),
     };
     bytes as f64 * 1e9 / ns.max(1) as f64
 }

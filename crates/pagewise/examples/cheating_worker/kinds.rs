@@ -79,6 +79,8 @@ kinds! {
     // Time and counts.
     /// Says that it took half of the time.
     HalfTheTime = "half-the-time",
+    /// Says that a quarter of the time was a latency phase of one operation.
+    ShiftsTime = "shifts-time",
     /// Says that it took half of the time, while threads of its own keep it and everybody else waiting for a CPU.
     SpinsAndHalves = "spins-and-halves",
     /// Says that it took a thousand times as long.

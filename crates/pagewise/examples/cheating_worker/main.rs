@@ -463,6 +463,13 @@ impl Reader {
 fn falsify(kind: Kind, reply: &mut SampleReply) {
     match kind {
         Kind::HalfTheTime | Kind::SpinsAndHalves => reply.elapsed_ns /= 2,
+        Kind::ShiftsTime => {
+            let quarter_ns = reply.elapsed_ns / 4;
+            reply.elapsed_ns -= quarter_ns;
+            reply.operations -= 1;
+            (reply.latency_elapsed_ns, reply.latency_operations) = (quarter_ns, 1);
+            (reply.latency_ns, reply.latency_counts) = (vec![quarter_ns], vec![1]);
+        }
         Kind::TooMuchTime => reply.elapsed_ns *= 1000,
         Kind::LatenciesTooLong => {
             reply.latency_ns = vec![reply.elapsed_ns.saturating_mul(1000)];

@@ -230,7 +230,7 @@ fn a_stopped_run_is_resumed_with_the_samples_that_are_missing() {
     fn stops(requests: PipeReader, replies: PipeWriter) -> io::Result<()> {
         static SAMPLES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         bent(requests, replies, |_, reply, replies| {
-            if reply["type"] == "sample" && SAMPLES.fetch_add(1, Ordering::Relaxed) == 2 {
+            if reply["type"] == "opened" && SAMPLES.fetch_add(1, Ordering::Relaxed) == 2 {
                 STOP.store(true, Ordering::Relaxed);
             }
             writeln!(replies, "{reply}")
@@ -282,7 +282,7 @@ fn a_race_that_is_stopped_goes_on_as_its_file_says() {
     fn stops(requests: PipeReader, replies: PipeWriter) -> io::Result<()> {
         static SAMPLES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         bent(requests, replies, |_, reply, replies| {
-            if reply["type"] == "sample" && SAMPLES.fetch_add(1, Ordering::Relaxed) == 12 {
+            if reply["type"] == "opened" && SAMPLES.fetch_add(1, Ordering::Relaxed) == 12 {
                 STOP.store(true, Ordering::Relaxed);
             }
             writeln!(replies, "{reply}")

@@ -3,10 +3,12 @@
 //! The supervisor reads evidence while the worker's threads wait: just before `go` and just after `sample`. Verification comes
 //! after it, so that it changes no counter.
 
+mod latencies;
+
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
-use pagewise_analysis::proof::unaccounted::{GoTimes, unaccounted_in_region_ns};
+use pagewise_analysis::proof::unaccounted::unaccounted_in_region_ns;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{
     BlockDevice, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
@@ -173,7 +175,7 @@ impl WorkerSession<'_> {
             false => {
                 // The worker knows the order of earlier operations.
                 let anew = progress.first_operation > 0;
-                self.go(worker, inherited, &mut progress, anew, self.plan.phases_ns(self.cell, self.round))?
+                self.go(worker, inherited, &mut progress, anew, self.phases_ns())?
             }
         };
         let reply = &outcome.reply;
@@ -206,6 +208,9 @@ impl WorkerSession<'_> {
         progress.waiting.end(pid);
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &outcome, first_operation, inherited)?;
+        let mut measurement = measurement(&outcome);
+        let after = first_operation.saturating_add(furthest(&outcome.reply));
+        self.take_latencies(worker, inherited, after, &mut measurement, &mut evidence)?;
 
         let mut closing = Stretches::default();
         closing.begin(pid);
@@ -225,28 +230,7 @@ impl WorkerSession<'_> {
             written.dirty_end_bytes = file.dirty_bytes();
         }
         evidence.written = written;
-        let reply = outcome.reply;
-        let measurement = Measurement {
-            setup_ns,
-            ballast_ns,
-            warmup_ns,
-            measured_ns: reply.elapsed_ns,
-            operations: reply.operations,
-            teardown_ns,
-            sync_ns,
-            unaccounted_ns: 0,
-            unaccounted_in_region_ns: outcome.unaccounted_ns,
-            latency_phase_ns: reply.latency_elapsed_ns,
-            latency_phase_operations: reply.latency_operations,
-            thread_operations: reply.thread_operations,
-            latency_ns: reply.latency_ns,
-            latency_counts: reply.latency_counts,
-            sync_duration_ns: reply.sync_duration_ns,
-            sync_duration_counts: reply.sync_duration_counts,
-            stalls: reply.stalls,
-            stall_longest_ns: reply.stall_longest_ns,
-        };
-        Ok((measurement, evidence))
+        Ok((Measurement { setup_ns, ballast_ns, warmup_ns, teardown_ns, sync_ns, ..measurement }, evidence))
     }
 
     /// True if what a worker does while it has nothing to do is part of the total, however little.
@@ -327,13 +311,7 @@ impl WorkerSession<'_> {
         progress.waiting.begin_at(pid, sampled);
         let expected_checksum = self.task.expected_checksum(order.as_ref(), &reply, first_operation);
         let cpu_ns = sampled.cpu_ns_since(&go_at);
-        let times = GoTimes {
-            wall_ns,
-            measured_ns: reply.elapsed_ns,
-            latency_phase_ns: reply.latency_elapsed_ns,
-            latency_asked_ns: latency_ns,
-        };
-        let unaccounted_ns = unaccounted_in_region_ns(self.cell, &self.context, times);
+        let unaccounted_ns = unaccounted_in_region_ns(self.cell, &self.context, reply.elapsed_ns, wall_ns);
         Ok(GoOutcome {
             reply,
             wall_ns,
@@ -568,6 +546,26 @@ fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, Conversation
 /// Number of compared reads of `read_bytes`.
 fn verified_reads(read_bytes: u64) -> u64 {
     (VERIFIED_BYTES / read_bytes).clamp(1, VERIFIED_READS)
+}
+
+/// The worker's numbers of a sample.
+fn measurement(outcome: &GoOutcome) -> Measurement {
+    let reply = outcome.reply.clone();
+    Measurement {
+        measured_ns: reply.elapsed_ns,
+        operations: reply.operations,
+        unaccounted_in_region_ns: outcome.unaccounted_ns,
+        latency_phase_ns: reply.latency_elapsed_ns,
+        latency_phase_operations: reply.latency_operations,
+        thread_operations: reply.thread_operations,
+        latency_ns: reply.latency_ns,
+        latency_counts: reply.latency_counts,
+        sync_duration_ns: reply.sync_duration_ns,
+        sync_duration_counts: reply.sync_duration_counts,
+        stalls: reply.stalls,
+        stall_longest_ns: reply.stall_longest_ns,
+        ..Measurement::default()
+    }
 }
 
 /// The most operations that a thread did.

@@ -35,14 +35,20 @@ const DIRECT: Asked = Asked { method: "pread:direct", ..WARM_PREAD };
 const ADVISED: Asked = Asked { method: "mmap:random", ..WARM_PREAD };
 const POPULATED: Asked = Asked { method: "mmap:populate", ..WARM_PREAD };
 
-/// Rates are of all time that passed, but for the latency phase and an honest answer.
+/// Bytes of an operation of a run of one question.
+fn sample_bytes(run: &Run) -> u64 {
+    run.header.plan.cells[0].conditions.op_bytes()
+}
+
+/// Rates are of all time that passed, but for an honest answer: no part of it is a latency phase.
 fn expect_all_time(run: &Run) {
     let answer_ns = run.header.environment.worker_answer_ns.expect("an answer time");
     for sample in &run.samples {
         let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else { continue };
-        let told_ns =
-            region_ns(measurement).saturating_add(measurement.latency_phase_ns).saturating_add(answer_ns);
+        let told_ns = region_ns(measurement).saturating_add(answer_ns);
         assert!(told_ns >= evidence.wall_ns, "{measurement:?} of {} ns", evidence.wall_ns);
+        let is_apart = measurement.latency_phase_apart || measurement.latency_phase_ns == 0;
+        assert!(is_apart || kinds(sample).contains(&InconsistentCounts), "{measurement:?}");
     }
 }
 
@@ -336,6 +342,37 @@ fn advice_that_was_not_given_is_noticed() {
 #[test]
 fn a_mapping_that_was_not_populated_is_noticed() {
     POPULATED.honest().caught("maps-anew", &[NotInForce]);
+}
+
+/// Within what clocks may differ by, and in a latency phase that nobody asked for there.
+#[test]
+fn time_that_is_hidden_or_moved_counts_in_the_rate() {
+    for kind in ["half-the-time", "shifts-time"] {
+        let run = Asked { more: &["--sample=10ms"], ..WARM_MMAP }.run(kind);
+        for (measurement, _) in of_methods(&run).iter().filter_map(|sample| sample.valid()) {
+            assert!(measurement.unaccounted_in_region_ns > 1_000_000, "{kind}: {measurement:?}");
+        }
+    }
+}
+
+#[test]
+fn latencies_of_somebody_elses_worker_are_asked_for_apart() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let worker = format!("mine={} worker", support::PAGEWISE);
+    let words = "run read --workload=random-read --trial-rounds=2 --threads=1 --sample=5ms --latency=2ms --cache=warm \
+                 --file-size=4MiB --methods=mine/mmap,mmap --json --out=run.jsonl --worker";
+    place.run(&words.split_whitespace().chain([&*worker]).collect::<Vec<_>>());
+    let run = load(&place.file("run.jsonl"));
+    for sample in of_methods(&run) {
+        assert!(is_honest(sample), "{:?}", sample.outcome);
+        let Some((measurement, evidence)) = sample.valid() else { continue };
+        assert!(measurement.latency_phase_apart, "{measurement:?}");
+        assert_eq!(measurement.latency_counts.iter().sum::<u64>(), measurement.latency_phase_operations);
+        assert!(measurement.latency_phase_operations > 10, "{measurement:?}");
+        assert_eq!(evidence.requested_bytes, measurement.operations * sample_bytes(&run), "{measurement:?}");
+    }
+    place.expect_no_trace();
 }
 
 #[test]

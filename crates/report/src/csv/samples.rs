@@ -136,6 +136,7 @@ columns!(
         unaccounted_in_region_ns,
         latency_phase_ns,
         latency_phase_operations,
+        latency_phase_apart,
         thread_operations,
         latency_ns,
         latency_counts,

@@ -182,7 +182,7 @@ fn delivered_bytes(cell: &Cell, evidence: &Evidence) -> Option<u64> {
 
 /// Duration of both phases, since the evidence covers both.
 fn seconds(measurement: &Measurement) -> f64 {
-    region_ns(measurement).saturating_add(measurement.latency_phase_ns).max(1) as f64 / 1e9
+    region_ns(measurement).saturating_add(measurement.latency_phase_within().1).max(1) as f64 / 1e9
 }
 
 /// Requests of the device for this sample. If others used it too, the group's own count applies, a direct read is still
