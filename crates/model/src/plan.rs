@@ -188,7 +188,9 @@ const REPLAY_TIMES: u64 = 30;
 const CAPPED_LEAD_IN_NS: u64 = 650_000_000;
 /// Reads of a fresh process on an idle device before the measured region: its queues are empty, and its host may sleep.
 const DEVICE_LEAD_IN_NS: u64 = 20_000_000;
-/// A smaller span would be used up by them.
+/// Threads that wake at once may begin on one CPU, and stay there until the scheduler balances its load: at a tick, of at most 10 ms.
+const THREADS_LEAD_IN_NS: u64 = 10_000_000;
+/// A smaller span would be used up by reads of the device.
 const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
 /// The usual block of a filesystem.
 const BLOCK_BYTES: u64 = 4096;
@@ -291,7 +293,7 @@ impl Plan {
     }
 
     /// Duration of the reads before the measured region of a sample of `cell`, which nothing counts: until the device works as it
-    /// will.
+    /// will, or each thread has a CPU.
     pub fn lead_in_ns(&self, cell: &Cell) -> Option<u64> {
         let conditions = &cell.conditions;
         if conditions.reads().is_none() || conditions.cache == CacheState::ColdStart {
@@ -301,6 +303,7 @@ impl Plan {
             cell.method.is_direct() || (conditions.cache == CacheState::Cold && cell.depends_on_cache());
         match conditions.host_settings.device_cap {
             Some(_) => Some(CAPPED_LEAD_IN_NS),
+            None if cell.is_in_memory() => (conditions.threads > 1).then_some(THREADS_LEAD_IN_NS),
             None => (reads_device && conditions.span_bytes >= LEAD_IN_SPAN).then_some(DEVICE_LEAD_IN_NS),
         }
     }
@@ -472,14 +475,26 @@ mod tests {
         }
     }
 
+    fn lead_in(threads: u32, method: &str, cache: CacheState, span: Bytes) -> Option<u64> {
+        let work = Work::RandomRead(Reads::of(Bytes::kib(4)));
+        let conditions = Conditions { cache, threads, ..Conditions::of(work, span) };
+        let cell = Cell { role: Role::Measured, method: method.parse().expect("a method"), conditions };
+        Plan::of(Vec::new()).lead_in_ns(&cell)
+    }
+
+    #[test]
+    fn each_thread_has_a_cpu_before_its_reads_are_counted() {
+        let of = |threads, method, cache| lead_in(threads, method, cache, Bytes::mib(64));
+        for method in ["pread", "mmap", "jvm/pread"] {
+            assert_eq!(of(2, method, CacheState::Warm), Some(THREADS_LEAD_IN_NS), "{method}");
+            assert_eq!(of(1, method, CacheState::Warm), None, "{method} has no other thread to wait for");
+        }
+        assert_eq!(of(2, "pread", CacheState::Cold), None, "threads wait for the device");
+    }
+
     #[test]
     fn the_device_works_before_its_reads_are_counted() {
-        let lead_in = |method: &str, cache: CacheState, span: Bytes| {
-            let conditions =
-                Conditions { cache, ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), span) };
-            let cell = Cell { role: Role::Measured, method: method.parse().expect("a method"), conditions };
-            Plan::of(Vec::new()).lead_in_ns(&cell)
-        };
+        let lead_in = |method: &str, cache: CacheState, span: Bytes| lead_in(1, method, cache, span);
         let gib = Bytes::gib(1);
         assert_eq!(lead_in("pread", CacheState::Cold, gib), Some(DEVICE_LEAD_IN_NS));
         assert_eq!(lead_in("pread:direct", CacheState::Warm, gib), Some(DEVICE_LEAD_IN_NS));
