@@ -179,10 +179,11 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
     if let Err(reason) = setting.set(&found) {
         return support::skipped("readahead", &reason.to_string());
     }
+    // Too small for a lead-in, whose reads would be in the union.
     let more = [
         "--methods=mmap",
         "--cache=cold",
-        "--file-size=256MiB",
+        "--file-size=128MiB",
         "--readahead=128KiB",
         "--reads-per-op=1",
         "--sample=4ms",
@@ -193,7 +194,7 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
     assert_eq!(setting.read().expect("readahead"), found, "readahead is not what it was");
 
     let page = rustix::param::page_size() as u64;
-    let (window, file_pages) = (READAHEAD / page, (256 << 20) / page);
+    let (window, file_pages) = (READAHEAD / page, (128 << 20) / page);
     let (mut read, mut expected) = (0, 0);
     for sample in samples(&taken.run, method("mmap")) {
         let Some((measurement, seen)) = sample.valid() else { continue };
@@ -226,7 +227,7 @@ fn a_plain_mapping_reads_the_union_of_its_windows() {
     if expected == 0 {
         support::inconclusive("the device is so fast that every sample has too many windows");
     }
-    assert!((read as f64 / expected as f64 - 1.0).abs() <= 0.1, "{read} of {expected}");
+    assert!((read as f64 / expected as f64 - 1.0).abs() <= 0.03, "{read} of {expected}");
 }
 
 #[test]
