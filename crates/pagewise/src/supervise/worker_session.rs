@@ -208,9 +208,9 @@ impl WorkerSession<'_> {
         progress.waiting.end(pid);
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &outcome, first_operation, inherited)?;
-        let mut measurement = measurement(&outcome);
-        let after = first_operation.saturating_add(furthest(&outcome.reply));
-        self.take_latencies(worker, inherited, after, &mut measurement, &mut evidence)?;
+        progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
+        let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns);
+        self.take_latencies(worker, inherited, &mut progress, &mut measurement, &mut evidence)?;
 
         let mut closing = Stretches::default();
         closing.begin(pid);
@@ -549,12 +549,11 @@ fn verified_reads(read_bytes: u64) -> u64 {
 }
 
 /// The worker's numbers of a sample.
-fn measurement(outcome: &GoOutcome) -> Measurement {
-    let reply = outcome.reply.clone();
+fn measurement(reply: SampleReply, unaccounted_in_region_ns: u64) -> Measurement {
     Measurement {
         measured_ns: reply.elapsed_ns,
         operations: reply.operations,
-        unaccounted_in_region_ns: outcome.unaccounted_ns,
+        unaccounted_in_region_ns,
         latency_phase_ns: reply.latency_elapsed_ns,
         latency_phase_operations: reply.latency_operations,
         thread_operations: reply.thread_operations,
