@@ -29,7 +29,8 @@ pub struct Claims<'a> {
     pub elapsed_ns: u64,
     pub latency_operations: u64,
     pub latency_elapsed_ns: u64,
-    pub latency_apart: bool,
+    /// Operations and time of the latency phase as far as they are in the other numbers.
+    pub latency_within: (u64, u64),
     pub thread_operations: &'a [u64],
     pub bytes: u64,
     pub latency_ns: &'a [u64],
@@ -115,7 +116,7 @@ impl SampleReply {
             elapsed_ns: self.elapsed_ns,
             latency_operations: self.latency_operations,
             latency_elapsed_ns: self.latency_elapsed_ns,
-            latency_apart: false,
+            latency_within: (self.latency_operations, self.latency_elapsed_ns),
             thread_operations: &self.thread_operations,
             bytes: self.bytes,
             latency_ns: &self.latency_ns,
@@ -146,7 +147,7 @@ impl<'a> Claims<'a> {
             elapsed_ns: measurement.measured_ns,
             latency_operations: measurement.latency_phase_operations,
             latency_elapsed_ns: measurement.latency_phase_ns,
-            latency_apart: measurement.latency_phase_apart,
+            latency_within: measurement.latency_phase_within(),
             thread_operations: &measurement.thread_operations,
             bytes,
             latency_ns: &measurement.latency_ns,
@@ -160,14 +161,12 @@ impl<'a> Claims<'a> {
 
     /// Operations of both phases, unless the latencies were taken apart. Saturating, as a worker may claim anything.
     pub fn all_operations(&self) -> u64 {
-        let timed = if self.latency_apart { 0 } else { self.latency_operations };
-        self.operations.saturating_add(timed)
+        self.operations.saturating_add(self.latency_within.0)
     }
 
     /// Likewise their time.
     pub fn all_ns(&self) -> u64 {
-        let timed_ns = if self.latency_apart { 0 } else { self.latency_elapsed_ns };
-        self.elapsed_ns.saturating_add(timed_ns)
+        self.elapsed_ns.saturating_add(self.latency_within.1)
     }
 
     /// Operations whose latency is told, of how many, in a phase of how many ns.
