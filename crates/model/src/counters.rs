@@ -273,4 +273,9 @@ impl RateWindow {
     pub fn duration_ns(&self) -> u64 {
         self.elapsed_ns.saturating_add(self.unaccounted_ns)
     }
+
+    /// Operations per second of that time.
+    pub fn ops_per_second(&self) -> f64 {
+        self.operations as f64 * 1e9 / self.duration_ns().max(1) as f64
+    }
 }

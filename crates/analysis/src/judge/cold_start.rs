@@ -61,9 +61,7 @@ fn window(evidence: &[&Evidence], index: usize) -> Option<ColdWindow> {
         median_count(&having.iter().filter_map(|windows| field(&windows[index])).collect::<Vec<_>>())
     };
     let end = |windows: &&[RateWindow]| duration_ns(&windows[..=index]);
-    let rate = |windows: &&[RateWindow]| {
-        windows[index].operations as f64 * 1e9 / windows[index].duration_ns().max(1) as f64
-    };
+    let rate = |windows: &&[RateWindow]| windows[index].ops_per_second();
     Some(ColdWindow {
         end_ns: median_count(&having.iter().map(end).collect::<Vec<u64>>())?,
         ops_per_second: median(&having.iter().map(rate).collect::<Vec<f64>>())?,

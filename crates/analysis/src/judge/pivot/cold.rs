@@ -84,10 +84,6 @@ fn row(comparison: &Comparison, samples: &CellSamples<'_>, cell: &CellJudgement)
     }
 }
 
-fn rate(window: &RateWindow) -> f64 {
-    window.operations as f64 * 1e9 / window.duration_ns().max(1) as f64
-}
-
 /// Operations per second of the windows in which a sample is warm; `None` if it never became warm.
 fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
     let warm = &windows[time_to_warm(op_bytes, windows)?.window..];
@@ -99,7 +95,7 @@ fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
 /// Nanoseconds until the first window with a rate of at least `wanted` began; at least one window, like the time to
 /// warm.
 fn first_reached(windows: &[RateWindow], wanted: f64) -> Option<f64> {
-    let first = windows.iter().position(|window| rate(window) >= wanted)?;
+    let first = windows.iter().position(|window| window.ops_per_second() >= wanted)?;
     Some(duration_ns(&windows[..first.max(1)]) as f64)
 }
 
