@@ -22,6 +22,7 @@ mod ffi {
             count: usize,
             buffer: *mut u8,
             len: usize,
+            touch_at: usize,
         ) -> u64;
 
         pub fn bare_pread_reads(
@@ -30,6 +31,7 @@ mod ffi {
             count: usize,
             buffer: *mut u8,
             len: usize,
+            touch_at: usize,
             total: *mut u64,
         ) -> usize;
     }
@@ -77,6 +79,7 @@ impl Bare {
     #[allow(unsafe_code)]
     #[inline(never)]
     pub fn read(&mut self, offsets: Offsets<'_>) -> io::Result<u64> {
+        let touch_at = offsets.touch_at();
         let buffer = self.buffer.bytes_mut();
         assert_eq!(buffer.len(), offsets.read_bytes(), "a buffer holds one read");
         let (start, count) = (offsets.reads().as_ptr(), offsets.reads().len());
@@ -85,8 +88,12 @@ impl Bare {
                 assert!(offsets.end() <= mapping.bytes().len() as u64, "reads behind the mapping");
                 let source = mapping.bytes().as_ptr();
                 // SAFETY: `Offsets` proves that each read ends at or before `end`, which lies in the mapping;
-                // the buffer holds one read and is borrowed exclusively.
-                Ok(unsafe { ffi::bare_mmap_reads(source, start, count, buffer.as_mut_ptr(), buffer.len()) })
+                // the buffer holds one read, which has whole pages, and is borrowed exclusively. `Offsets` proves that a
+                // page has a whole word at `touch_at`.
+                Ok(unsafe {
+                    let (into, len) = (buffer.as_mut_ptr(), buffer.len());
+                    ffi::bare_mmap_reads(source, start, count, into, len, touch_at)
+                })
             }
             Origin::File(file) => {
                 let mut total = 0;
@@ -94,7 +101,7 @@ impl Bare {
                 // exclusively; the descriptor is open as long as `file` lives.
                 let done = unsafe {
                     let (into, len) = (buffer.as_mut_ptr(), buffer.len());
-                    ffi::bare_pread_reads(file.as_raw_fd(), start, count, into, len, &mut total)
+                    ffi::bare_pread_reads(file.as_raw_fd(), start, count, into, len, touch_at, &mut total)
                 };
                 if done == count { Ok(total) } else { Err(io::Error::last_os_error()) }
             }

@@ -8,6 +8,7 @@ use std::sync::Barrier;
 use anyhow::{Context, Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_engine::clock::now_ns;
+use pagewise_host::touched_word;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Access, Bytes, Workload};
 use pagewise_sys::child::die_with_parent;
@@ -15,7 +16,7 @@ use pagewise_sys::child::die_with_parent;
 use crate::bare::Bare;
 use crate::cell::Cell;
 use crate::dataset::Dataset;
-use crate::offsets::Table;
+use crate::offsets::{PAGE_BYTES, Table};
 use crate::slices::draw_tables;
 
 /// The bare loops of mmap and pread under equal conditions.
@@ -68,7 +69,17 @@ impl<'a> BareRates<'a> {
             }
             methods.push(method);
         }
-        Ok(Self { dataset, methods })
+        let mut rates = Self { dataset, methods };
+        rates.touch_as(seed);
+        Ok(rates)
+    }
+
+    /// Consume the word of each page that a run with this seed consumes.
+    pub fn touch_as(&mut self, seed: u64) {
+        for MethodLoop { cell, tables, .. } in &mut self.methods {
+            let touch_at = touched_word(cell.read_bytes.0, PAGE_BYTES, seed);
+            tables.iter_mut().for_each(|table| table.touch(touch_at));
+        }
     }
 
     /// Medians of `slices` slices of each method, the methods in turn.

@@ -98,9 +98,9 @@ struct Measured(Vec<Pair>);
 
 fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: Cell) -> Result<Measured> {
     let mut random = Random::for_purpose(options.pairs.seed, "order");
-    let bare = BareRates::new(dataset, cell, options.sample, options.pairs.seed)?;
+    let mut bare = BareRates::new(dataset, cell, options.sample, options.pairs.seed)?;
     let slices = options.rounds.div_ceil(2);
-    let request = Request {
+    let request = |seed| Request {
         methods: "mmap,pread".into(),
         workload: cell.workload,
         threads: cell.threads.to_string(),
@@ -111,23 +111,25 @@ fn measure(options: &Options, pagewise: &Pagewise<'_>, dataset: &Dataset, cell: 
         descriptor: "shared".into(),
         rounds: options.rounds,
         sample_ns: options.sample,
-        seed: options.pairs.seed,
+        seed,
         host_settings: HostSettings::default(),
         jdk: None,
     };
-    let through_pagewise = || -> Result<BothRates> {
-        let run = pagewise.run(dataset, &request)?;
+    let through_pagewise = |seed| -> Result<BothRates> {
+        let run = pagewise.run(dataset, &request(seed))?;
         Ok(BothRates { mmap: reads_per_second(&run, "mmap")?, pread: reads_per_second(&run, "pread")? })
     };
-    let control = || in_own_process(dataset, cell, options.sample, options.rounds, options.pairs.seed);
+    let control = |seed| in_own_process(dataset, cell, options.sample, options.rounds, seed);
     let mut pairs = Vec::with_capacity(options.pairs.pairs);
-    for _ in 0..options.pairs.pairs {
+    for seed in (options.pairs.seed..).take(options.pairs.pairs) {
         dataset.require_cached()?;
+        // Another word of each page in each pair: rates depend on it.
+        bare.touch_as(seed);
         let pagewise_first = random.below(2) == 0;
         let first = bare.medians(slices)?;
-        let one = if pagewise_first { through_pagewise()? } else { control()? };
+        let one = if pagewise_first { through_pagewise(seed)? } else { control(seed)? };
         let second = bare.medians(slices)?;
-        let other = if pagewise_first { control()? } else { through_pagewise()? };
+        let other = if pagewise_first { control(seed)? } else { through_pagewise(seed)? };
         let third = bare.medians(slices)?;
         let (early, late) = (BothRates::between(first, second), BothRates::between(second, third));
         pairs.push(if pagewise_first {

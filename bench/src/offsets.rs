@@ -6,11 +6,15 @@ use pagewise_model::{Workload, content};
 
 use crate::cell::Cell;
 
-/// Offsets of whole operations in a file of known size.
+/// Pages of which a word is consumed, here and in `bare.c`. A read has whole ones.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Offsets of whole operations in a file of known size, and the word that is consumed of each page.
 pub struct Table {
     reads: Vec<u64>,
     read_bytes: usize,
     end: u64,
+    touch_at: usize,
 }
 
 /// Some reads of a table.
@@ -21,15 +25,17 @@ pub struct Offsets<'a> {
     place: u64,
     read_bytes: usize,
     end: u64,
+    touch_at: usize,
 }
 
 impl Table {
     /// Draws `operations` operations of `cell` within a file of `file_bytes`.
     ///
     /// # Panics
-    /// If the file is smaller than one operation.
+    /// If the file is smaller than one operation, or a read has no whole pages.
     pub fn draw(cell: &Cell, file_bytes: u64, operations: u64, seed: u64) -> Self {
         let read_bytes = cell.read_bytes.0;
+        assert!(read_bytes.is_multiple_of(PAGE_BYTES), "reads of whole pages");
         let reads_per_op = match cell.workload {
             Workload::SequentialRead => u64::from(cell.reads_per_op()),
             _ => 1,
@@ -44,12 +50,27 @@ impl Table {
             .collect::<Vec<_>>();
         let end = reads.iter().max().map_or(0, |last| last + read_bytes);
         assert!(end <= file_bytes, "a read behind the end of the file");
-        Self { reads, read_bytes: read_bytes as usize, end }
+        Self { reads, read_bytes: read_bytes as usize, end, touch_at: 0 }
+    }
+
+    /// Let the word at `touch_at` of each page be consumed.
+    ///
+    /// # Panics
+    /// If a page has no whole word there.
+    pub fn touch(&mut self, touch_at: u64) {
+        assert!(touch_at + 8 <= PAGE_BYTES, "a word of a page");
+        self.touch_at = touch_at as usize;
     }
 
     /// All of them.
     pub fn offsets(&self) -> Offsets<'_> {
-        Offsets { reads: &self.reads, place: 0, read_bytes: self.read_bytes, end: self.end }
+        Offsets {
+            reads: &self.reads,
+            place: 0,
+            read_bytes: self.read_bytes,
+            end: self.end,
+            touch_at: self.touch_at,
+        }
     }
 }
 
@@ -69,6 +90,11 @@ impl<'a> Offsets<'a> {
         self.end
     }
 
+    /// Position in a page of the word that is consumed: a page has it whole.
+    pub fn touch_at(self) -> usize {
+        self.touch_at
+    }
+
     /// `count` reads from `first` on.
     pub fn part(self, first: usize, count: usize) -> Self {
         Self { reads: &self.reads[first..first + count], place: self.place + first as u64, ..self }
@@ -77,9 +103,10 @@ impl<'a> Offsets<'a> {
     /// What these reads come to in a file filled from `seed`, one word of each page: all alike, as bare loops add them up, and
     /// each by the weight of its place, as the engine does.
     pub fn expected_checksums(self, seed: u64) -> (u64, u64) {
-        let pages = self.read_bytes.div_ceil(4096) as u64;
+        let pages = self.read_bytes as u64 / PAGE_BYTES;
+        let first = self.touch_at as u64;
         let checksum = |offset: u64| {
-            let words = (0..pages).map(|page| content::word(seed, (offset + page * 4096) / 8));
+            let words = (0..pages).map(|page| content::word(seed, (offset + page * PAGE_BYTES + first) / 8));
             words.fold(0, u64::wrapping_add)
         };
         (self.place..).zip(self.reads).fold((0, 0), |(alike, weighted): (u64, u64), (place, offset)| {
@@ -119,12 +146,13 @@ mod tests {
 
     #[test]
     fn checksums_are_of_the_file_s_words() {
-        let table = Table::draw(&cell(Workload::RandomRead), 1 << 20, 10, 1);
+        let mut table = Table::draw(&cell(Workload::RandomRead), 1 << 20, 10, 1);
+        table.touch(2040);
         let (mut alike, mut weighted) = (0u64, 0u64);
         for (place, offset) in (0u64..).zip(&table.reads) {
             let mut bytes = vec![0; 16 << 10];
             content::fill(9, *offset, &mut bytes);
-            let of_read = Consumption::new(Consume::Touch, 4096, 4096).of(&bytes);
+            let of_read = Consumption::new(Consume::Touch, 4096, 4096).touching(2040).of(&bytes);
             alike = alike.wrapping_add(of_read);
             weighted = weighted.wrapping_add((2 * place + 1).wrapping_mul(of_read));
         }

@@ -198,6 +198,7 @@ pub struct EngineSide {
     work: Box<dyn Operations>,
     memory: SharedMemory,
     piece_reads: usize,
+    touch_at: u64,
     /// For the next sample, made ahead as a worker does.
     latencies: Latencies,
 }
@@ -205,6 +206,7 @@ pub struct EngineSide {
 impl EngineSide {
     /// Put the table in place, where each slice of so many reads begins anew.
     pub fn put(&mut self, offsets: Offsets<'_>, slice_reads: usize) {
+        self.touch_at = offsets.touch_at() as u64;
         let reads = offsets.reads();
         let mut words = self.memory.bytes_mut().chunks_exact_mut(8);
         for slice in (0..reads.len()).step_by(slice_reads) {
@@ -239,7 +241,7 @@ impl EngineSide {
         };
         let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &AtomicBool::new(false) };
         let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
-        self.work.begin(&Go { first_operation: first as u64, ..Go::default() });
+        self.work.begin(&Go { first_operation: first as u64, touch_at: self.touch_at, ..Go::default() });
         let work = self.work.as_mut();
         let sample = timed::sample(work, first as u64, limits, phases, latencies, now_ns)
             .map_err(|failure| anyhow!("{}", failure.detail))?;
@@ -297,7 +299,7 @@ pub fn engine_sides(
         let mut work = work.context("a reader is the work of a thread")?;
         work.warm_page_tables();
         let (piece_reads, latencies) = (job.piece_reads as usize, empty_latencies());
-        sides.push(EngineSide { work, memory, piece_reads, latencies });
+        sides.push(EngineSide { work, memory, piece_reads, touch_at: 0, latencies });
     }
     Ok(sides)
 }

@@ -10,6 +10,7 @@ use pagewise_model::units::parse_duration_ns;
 
 use crate::cell::Cell;
 use crate::dataset::{Dataset, Scratch};
+use crate::offsets::PAGE_BYTES;
 use crate::options::{Filter, Pairs};
 use crate::ratio::{Ratio, log_ratios};
 use crate::slices::{Slices, draw_tables};
@@ -94,12 +95,14 @@ struct Measured {
 }
 
 fn measure(options: &Options, dataset: &Dataset, cell: &Cell) -> Result<Measured> {
-    let tables = draw_tables(dataset, cell, options.pairs.seed);
+    let mut tables = draw_tables(dataset, cell, options.pairs.seed);
     let mut random = Random::for_purpose(options.pairs.seed, "order");
     let mut measured = Measured::default();
     let mut operations = None;
     for _ in 0..options.openings {
         dataset.require_cached()?;
+        let touch_at = 8 * random.below(PAGE_BYTES / 8);
+        tables.iter_mut().for_each(|table| table.touch(touch_at));
         let mut slices = Slices::open(dataset, cell, &tables, &mut random)?;
         let operations = match operations {
             Some(operations) => operations,
