@@ -4,7 +4,7 @@
     checks/tests.py                   # everything
     checks/tests.py --build           # no test; builds, lints and documents
     checks/tests.py --gate            # only what needs no machine
-    checks/tests.py --soak            # what takes long, instead
+    checks/tests.py --soak            # what takes long, instead; with words, the parts whose names contain one
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
 
 A test *without a machine* (units, properties, golden files, sessions with a worker that is a thread, arrows, refusals)
@@ -320,20 +320,24 @@ def of_machine(programs, words, report, beside_them=(), computing=(), apart=Fals
     return tests, [test for tests in called + computed for test in tests]
 
 
-def soak(programs, report):
+def soak(programs, words, report):
     """Runs what takes long: rates alone, then what only has to be right."""
-    rates, _ = of_machine([program for program in programs if program.name in SOAK], [], report)
+    rates, _ = of_machine([program for program in programs if program.name in SOAK], words, report)
     kills = ["python3", "bench/kills.py", f"--kills={SOAK_KILLS}", "--pagewise=target/debug/pagewise", "--dir=target"]
     rest = [Test(f"bench/kills seed {seed}", [*kills, f"--seed={seed}"], str(ROOT)) for seed in (1, 2)]
     fuzzed = [program for program in programs if program.name.startswith("pagewise-fuzz/")]
     rest += [Test(one.name, ["env", f"PAGEWISE_FUZZ_CASES={SOAK_CASES}", one.path], one.directory) for one in fuzzed]
     rest.append(Test("mutations of proof", ["python3", "bench/mutations.py"], str(ROOT)))
     rest.append(Test("simulations", ["cargo", "test", "--release", "-p", "pagewise-analysis"], str(ROOT)))
-    for test in rest:
+    rest = [test for test in rest if not words or any(word in test.name for word in words)]
+
+    def run(test):
         test.patience_s = SOAK_PATIENCE_S
-    together([[test] for test in rest], os.cpu_count() or 1)
-    for test in rest:
-        report.line(test.name, [test], test.attempts[0].seconds)
+        report.line(test.name, [test.run()], test.attempts[0].seconds)
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(run, test) for test in rest]):
+            done.result()
     again(rates, report)
     return rates + rest
 
@@ -452,7 +456,7 @@ def main():
     if not arguments.gate and not arguments.soak:
         tracepoints.keep()
     if arguments.soak:
-        tests = soak(programs, report)
+        tests = soak(programs, arguments.words, report)
     elif arguments.gate:
         # Some of them end with a test that keeps one CPU.
         with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
