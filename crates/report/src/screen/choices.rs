@@ -64,7 +64,7 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
             let Some(next) = comparison.ratios.first() else { return vec!["the only method".to_string()] };
             // The closest by its ratio need not be the one that may be closest.
             let least = comparison.ratios.iter().filter_map(|ratio| ratio.low).fold(next.ratio, f64::min);
-            let by = format!("best, by at least {}x", times(least));
+            let by = format!("best, {}", lead(least, next.ratio));
             vec![format!("{by}; next is {}", next.method), by, "best".to_string()]
         }
         Verdict::Tie => {
@@ -83,6 +83,14 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
             vec![format!("open: {others}"), format!("open: {} others", staying.len())]
         }
         Verdict::NotComparable => vec!["not comparable".to_string()],
+    }
+}
+
+/// The lead of the best by the lower end of its interval, or by its estimate if that end says nothing.
+fn lead(least: f64, estimate: f64) -> String {
+    match times(least) {
+        nothing if nothing == times(1.0) => format!("by about {}x", times(estimate)),
+        least => format!("by at least {least}x"),
     }
 }
 
@@ -150,5 +158,17 @@ pub(super) fn lines(choices: &[Choice], width: usize) -> Vec<Line> {
 impl Choice {
     fn method(&self) -> &str {
         self.method.as_deref().unwrap_or("–")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lead;
+
+    #[test]
+    fn a_lead_says_more_than_nothing() {
+        assert_eq!(lead(1.07, 1.1), "by at least 1.07x");
+        assert_eq!(lead(1.004, 1.026), "by about 1.03x");
+        assert_eq!(lead(1.006, 1.03), "by at least 1.01x");
     }
 }
