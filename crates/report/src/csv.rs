@@ -7,27 +7,26 @@ pub mod cells;
 mod flat;
 pub mod samples;
 
+use std::io::Write;
+
 use flat::CsvField;
 use pagewise_model::Untrusted;
 
 /// A column and its meaning.
 pub type Described = (&'static str, &'static str);
 
-/// Append fields, each with a comma after it.
-fn push_fields(row: &mut String, fields: impl IntoIterator<Item = CsvField>) {
-    for field in fields {
-        match is_plain(&field) {
-            true => row.push_str(&field),
-            false => row.push_str(&quoted(inert(field))),
-        }
-        row.push(',');
-    }
+/// Rows below each other, with as many fields each.
+fn rows<W: Write>(out: W) -> csv::Writer<W> {
+    csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out)
 }
 
-/// Replace the comma after the last field by the end of the row.
-fn end_row(row: &mut String) {
-    row.pop();
-    row.push_str("\r\n");
+/// Write a row.
+fn write_row(
+    rows: &mut csv::Writer<impl Write>,
+    fields: impl IntoIterator<Item = CsvField>,
+) -> csv::Result<()> {
+    fields.into_iter().try_for_each(|field| rows.write_field(inert(field)))?;
+    rows.write_record(None::<&str>)
 }
 
 /// Characters at the start of a field that make a spreadsheet take it for a formula, in all widths.
@@ -36,6 +35,9 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// A field that a spreadsheet only shows: on one line, and with an apostrophe before a formula. A number is not a
 /// formula, even below 0.
 fn inert(field: CsvField) -> CsvField {
+    if is_plain(&field) {
+        return field;
+    }
     let field = Untrusted(field).to_string();
     if field.starts_with(FORMULA) && !is_number(&field) { format!("'{field}") } else { field }
 }
@@ -49,20 +51,16 @@ fn is_number(field: &str) -> bool {
     field.bytes().all(|byte| byte.is_ascii_digit() || b"-.e".contains(&byte)) && field.parse::<f64>().is_ok()
 }
 
-/// Put a field with a comma or a quote in quotes, with its quotes doubled. No field has a line break.
-fn quoted(field: CsvField) -> CsvField {
-    if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(quoted("plain text".into()), "plain text");
-        assert_eq!(quoted("a,b".into()), "\"a,b\"");
-        assert_eq!(quoted("say \"no\"".into()), "\"say \"\"no\"\"\"");
+        let mut written = rows(Vec::new());
+        write_row(&mut written, ["plain text", "a,b", "say \"no\"", ""].map(String::from)).expect("a row");
+        let written = String::from_utf8(written.into_inner().expect("memory")).expect("text");
+        assert_eq!(written, "plain text,\"a,b\",\"say \"\"no\"\"\",\r\n");
     }
 
     #[test]

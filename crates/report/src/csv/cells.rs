@@ -7,7 +7,7 @@ use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::{CellJudgement, MedianInterval};
 
 use super::flat::CsvField;
-use super::{Described, end_row, push_fields};
+use super::{Described, rows, write_row};
 use crate::judged_run::{CellView, JudgedRun};
 
 /// Input of a row.
@@ -152,18 +152,13 @@ pub fn columns() -> impl Iterator<Item = Described> {
 
 /// Write the cells of `runs` below one header.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
-    let mut row = String::new();
-    push_fields(&mut row, columns().map(|(name, _)| name.to_string()));
-    end_row(&mut row);
-    out.write_all(row.as_bytes())?;
+    let mut rows = rows(out);
+    write_row(&mut rows, columns().map(|(name, _)| name.to_string()))?;
     for (index, run) in runs.iter().enumerate() {
         for view in &run.cells() {
             let of = Row { index, run, view };
-            row.clear();
-            push_fields(&mut row, COLUMNS.iter().map(|Column(.., field)| field(&of)));
-            end_row(&mut row);
-            out.write_all(row.as_bytes())?;
+            write_row(&mut rows, COLUMNS.iter().map(|Column(.., field)| field(&of)))?;
         }
     }
-    Ok(())
+    rows.flush()
 }

@@ -13,7 +13,7 @@ use pagewise_model::{
 };
 
 use super::flat::{Columns, CsvField, UNKNOWN};
-use super::{Described, end_row, push_fields};
+use super::{Described, rows, write_row};
 
 /// Columns of the cell. Those of the machine's settings come after them.
 pub const CONDITIONS: &[Described] = &[
@@ -195,9 +195,11 @@ fn heartbeat_fields(heartbeats: &[Heartbeat]) -> Vec<CsvField> {
     ]
 }
 
-/// Heartbeats have columns of their own.
+/// Heartbeats have columns of their own, and what was witnessed is among the failures.
+const NOT_IN_COLUMNS: &[&str] = &["heartbeats", "witnessed"];
+
 fn evidence_columns() -> Columns {
-    Columns::of(&whole_evidence(), "heartbeats")
+    Columns::of(&whole_evidence(), NOT_IN_COLUMNS)
 }
 
 /// Columns that are withheld for a cell with a device cap.
@@ -210,37 +212,32 @@ pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let conditions = names(CONDITIONS).chain(HostSettings::COLUMNS.iter().copied());
     let before = conditions.chain(names(OUTCOME)).chain(MEASUREMENT.iter().copied()).map(str::to_string);
     let heartbeats = names(HEARTBEATS).map(str::to_string);
-    let mut header = String::new();
-    push_fields(&mut header, before.chain(evidence.names().iter().cloned()).chain(heartbeats));
-    end_row(&mut header);
-    out.write_all(header.as_bytes())?;
+    let mut header = rows(&mut *out);
+    write_row(&mut header, before.chain(evidence.names().iter().cloned()).chain(heartbeats))?;
+    header.flush()?;
+    drop(header);
     for (index, run) in runs.iter().enumerate() {
         let run = &*proof::again(run).run;
         let cells: HashMap<String, &Cell> =
             run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
-        // The first fields of a row are the same for all samples of a cell, and are formatted once.
-        let of_cells: HashMap<&str, String> = run
+        // The first fields of a row are the same for all samples of a cell, and are made once.
+        let of_cells: HashMap<&str, Vec<CsvField>> = run
             .samples
             .iter()
             .map(|sample| sample.cell.as_str())
             .collect::<HashSet<_>>()
             .into_iter()
-            .map(|id| {
-                let mut fields = String::new();
-                push_fields(&mut fields, conditions_fields(index, run, id, cells.get(id).copied()));
-                (id, fields)
-            })
+            .map(|id| (id, conditions_fields(index, run, id, cells.get(id).copied())))
             .collect();
-        let row = |number: usize, sample: &Sample, rows: &mut String| {
+        let fields = |number: usize, sample: &Sample| {
             let cell = cells.get(&sample.cell).copied();
             let as_of = as_of(sample, cell, run.check_context(number));
-            rows.push_str(&of_cells[sample.cell.as_str()]);
-            push_fields(rows, sample_fields(sample, cell, as_of, &evidence));
-            end_row(rows);
+            let of_sample = sample_fields(sample, cell, as_of, &evidence);
+            [of_cells[sample.cell.as_str()].clone(), of_sample].concat()
         };
-        for (part, stretch) in run.samples.chunks(THREADS * ROWS_PER_THREAD).enumerate() {
-            for rows in rows_of(part * THREADS * ROWS_PER_THREAD, stretch, row) {
-                out.write_all(rows.as_bytes())?;
+        for (part, samples) in run.samples.chunks(THREADS * ROWS_PER_THREAD).enumerate() {
+            for rows in rows_of(part * THREADS * ROWS_PER_THREAD, samples, fields) {
+                out.write_all(&rows)?;
             }
         }
     }
@@ -256,18 +253,20 @@ const ROWS_PER_THREAD: usize = 500;
 fn rows_of(
     first: usize,
     samples: &[Sample],
-    row: impl Fn(usize, &Sample, &mut String) + Copy + Send,
-) -> Vec<String> {
+    fields: impl Fn(usize, &Sample) -> Vec<CsvField> + Copy + Send,
+) -> Vec<Vec<u8>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = samples
             .chunks(ROWS_PER_THREAD)
             .enumerate()
             .map(|(part, samples)| {
                 scope.spawn(move || {
-                    let mut rows = String::new();
-                    let numbered = (first + part * ROWS_PER_THREAD..).zip(samples);
-                    numbered.for_each(|(number, sample)| row(number, sample, &mut rows));
-                    rows
+                    let mut written = rows(Vec::new());
+                    for (number, sample) in (first + part * ROWS_PER_THREAD..).zip(samples) {
+                        write_row(&mut written, fields(number, sample))
+                            .expect("rows of one length in memory");
+                    }
+                    written.into_inner().expect("rows in memory")
                 })
             })
             .collect();
@@ -385,6 +384,8 @@ fn details(sample: &Sample) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::{Failure, FailureKind};
+
     use super::*;
 
     #[test]
@@ -402,6 +403,8 @@ mod tests {
             descriptor_direct: Some(true),
             group: Some(GroupCounters { peak_bytes: Some(7), ..GroupCounters::default() }),
             waiting: Some(OutsideStretch { wall_ns: 4, ..OutsideStretch::default() }),
+            thread_reads: vec![7, 8],
+            witnessed: vec![Failure { kind: FailureKind::FileChanged, detail: "it changed".into() }],
             windows: vec![
                 RateWindow { elapsed_ns: 5, operations: 1, ..RateWindow::default() },
                 RateWindow {
