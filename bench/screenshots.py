@@ -32,7 +32,7 @@ PREPARE = """(async () => {
   scrollBy(0, -8);
   const figure = heading.nextElementSibling;
   figure.scrollIntoView();
-  while (!figure.querySelector('.interactive svg')) await new Promise(requestAnimationFrame);
+  while (!figure.querySelector('.interactive')) await new Promise(requestAnimationFrame);
   top.scrollIntoView();
   scrollBy(0, -8);
   for (let frame = 0; frame < 20; frame += 1) await new Promise(requestAnimationFrame);

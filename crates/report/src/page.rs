@@ -1,10 +1,9 @@
-//! Judged runs as one HTML file, complete without scripts, network or other files. Scripts that it holds draw its plots anew and
-//! sort its tables.
+//! Judged runs as one HTML file, complete without scripts, network or other files. Scripts that it holds make its plots answer to
+//! pointer and keyboard, and sort its tables.
 //!
 //! The order is that of questions: what to use, what was measured and what to distrust, each plot with its table, the
 //! verdicts, then what a second look needs: environment, checks, definitions, the command.
 
-mod data;
 mod html;
 mod map;
 mod scripts;
@@ -25,7 +24,7 @@ use scripts::Scripts;
 
 const STYLE: &str = include_str!("page/style.css");
 /// Size of a page: it is sent by mail.
-pub const MOST_BYTES: usize = 1_500_000;
+pub const MOST_BYTES: usize = 1_000_000;
 /// Situations of the answer that are listed; the verdicts have more.
 const MOST_CHOICES: usize = 200;
 /// Of a page: its head, its answer and its definitions.
@@ -64,10 +63,9 @@ fn whole(out: &mut dyn Write, title: &str, mark: &str, page: &Html) -> io::Resul
     let text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>{mark}<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/><title>{title}</title>\n<style>{STYLE}{}</style></head>\n\
-         <body><main><h1>{title}</h1>\n{}{}</main>\n{}</body></html>\n",
+         <body><main><h1>{title}</h1>\n{}</main>\n{}</body></html>\n",
         svg::STYLE,
         page.text(),
-        scripts.licences(),
         scripts.elements()
     );
     if text.len() > MOST_BYTES {

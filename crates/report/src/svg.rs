@@ -1,8 +1,8 @@
 //! Any plot as SVG, alone or within a page. It has no script, and its colours are variables with values for light and
 //! dark.
 //!
-//! A mark is an element of class `mark`, with its text as a title. A value that has no place on its axis has no mark;
-//! the plot's table has it.
+//! A mark is an element of class `mark`, with its text as a title, within the group of its series. A value that has no position on its
+//! axis has no mark; the plot's table has it. The script of a page makes the drawing answer to pointer and keyboard.
 
 pub(crate) mod scale;
 
@@ -19,6 +19,7 @@ pub const STYLE: &str = "\
 @media(prefers-color-scheme:dark){.plot{--ink:#e6edf3;--weak:#9aa4ae;--grid:#343b43;--paper:#0d1117;--band:#3d3418;--c0:#58a6ff;--c1:#f0883e;--c2:#56d364;--c3:#bc8cff;--c4:#f778ba;--c5:#56d4dd;--c6:#e3b341;--c7:#b1bac4}}
 svg.plot text{font:12px system-ui,sans-serif;fill:var(--ink,#1f2328)}
 svg.plot .weak{fill:var(--weak,#59636e)}
+svg.plot .x text{text-anchor:middle}svg.plot .y text,svg.plot .end{text-anchor:end}
 svg.plot .grid{stroke:var(--grid,#d9dee3);fill:none}
 svg.plot .paper{fill:var(--paper,#fff)}
 svg.plot .band{fill:var(--band,#f2e6c2)}
@@ -136,23 +137,24 @@ fn cut(name: &str) -> String {
 fn axes(body: &mut String, plot: &Plot, frame: &Frame) {
     let Frame { left, top, bottom, .. } = frame;
     let right = WIDTH - RIGHT;
+    let (mut grid, mut labels) = (String::new(), String::from("<g class=\"x weak\">"));
     for (at, label) in frame.x.ticks(&plot.x) {
-        let _ = write!(
-            body,
-            "<path class=\"grid\" d=\"M{at:.1} {top:.1}V{bottom:.1}\"/><text class=\"weak\" text-anchor=\"middle\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-            bottom + 15.0,
-            escaped(cut(&label))
-        );
+        let _ = write!(grid, "M{at:.1} {top:.1}V{bottom:.1}");
+        let _ =
+            write!(labels, "<text x=\"{at:.1}\" y=\"{:.1}\">{}</text>", bottom + 15.0, escaped(cut(&label)));
     }
+    labels.push_str("</g><g class=\"y\">");
     for (at, label) in frame.y.ticks(&plot.y) {
+        let _ = write!(grid, "M{left:.1} {at:.1}H{right:.1}");
         let _ = write!(
-            body,
-            "<path class=\"grid\" d=\"M{left:.1} {at:.1}H{right:.1}\"/><text text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            labels,
+            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             left - 8.0,
             at + 4.0,
             escaped(cut(&label))
         );
     }
+    let _ = write!(body, "<path class=\"grid\" d=\"{grid}\"/>{labels}</g>");
     if !matches!(plot.y.scale, Scale::Categories(_)) {
         let _ = write!(
             body,
@@ -163,7 +165,7 @@ fn axes(body: &mut String, plot: &Plot, frame: &Frame) {
     }
     let _ = write!(
         body,
-        "<text class=\"weak\" text-anchor=\"end\" x=\"{right:.1}\" y=\"{:.1}\">{}</text>",
+        "<text class=\"weak end\" x=\"{right:.1}\" y=\"{:.1}\">{}</text>",
         bottom + 15.0 + LINE,
         escaped(&plot.x.label)
     );
@@ -179,7 +181,7 @@ fn marks(body: &mut String, plot: &Plot, frame: &Frame) {
         let mut found = String::new();
         for mark in &series.marks {
             if plot.form == Form::Bars {
-                bar(&mut found, mark, frame, colour, &mut ends);
+                bar(&mut found, mark, frame, &mut ends);
                 continue;
             }
             let (Some(x), Some(y)) = (frame.x.at(mark.x), frame.y.at(mark.y)) else { continue };
@@ -187,15 +189,16 @@ fn marks(body: &mut String, plot: &Plot, frame: &Frame) {
             let state = if mark.invalid.is_some() { " invalid" } else { "" };
             let _ = write!(
                 found,
-                "<g class=\"mark{state} c{colour}\"><title>{}</title>{}<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/></g>",
+                "<g class=\"mark{state}\"><title>{}</title>{}<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/></g>",
                 escaped(told(mark)),
                 range(plot, mark, frame, (x, y))
             );
         }
+        let _ = write!(body, "<g class=\"series c{colour}\">");
         if plot.form == Form::Lines && !path.is_empty() {
-            let _ = write!(body, "<path class=\"line c{colour}\"{dashed} d=\"{path}\"/>");
+            let _ = write!(body, "<path class=\"line\"{dashed} d=\"{path}\"/>");
         }
-        body.push_str(&found);
+        let _ = write!(body, "{found}</g>");
     }
 }
 
@@ -227,7 +230,7 @@ fn range(plot: &Plot, mark: &Mark, frame: &Frame, (x, y): (f64, f64)) -> String 
     format!("<path class=\"range\" d=\"{ends}\"/>")
 }
 
-fn bar(found: &mut String, mark: &Mark, frame: &Frame, colour: usize, ends: &mut Vec<f64>) {
+fn bar(found: &mut String, mark: &Mark, frame: &Frame, ends: &mut Vec<f64>) {
     let Some(middle) = frame.y.at(mark.y) else { return };
     let row = mark.y as usize;
     ends.resize(ends.len().max(row + 1), 0.0);
@@ -235,15 +238,16 @@ fn bar(found: &mut String, mark: &Mark, frame: &Frame, colour: usize, ends: &mut
     ends[row] += mark.x;
     let _ = write!(
         found,
-        "<g class=\"mark c{colour}\"><title>{}</title><rect fill=\"currentColor\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"/></g>",
+        "<g class=\"mark\"><title>{}</title><rect fill=\"currentColor\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"/></g>",
         escaped(&mark.label),
         middle - 7.0,
         (to - from).max(0.5)
     );
 }
 
-/// Write the names of the series, and return the height of all.
+/// Write the names of the series, in their order, and return the height of all.
 fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
+    let _ = write!(body, "<g class=\"keys\" data-top=\"{top:.0}\">");
     let (mut x, mut y) = (8.0, top + LINE);
     for (index, series) in plot.series.iter().enumerate() {
         let (index, name) = (series.colour.unwrap_or(index), cut(&series.name));
@@ -253,7 +257,7 @@ fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
         }
         let _ = write!(
             body,
-            "<g class=\"c{}\"><path class=\"line\"{} d=\"M{x:.1} {:.1}h16\"/><circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/></g><text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+            "<g class=\"c{}\"><path class=\"line\"{} d=\"M{x:.1} {:.1}h16\"/><circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>",
             index % COLOURS,
             dashes(index),
             y - 4.0,
@@ -264,5 +268,6 @@ fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
         );
         x += width;
     }
+    body.push_str("</g>");
     y + 10.0
 }

@@ -145,7 +145,7 @@ impl Browser {
         self.evaluate(
             "(async () => { for (const figure of document.querySelectorAll('figure')) {
                figure.scrollIntoView();
-               while (!figure.querySelector('.interactive svg')) await new Promise(requestAnimationFrame);
+               while (!figure.querySelector('.interactive')) await new Promise(requestAnimationFrame);
              } })()",
         );
     }

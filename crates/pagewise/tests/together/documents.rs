@@ -88,7 +88,7 @@ fn a_page_is_one_file_with_the_command_that_made_it() {
     assert_eq!(place.run(&["report", "run.jsonl", "--html=-"]).expect_code(0).stdout, page);
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
     assert!(page.contains("<pre>pagewise read --workload=random-read --methods=pread,mmap "), "{page}");
-    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
     let refused = place.run(&["report", "run.jsonl", "--html=page.html"]).expect_code(2);
     assert_eq!(refused.stderr, "pagewise: page.html exists: name another file\n");
     for path in ["none/page.html", "."] {

@@ -6,7 +6,6 @@ use pagewise_model::format::counted;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::{FailureKind, Role, Source};
 
-use super::data;
 use super::html::Html;
 use crate::comparison::ComparisonText;
 use crate::csv::cells;
@@ -135,7 +134,6 @@ fn figure(page: &mut Html, plot: &Plot, id: &str) {
     ));
     page.raw(&svg::element(plot, id));
     page.close("div");
-    page.raw(&format!("<script type=\"application/json\">{}</script>", data::json(plot)));
     page.details("As a table", |page| page.table(&plot.table, &label));
     page.close("figure");
 }

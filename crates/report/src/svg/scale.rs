@@ -56,11 +56,6 @@ impl Placed {
         Some(self.from + share * (self.to - self.from)).filter(|place| place.is_finite())
     }
 
-    /// The least and the largest value that have a position.
-    pub(crate) fn ends(&self) -> (f64, f64) {
-        (self.low, self.high)
-    }
-
     /// Positions of ticks with their labels.
     pub(crate) fn ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
         if let (Some(_), Scale::Categories(names)) = (self.categories, &axis.scale) {
@@ -72,7 +67,7 @@ impl Placed {
     }
 
     /// Values of ticks of an axis of numbers, with their labels.
-    pub(crate) fn values_of_ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
+    fn values_of_ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
         let ticks = self.rounded(axis.quantity.steps).into_iter().filter(|value| self.at(*value).is_some());
         // Zero has no unit: 0 ns and 10 s do not look like one axis.
         let told = |value| if value == 0.0 { "0".to_string() } else { (axis.quantity.told)(value) };

@@ -44,7 +44,7 @@ fn seconds(count: u64) -> Vec<HostSecond> {
 
 /// Numbers of marks of an SVG: valid, invalid.
 fn drawn(text: &str) -> (usize, usize) {
-    (text.matches("<g class=\"mark c").count(), text.matches("<g class=\"mark invalid c").count())
+    (text.matches("<g class=\"mark\">").count(), text.matches("<g class=\"mark invalid\">").count())
 }
 
 #[test]
