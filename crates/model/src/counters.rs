@@ -96,7 +96,8 @@ macro_rules! with_thread_totals {
                 user_ns,
                 /// CPU time in the kernel, in whole clock ticks.
                 system_ns,
-                /// CPU time; of a process, that of its live threads: /proc/PID/task/*/schedstat.
+                /// CPU time: of a thread by /proc/PID/task/*/schedstat; of a process by its clock, with threads that have
+                /// ended, and if it cannot be read that of its live threads.
                 cpu_ns,
                 /// Time runnable but not running; of a process, that of its live threads.
                 run_queue_ns,

@@ -350,7 +350,8 @@ crate::with_process_totals! { evidence! {
 pub struct OutsideStretch {
     /// Its duration.
     pub wall_ns: u64,
-    /// CPU time of the threads that live at its end.
+    /// CPU time by the clock of the process, with threads that have ended; if it cannot be read, that of the threads that live at
+    /// its end.
     pub cpu_ns: Option<u64>,
     /// Time that they were runnable but not running.
     #[serde(default)]

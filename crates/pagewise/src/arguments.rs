@@ -188,7 +188,7 @@ pub enum Question {
 /// `pagewise run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// A question (read, scan, append, fill, cliff, lucene) or the path of a plan file (PLAN.toml)
+    /// A question (read, scan, append, fill, cliff, lucene; replay with --trace) or the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
     /// Its choices.
