@@ -36,7 +36,7 @@ PREPARE = """(async () => {
   top.scrollIntoView();
   scrollBy(0, -8);
   for (let frame = 0; frame < 20; frame += 1) await new Promise(requestAnimationFrame);
-  const mark = figure.querySelectorAll('.marks > *')[MARK];
+  const mark = figure.querySelectorAll('.series :is(circle, rect)')[MARK];
   const box = mark?.getBoundingClientRect();
   return box ? [box.x + box.width / 2, box.y + box.height / 2] : [0, 0];
 })()"""

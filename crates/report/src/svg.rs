@@ -1,7 +1,7 @@
 //! Any plot as SVG, alone or within a page. It has no script, and its colours are variables with values for light and
 //! dark.
 //!
-//! A mark is an element of class `mark`, with its text as a title, within the group of its series. A value that has no position on its
+//! A mark is a circle or a rectangle with its text as a title, within the group of its series. A value that has no position on its
 //! axis has no mark; the plot's table has it. The script of a page makes the drawing answer to pointer and keyboard.
 
 pub(crate) mod scale;
@@ -24,8 +24,9 @@ svg.plot .grid{stroke:var(--grid,#d9dee3);fill:none}
 svg.plot .paper{fill:var(--paper,#fff)}
 svg.plot .band{fill:var(--band,#f2e6c2)}
 svg.plot .line,svg.plot .range{fill:none;stroke:currentColor;stroke-width:1.5}
-svg.plot .dot{fill:currentColor;stroke:currentColor;stroke-width:1.5}
-svg.plot .invalid .dot{fill:var(--paper,#fff)}
+svg.plot circle{fill:currentColor;stroke:currentColor;stroke-width:1.5}
+svg.plot .series rect{fill:currentColor}
+svg.plot .invalid{fill:var(--paper,#fff)}
 svg.plot .c0{color:var(--c0,#0969da)}svg.plot .c1{color:var(--c1,#bc4c00)}svg.plot .c2{color:var(--c2,#1a7f37)}svg.plot .c3{color:var(--c3,#8250df)}
 svg.plot .c4{color:var(--c4,#bf3989)}svg.plot .c5{color:var(--c5,#1b7c83)}svg.plot .c6{color:var(--c6,#9a6700)}svg.plot .c7{color:var(--c7,#57606a)}
 @media print{.plot{--ink:#000;--paper:#fff;--grid:#ccc;--weak:#444}}
@@ -186,12 +187,12 @@ fn marks(body: &mut String, plot: &Plot, frame: &Frame) {
             }
             let (Some(x), Some(y)) = (frame.x.at(mark.x), frame.y.at(mark.y)) else { continue };
             let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { "M" } else { "L" });
-            let state = if mark.invalid.is_some() { " invalid" } else { "" };
+            let state = if mark.invalid.is_some() { " class=\"invalid\"" } else { "" };
             let _ = write!(
                 found,
-                "<g class=\"mark{state}\"><title>{}</title>{}<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/></g>",
-                escaped(told(mark)),
-                range(plot, mark, frame, (x, y))
+                "{}<circle{state} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}</title></circle>",
+                range(plot, mark, frame, (x, y)),
+                escaped(told(mark))
             );
         }
         let _ = write!(body, "<g class=\"series c{colour}\">");
@@ -238,10 +239,10 @@ fn bar(found: &mut String, mark: &Mark, frame: &Frame, ends: &mut Vec<f64>) {
     ends[row] += mark.x;
     let _ = write!(
         found,
-        "<g class=\"mark\"><title>{}</title><rect fill=\"currentColor\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"/></g>",
-        escaped(&mark.label),
+        "<rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"><title>{}</title></rect>",
         middle - 7.0,
-        (to - from).max(0.5)
+        (to - from).max(0.5),
+        escaped(&mark.label)
     );
 }
 
@@ -257,7 +258,7 @@ fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
         }
         let _ = write!(
             body,
-            "<g class=\"c{}\"><path class=\"line\"{} d=\"M{x:.1} {:.1}h16\"/><circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>",
+            "<g class=\"c{}\"><path class=\"line\"{} d=\"M{x:.1} {:.1}h16\"/><circle class=\"key\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>",
             index % COLOURS,
             dashes(index),
             y - 4.0,

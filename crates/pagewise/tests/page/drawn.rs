@@ -46,7 +46,7 @@ fn every_plot_has_the_marks_of_its_data() {
         browser.draw_all();
         let found = browser.evaluate(
             "[...document.querySelectorAll('figure')].map(figure => {
-               const marks = [...figure.querySelectorAll('.interactive .mark')];
+               const marks = [...figure.querySelectorAll('.interactive .series :is(circle, rect)')];
                return marks.filter(mark => mark.getBoundingClientRect().width > 0).length; })",
         );
         assert_eq!(found, json!(wanted), "{name}");
@@ -63,13 +63,13 @@ fn a_pointer_is_told_the_sample_and_its_conditions() {
     let count = browser.evaluate("document.querySelectorAll('figure').length").as_u64().expect("a count");
     for index in 0..count {
         let figure = format!("document.querySelectorAll('figure')[{index}]");
-        browser.point_at(&format!("{figure}.querySelector('.mark')"));
+        browser.point_at(&format!("{figure}.querySelector('.series :is(circle, rect)')"));
         let tip =
             browser.evaluate(&format!("{figure}.querySelector('.tip:not([hidden])')?.textContent ?? ''"));
         let tip = tip.as_str().expect("a text");
         let texts = browser.evaluate(&format!(
             "[figure => figure.querySelector('figcaption').textContent,
-              figure => [...figure.querySelectorAll('.mark')].map(mark => mark.dataset.label)]
+              figure => [...figure.querySelectorAll('.series :is(circle, rect)')].map(mark => mark.dataset.label)]
                .map(of => of({figure}))"
         ));
         assert!(tip.ends_with(texts[0].as_str().expect("conditions")), "{tip}");
@@ -81,7 +81,7 @@ fn a_pointer_is_told_the_sample_and_its_conditions() {
     browser.call("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": 0, "y": 0 }));
     let invalid = browser.evaluate(
         "(() => { for (const [index, figure] of document.querySelectorAll('figure').entries()) {
-           const at = [...figure.querySelectorAll('.mark')].findIndex(mark => mark.classList.contains('invalid'));
+           const at = [...figure.querySelectorAll('.series :is(circle, rect)')].findIndex(mark => mark.classList.contains('invalid'));
            if (at >= 0) return [index, at]; } })()",
     );
     browser.evaluate(&format!(
@@ -108,8 +108,8 @@ fn a_series_can_be_hidden() {
     let counts = browser.evaluate(
         "(() => { const figure = document.querySelector('figure'), button = figure.querySelector('.legend button');
            const shown = mark => mark.getBoundingClientRect().width > 0;
-           const count = () => [...figure.querySelectorAll('.mark')].filter(shown).length;
-           const own = figure.querySelector('.series').querySelectorAll('.mark').length;
+           const count = () => [...figure.querySelectorAll('.series :is(circle, rect)')].filter(shown).length;
+           const own = figure.querySelector('.series').querySelectorAll('.series :is(circle, rect)').length;
            const all = count(); button.click(); const fewer = count(), pressed = button.ariaPressed; button.click();
            return [all - own === fewer && own > 0, pressed, count() === all]; })()",
     );

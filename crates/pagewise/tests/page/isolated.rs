@@ -14,7 +14,7 @@ fn without_scripts_everything_is_there() {
         "[document.querySelectorAll('.interactive, button, input').length,
           document.querySelectorAll('figure').length > 0,
           [...document.querySelectorAll('figure')].every(figure =>
-            figure.querySelector('.drawing svg .mark').getBoundingClientRect().width > 0 && figure.querySelector('table') !== null)]",
+            figure.querySelector('.drawing svg .series :is(circle, rect)').getBoundingClientRect().width > 0 && figure.querySelector('table') !== null)]",
     );
     browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
     assert_eq!(found, json!([0, true, true]));

@@ -41,7 +41,7 @@ fn expect_whole(browser: &mut Browser, page: &Path, least_figures: u64) {
     browser.draw_all();
     let found = browser.evaluate(
         "[...document.querySelectorAll('figure')].map(figure => {
-           const marks = [...figure.querySelectorAll('.interactive .mark')];
+           const marks = [...figure.querySelectorAll('.interactive .series :is(circle, rect)')];
            return [marks.length, marks.filter(mark => mark.getBoundingClientRect().width > 0).length]; })",
     );
     let figures = found.as_array().expect("figures");

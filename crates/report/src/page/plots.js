@@ -16,7 +16,7 @@
     const drawing = figure.querySelector(".drawing");
     const svg = drawing.querySelector("svg");
     const series = [...svg.querySelectorAll(".series")];
-    const marks = [...svg.querySelectorAll(".mark")];
+    const marks = [...svg.querySelectorAll(".series circle, .series rect")];
     const conditions = figure.querySelector("figcaption").textContent;
     let chosen = -1;
 
@@ -35,7 +35,6 @@
     }
 
     const isShown = (mark) => !mark.closest(".off");
-    const boxOf = (mark) => mark.querySelector(".dot, rect").getBoundingClientRect();
 
     const choose = (index) => {
       marks[chosen]?.classList.remove("chosen");
@@ -46,7 +45,7 @@
       mark.classList.add("chosen");
       const label = element("strong", mark.classList.contains("invalid") ? "bad" : "", mark.dataset.label);
       tip.replaceChildren(label, element("span", "weak", conditions));
-      const [own, all] = [boxOf(mark), figure.getBoundingClientRect()];
+      const [own, all] = [mark.getBoundingClientRect(), figure.getBoundingClientRect()];
       const across = own.left + own.width / 2 - all.left - tip.offsetWidth / 2;
       tip.style.left = `${Math.max(0, Math.min(across, all.width - tip.offsetWidth))}px`;
       tip.style.top = `${own.bottom - all.top + 8}px`;
@@ -57,7 +56,7 @@
       let [best, least] = [-1, REACH];
       marks.forEach((mark, index) => {
         if (!isShown(mark)) return;
-        const box = boxOf(mark);
+        const box = mark.getBoundingClientRect();
         const distance = Math.hypot(Math.max(box.left - x, x - box.right, 0), Math.max(box.top - y, y - box.bottom, 0));
         if (distance < least) [best, least] = [index, distance];
       });
