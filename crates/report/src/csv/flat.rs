@@ -1,7 +1,8 @@
 //! Conversion of a structure to the fields of a row. Fields of a part have the part's name as a prefix
-//! (`group_peak_bytes`), and those of a list of parts hold one value for each member, separated by spaces. A list of plain values has no column: it may be long.
+//! (`group_peak_bytes`), and those of a list of parts hold one value for each member, separated by spaces. A list of plain values
+//! has no column: it may be long.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,14 +16,20 @@ pub(super) const UNKNOWN: &str = "?";
 /// The columns of a structure, in the order of their names.
 pub(super) struct Columns {
     names: Vec<String>,
-    /// Fields without a column here.
+    /// The keys that lead to the value of each column, through parts and lists.
+    paths: Vec<Vec<String>>,
     left_out: &'static [&'static str],
 }
 
 impl Columns {
-    /// Columns of `whole`, a value with all optional parts present, except for these fields.
+    /// Columns of `whole`, a value with all optional parts present, except for the fields that are left out.
     pub(super) fn of(whole: &impl Serialize, left_out: &'static [&'static str]) -> Self {
-        Self { names: fields_of(whole, left_out).into_keys().collect(), left_out }
+        let mut columns = Vec::new();
+        collect(&mut columns, &json(whole), "", &[], left_out);
+        columns.sort();
+        columns.dedup();
+        let (names, paths) = columns.into_iter().unzip();
+        Self { names, paths, left_out }
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -31,41 +38,53 @@ impl Columns {
 
     /// The fields of a value, one for each column.
     pub(super) fn fields(&self, value: &impl Serialize) -> Vec<CsvField> {
-        let mut found = fields_of(value, self.left_out);
-        let fields = self.names.iter().map(|name| found.remove(name).unwrap_or_default()).collect();
-        debug_assert!(found.is_empty(), "without a column: {found:?}");
-        fields
+        debug_assert!(Self::of(value, self.left_out).names.iter().all(|name| self.names.contains(name)));
+        let value = json(value);
+        let field = |path: &Vec<String>| {
+            let mut field = CsvField::new();
+            put(&mut field, &value, path, false);
+            field
+        };
+        self.paths.iter().map(field).collect()
     }
 }
 
-/// The fields of a structure of numbers and texts, by their names.
-fn fields_of(value: &impl Serialize, left_out: &[&str]) -> BTreeMap<String, CsvField> {
-    let value = serde_json::to_value(value).expect("a structure of numbers and texts");
-    let mut fields = BTreeMap::new();
-    for (key, value) in value.as_object().expect("a structure") {
-        if !left_out.contains(&key.as_str()) {
-            put(&mut fields, "", key, value, false);
-        }
-    }
-    fields
+fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("a structure of numbers and texts")
 }
 
-/// Put a value, or those of a part of a structure, into their fields; behind others if it belongs to a member of a list.
-fn put(fields: &mut BTreeMap<String, CsvField>, prefix: &str, key: &str, value: &Value, is_listed: bool) {
-    match value {
-        Value::Object(part) => {
-            let prefix = format!("{key}_");
-            part.iter().for_each(|(key, value)| put(fields, &prefix, key, value, is_listed));
+/// Collect the names and paths of the columns of a structure, or of a part of it at `path`.
+fn collect(
+    columns: &mut Vec<(String, Vec<String>)>,
+    value: &Value,
+    prefix: &str,
+    path: &[String],
+    left_out: &[&str],
+) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if left_out.contains(&key.as_str()) {
+            continue;
         }
-        Value::Array(members) => {
-            let key = key.trim_end_matches('s');
-            members
-                .iter()
-                .filter(|one| one.is_object())
-                .for_each(|part| put(fields, prefix, key, part, true));
+        let path = [path, std::slice::from_ref(key)].concat();
+        match value {
+            Value::Object(_) => collect(columns, value, &format!("{key}_"), &path, left_out),
+            Value::Array(members) => {
+                let prefix = format!("{}_", key.trim_end_matches('s'));
+                members.iter().for_each(|member| collect(columns, member, &prefix, &path, left_out));
+            }
+            _ => columns.push((format!("{prefix}{key}"), path)),
         }
-        plain => {
-            let field = fields.entry(format!("{prefix}{key}")).or_default();
+    }
+}
+
+/// Append what is at the end of a path; of a list what each member has there.
+fn put(field: &mut CsvField, value: &Value, path: &[String], is_listed: bool) {
+    match (value, path) {
+        (Value::Object(part), [key, rest @ ..]) => {
+            part.get(key).into_iter().for_each(|value| put(field, value, rest, is_listed));
+        }
+        (Value::Array(members), path) => members.iter().for_each(|member| put(field, member, path, true)),
+        (plain, []) => {
             if is_listed && !field.is_empty() {
                 field.push(' ');
             }
@@ -73,8 +92,10 @@ fn put(fields: &mut BTreeMap<String, CsvField>, prefix: &str, key: &str, value: 
                 Value::Null if is_listed => field.push_str(UNKNOWN),
                 Value::Null => {}
                 Value::String(text) => field.push_str(text),
-                plain => field.push_str(&plain.to_string()),
+                plain => write!(field, "{plain}").expect("a string takes all"),
             }
         }
+        // A part that is not there.
+        _ => {}
     }
 }
