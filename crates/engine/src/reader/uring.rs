@@ -1,7 +1,7 @@
 //! `uring`: reads in flight through io_uring, a ring for each thread.
 //!
 //! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the table,
-//! across operations and batches. A batch therefore returns when its reads are queued, not when they are done. Of recorded reads
+//! across operations and batches. Reads are started in groups of [`STARTED_TOGETHER`], or when none can be queued. A batch therefore returns when its reads are queued, not when they are done. Of recorded reads
 //! as many are in flight, which is a bound: a program may not know them yet.
 
 use pagewise_model::checksum::Consumption;
@@ -16,12 +16,18 @@ use crate::consume::by_consumer;
 use crate::failure::failed;
 use crate::file::FailedRead;
 
+/// Most reads that are queued before they are started. A device that completes most of its window at once is idle until the next reads
+/// are started; a call for each read is a sixth of a cached one.
+const STARTED_TOGETHER: usize = 4;
+
 struct UringReader {
     ring: Ring,
     target: ReadTarget,
     /// 1 without O_DIRECT, so that nothing is widened.
     alignment: usize,
     free: Vec<usize>,
+    /// Reads that are queued and not started.
+    queued: usize,
     reads: Vec<Widened>,
     /// Requested bytes of each slot's read.
     lens: Vec<usize>,
@@ -84,6 +90,7 @@ pub(super) fn open(
                 target: target.clone(),
                 alignment,
                 free: (0..depth).rev().collect(),
+                queued: 0,
                 reads: vec![Widened::default(); depth],
                 lens: vec![0; depth],
                 weights: vec![0; depth],
@@ -107,7 +114,7 @@ pub(super) fn open(
 
 impl UringReader {
     #[inline(always)]
-    fn queue(&mut self, slot: usize, weight: u64, (offset, len): (u64, usize)) {
+    fn queue(&mut self, slot: usize, weight: u64, (offset, len): (u64, usize)) -> Result<(), CallFailure> {
         let read = widen(offset, len, self.alignment, self.target.file.file_bytes);
         self.reads[slot] = read;
         self.lens[slot] = len;
@@ -115,6 +122,15 @@ impl UringReader {
         self.piece_of[slot] = self.piece;
         self.pieces[self.piece].in_flight += 1;
         self.ring.queue_read(slot, read.offset, read.len);
+        self.queued += 1;
+        if self.queued == STARTED_TOGETHER { self.enter(0) } else { Ok(()) }
+    }
+
+    /// Start the queued reads, and wait until at least `wait` are done.
+    #[inline(always)]
+    fn enter(&mut self, wait: usize) -> Result<(), CallFailure> {
+        self.queued = 0;
+        self.ring.submit(wait).map_err(|error| failed("io_uring_enter", error, &self.target.file.path, 0))
     }
 
     /// Check a completion, consume its bytes and free its slot.
@@ -142,15 +158,10 @@ impl UringReader {
             .into_failure("io_uring read", &self.target.file.path)
     }
 
-    #[cold]
-    fn submit_failure(&self, error: std::io::Error) -> CallFailure {
-        failed("io_uring_enter", error, &self.target.file.path, 0)
-    }
-
     /// Start the queued reads, wait for at least one and consume all that are done.
     #[inline(always)]
     fn reap(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<(), CallFailure> {
-        self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
+        self.enter(1)?;
         while let Some(completion) = self.ring.complete() {
             self.consume(completion, consume)?;
         }
@@ -159,7 +170,7 @@ impl UringReader {
 
     /// [`UringReader::reap`] with a clock reading at the end of each operation.
     fn reap_timed(&mut self, consume: impl Fn(&[u8]) -> u64 + Copy) -> Result<(), CallFailure> {
-        self.ring.submit(1).map_err(|error| self.submit_failure(error))?;
+        self.enter(1)?;
         while let Some(completion) = self.ring.complete() {
             self.consume(completion, consume)?;
             let operation = &mut self.pending[self.operation_of[completion.slot]];
@@ -177,7 +188,8 @@ impl UringReader {
         order.range(entry, self.target.read_bytes).ok_or_else(|| out_of_range(&self.target, entry))
     }
 
-    /// Timed region: `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset)`.
+    /// Timed region: `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset), and enter if so many
+    /// are queued`.
     #[inline(never)]
     fn queue_reads(
         &mut self,
@@ -194,7 +206,7 @@ impl UringReader {
                 }
             };
             let range = self.range(entry, order)?;
-            self.queue(slot, weight, range);
+            self.queue(slot, weight, range)?;
         }
         Ok(std::mem::take(&mut self.done))
     }
@@ -221,7 +233,7 @@ impl UringReader {
             }
             self.operation_of[slot] = self.pending.len() - 1;
             let range = self.range(entry, order)?;
-            self.queue(slot, weight, range);
+            self.queue(slot, weight, range)?;
         }
         Ok(())
     }
@@ -307,9 +319,9 @@ fn one_by_one<O: Order>(
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<CallFailure>> {
     order.reads(due, reader.target.read_bytes, |range| {
-        reader.queue(0, 1, range);
+        reader.queue(0, 1, range)?;
         let completion = loop {
-            reader.ring.submit(1).map_err(|error| reader.submit_failure(error))?;
+            reader.enter(1)?;
             // There is none if a signal ended the wait.
             if let Some(completion) = reader.ring.complete() {
                 break completion;
