@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod glossary;
 mod links;
 mod refused;
 mod refused_conditions;
