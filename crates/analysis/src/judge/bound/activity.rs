@@ -133,7 +133,12 @@ impl Activity {
 
 /// Shares of the time of a sample: on a CPU, runnable, waiting, set-up, sync, tear-down. With more threads than `cpus`, those that
 /// wait for each other's CPU are no loss, so what the CPUs were not used for is divided among the two others.
-fn time_shares(cell: &Cell, cpus: u32, measurement: &Measurement, evidence: &Evidence) -> Option<[f64; 6]> {
+pub(super) fn time_shares(
+    cell: &Cell,
+    cpus: u32,
+    measurement: &Measurement,
+    evidence: &Evidence,
+) -> Option<[f64; 6]> {
     let wall = evidence.wall_ns.max(1) as f64;
     let threads = f64::from(cell.conditions.threads.max(1));
     // Threads of a runtime may use more.
@@ -141,7 +146,8 @@ fn time_shares(cell: &Cell, cpus: u32, measurement: &Measurement, evidence: &Evi
     let queued = evidence.run_queue_ns.unwrap_or(0) as f64 / wall / threads;
     let blocked = (1.0 - queued - evidence.cpu_ns? as f64 / wall / threads).max(0.0);
     let idle = 1.0 - cpu;
-    let run_queue = if queued > 0.0 { idle * queued / (queued + blocked) } else { 0.0 };
+    // A product with at most 1, so that rounding leaves no wait of less than nothing.
+    let run_queue = if queued > 0.0 { idle * (queued / (queued + blocked)) } else { 0.0 };
     let [region, set_up, sync, tear_down] = match cell.conditions.is_one_shot() {
         true => {
             let of_total = |ns: u64| (ns as f64 / total_ns(measurement).max(1) as f64).min(1.0);

@@ -2,7 +2,7 @@
 
 mod one_shot;
 
-use super::activity::{TimeShares, requests};
+use super::activity::{TimeShares, requests, time_shares};
 use super::*;
 use crate::proof::honest;
 use pagewise_model::CacheState::{AsIs, Cold, Warm};
@@ -457,6 +457,15 @@ fn how_deep_an_unknown_way_queues_is_not_told() {
     assert_eq!(bound("mine/lsm-get", alone).0, BoundName::Unknown);
     assert_eq!(bound("mine/lsm-get", active(95_000.0, 4.0)).0, BoundName::DeviceIops);
     assert_eq!(bound("mine/lsm-get", in_memory(7.6e9, 0.9)).0, BoundName::MemoryCopy);
+}
+
+/// 0.038 times 1.842 over 1.842 is more than 0.038 in floating point.
+#[test]
+fn no_part_of_the_time_is_less_than_nothing() {
+    let evidence =
+        Evidence { wall_ns: 1000, cpu_ns: Some(962), run_queue_ns: Some(1842), ..Evidence::default() };
+    let shares = time_shares(&honest::cell("pread", Warm), 1, &honest::measurement(), &evidence);
+    assert!(shares.expect("counters").iter().all(|share| *share >= 0.0), "{shares:?}");
 }
 
 #[test]
