@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pagewise_analysis::proof::plausible::MEMORY_FACTOR;
 use pagewise_host::memory::Memory;
-use pagewise_model::{Access, Cell, Consume, MethodOption, Skew, Work};
+use pagewise_model::{Access, Cell, Conditions, Consume, MethodOption, Skew, Work};
 use pagewise_sys::AnonymousMemory;
 use rustix::time::ClockId;
 
@@ -26,6 +26,8 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// Number of stretches, and their minimum length.
 const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(1);
+/// Bytes between two readings of the clock, at least: a reading takes as long as some ten copies of a page in a cache of the CPU.
+const READING_BYTES: usize = 4 << 20;
 /// Number of further measurements before a sample is called faster.
 const AGAIN: usize = 10;
 /// Pause before a further measurement where a sample would be called implausible: other load on the memory may last a while.
@@ -85,7 +87,7 @@ fn kind(cell: &Cell) -> CopyKind {
     let most = if is_scarce() { SCARCE_MAX_BYTES } else { MEMORY_MAX_BYTES };
     let skewed = conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
     // Popular positions are in the nearest caches.
-    let reached = if skewed { chunk_bytes } else { conditions.span_bytes.0 };
+    let reached = if skewed { chunk_bytes } else { reached_bytes(conditions) };
     // A method that examines all bytes need not copy them; one that touches a word of each page has copied the rest, or has
     // not read it.
     let all_bytes = matches!(conditions.consume(), Some(Consume::Sum | Consume::Lines));
@@ -95,6 +97,13 @@ fn kind(cell: &Cell) -> CopyKind {
         chunk_bytes: chunk_bytes as usize,
         in_place: all_bytes && may_stay,
     }
+}
+
+/// Bytes of the span that reads can reach: those between the end of a read and the next aligned offset are in no read.
+fn reached_bytes(conditions: &Conditions) -> u64 {
+    let span_bytes = conditions.span_bytes.0;
+    let apart = conditions.reads().filter(|reads| reads.align_bytes > reads.read_bytes);
+    apart.map_or(span_bytes, |reads| span_bytes / reads.align_bytes.0 * reads.read_bytes.0)
 }
 
 /// True if the machine has too little memory for the maximum.
@@ -111,12 +120,19 @@ fn measure(kind: CopyKind) -> std::io::Result<u64> {
     let speeds = (0..STRETCHES).map(|_| {
         let (started, mut bytes) = (cpu_time(), 0u64);
         while cpu_time() - started < STRETCH {
-            bytes += go_through(memory.bytes(), buffer.bytes_mut(), kind);
+            for _ in 0..passes(kind.memory_bytes) {
+                bytes += go_through(memory.bytes(), buffer.bytes_mut(), kind);
+            }
         }
         let used_ns = (cpu_time() - started).as_nanos().max(1);
         (u128::from(bytes) * 1_000_000_000 / used_ns) as u64
     });
     Ok(speeds.max().unwrap_or(0))
+}
+
+/// Passes between two readings of the clock.
+fn passes(memory_bytes: usize) -> usize {
+    READING_BYTES.div_ceil(memory_bytes.max(1))
 }
 
 /// CPU time of this thread, which excludes other processes.
@@ -145,7 +161,26 @@ fn go_through(memory: &[u8], buffer: &mut [u8], kind: CopyKind) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::{Bytes, Reads};
+
     use super::*;
+
+    #[test]
+    fn the_clock_is_no_part_of_a_small_memory() {
+        for memory_bytes in [1, 4096, 48 << 10, 4 << 20, 128 << 20] {
+            let between = passes(memory_bytes) * memory_bytes;
+            assert!((READING_BYTES..READING_BYTES + memory_bytes).contains(&between), "{memory_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_lies_between_reads_is_not_reached() {
+        let of = |read_bytes, align_bytes| {
+            let reads = Reads { align_bytes: Bytes(align_bytes), ..Reads::of(Bytes(read_bytes)) };
+            reached_bytes(&Conditions::of(Work::RandomRead(reads), Bytes::mib(64)))
+        };
+        assert_eq!([of(512, 4096), of(4096, 4096), of(16384, 4096)], [8 << 20, 64 << 20, 64 << 20]);
+    }
 
     #[test]
     fn all_of_the_memory_is_gone_through() {
