@@ -211,6 +211,11 @@ impl Reads {
         self.read_bytes.0.saturating_mul(u64::from(self.reads_per_op))
     }
 
+    /// Bytes from one drawn offset on: of a read, or of all reads of a sequential operation.
+    pub fn drawn_bytes(&self, workload: Workload) -> u64 {
+        if workload == Workload::SequentialRead { self.op_bytes() } else { self.read_bytes.0 }
+    }
+
     /// Consumption of the bytes on a machine with pages of `page_bytes`.
     pub fn consumption(&self, page_bytes: u64) -> Consumption {
         Consumption::new(self.consume, page_bytes as usize, self.align_bytes.0)

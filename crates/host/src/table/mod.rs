@@ -352,9 +352,8 @@ impl AccessShape<'_> {
         self.workload == Workload::SequentialRead
     }
 
-    /// Length of one draw: a read, or all reads of an operation.
     fn drawn_bytes(&self) -> u64 {
-        if self.is_sequential() { self.reads.op_bytes() } else { self.reads.read_bytes.0 }
+        self.reads.drawn_bytes(self.workload)
     }
 
     /// Call `put` with the offset of each read in the order of threads and operations.

@@ -2,7 +2,7 @@
 //! faster. It is used by a check, is not a ceiling of the run, and does not depend on a worker.
 //!
 //! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it. The memory is not larger than
-//! the span of the cell, and chunks are at least a page, so that caches help as much as possible; the fastest of several
+//! what the cell's accesses reach, and chunks are at least a page, so that caches help as much as possible; the fastest of several
 //! stretches counts.
 
 use std::hint::black_box;
@@ -99,11 +99,12 @@ fn kind(cell: &Cell) -> CopyKind {
     }
 }
 
-/// Bytes of the span that reads can reach: those between the end of a read and the next aligned offset are in no read.
+/// Bytes of the span that accesses can reach: those between what is drawn and the next aligned offset are in no read.
 fn reached_bytes(conditions: &Conditions) -> u64 {
     let span_bytes = conditions.span_bytes.0;
-    let apart = conditions.reads().filter(|reads| reads.align_bytes > reads.read_bytes);
-    apart.map_or(span_bytes, |reads| span_bytes / reads.align_bytes.0 * reads.read_bytes.0)
+    let Some(reads) = conditions.reads() else { return span_bytes };
+    let (drawn_bytes, align_bytes) = (reads.drawn_bytes(conditions.workload()), reads.align_bytes.0);
+    if drawn_bytes < align_bytes { span_bytes / align_bytes * drawn_bytes } else { span_bytes }
 }
 
 /// True if the machine has too little memory for the maximum.
@@ -175,11 +176,16 @@ mod tests {
 
     #[test]
     fn what_lies_between_reads_is_not_reached() {
-        let of = |read_bytes, align_bytes| {
-            let reads = Reads { align_bytes: Bytes(align_bytes), ..Reads::of(Bytes(read_bytes)) };
-            reached_bytes(&Conditions::of(Work::RandomRead(reads), Bytes::mib(64)))
+        let of = |work: fn(Reads) -> Work, read_bytes, align_bytes| {
+            let reads =
+                Reads { align_bytes: Bytes(align_bytes), reads_per_op: 4, ..Reads::of(Bytes(read_bytes)) };
+            reached_bytes(&Conditions::of(work(reads), Bytes::mib(64)))
         };
-        assert_eq!([of(512, 4096), of(4096, 4096), of(16384, 4096)], [8 << 20, 64 << 20, 64 << 20]);
+        let random =
+            [(512, 4096), (4096, 4096), (16384, 4096)].map(|(read, align)| of(Work::RandomRead, read, align));
+        assert_eq!(random, [8 << 20, 64 << 20, 64 << 20]);
+        // Reads of a sequential operation follow each other.
+        assert_eq!([512, 1024].map(|read| of(Work::SequentialRead, read, 4096)), [32 << 20, 64 << 20]);
     }
 
     #[test]
