@@ -8,7 +8,6 @@ use std::sync::Barrier;
 use anyhow::{Context, Result, ensure};
 use pagewise_analysis::statistics::median;
 use pagewise_engine::clock::now_ns;
-use pagewise_host::touched_word;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Access, Bytes, Workload};
 use pagewise_sys::child::die_with_parent;
@@ -16,7 +15,7 @@ use pagewise_sys::child::die_with_parent;
 use crate::bare::Bare;
 use crate::cell::Cell;
 use crate::dataset::Dataset;
-use crate::offsets::{PAGE_BYTES, Table};
+use crate::offsets::Table;
 use crate::slices::draw_tables;
 
 /// The bare loops of mmap and pread under equal conditions.
@@ -76,10 +75,7 @@ impl<'a> BareRates<'a> {
 
     /// Consume the word of each page that a run with this seed consumes.
     pub fn touch_as(&mut self, seed: u64) {
-        for MethodLoop { cell, tables, .. } in &mut self.methods {
-            let touch_at = touched_word(cell.read_bytes.0, PAGE_BYTES, seed);
-            tables.iter_mut().for_each(|table| table.touch(touch_at));
-        }
+        self.methods.iter_mut().flat_map(|method| &mut method.tables).for_each(|table| table.touch_as(seed));
     }
 
     /// Medians of `slices` slices of each method, the methods in turn.

@@ -1,5 +1,6 @@
 //! Offset tables that are proven to lie within their file, so that loops need not look.
 
+use pagewise_host::touched_word;
 use pagewise_model::checksum::weight;
 use pagewise_model::random::Random;
 use pagewise_model::{Workload, content};
@@ -53,13 +54,9 @@ impl Table {
         Self { reads, read_bytes: read_bytes as usize, end, touch_at: 0 }
     }
 
-    /// Let the word at `touch_at` of each page be consumed.
-    ///
-    /// # Panics
-    /// If a page has no whole word there.
-    pub fn touch(&mut self, touch_at: u64) {
-        assert!(touch_at + 8 <= PAGE_BYTES, "a word of a page");
-        self.touch_at = touch_at as usize;
+    /// Consume the word of each page that a run with this seed consumes.
+    pub fn touch_as(&mut self, seed: u64) {
+        self.touch_at = touched_word(self.read_bytes as u64, PAGE_BYTES, seed) as usize;
     }
 
     /// All of them.
@@ -147,12 +144,14 @@ mod tests {
     #[test]
     fn checksums_are_of_the_file_s_words() {
         let mut table = Table::draw(&cell(Workload::RandomRead), 1 << 20, 10, 1);
-        table.touch(2040);
+        table.touch_as(7);
+        assert!(table.touch_at > 0, "another word than the first");
         let (mut alike, mut weighted) = (0u64, 0u64);
         for (place, offset) in (0u64..).zip(&table.reads) {
             let mut bytes = vec![0; 16 << 10];
             content::fill(9, *offset, &mut bytes);
-            let of_read = Consumption::new(Consume::Touch, 4096, 4096).touching(2040).of(&bytes);
+            let of_read =
+                Consumption::new(Consume::Touch, 4096, 4096).touching(table.touch_at as u64).of(&bytes);
             alike = alike.wrapping_add(of_read);
             weighted = weighted.wrapping_add((2 * place + 1).wrapping_mul(of_read));
         }

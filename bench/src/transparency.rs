@@ -10,7 +10,6 @@ use pagewise_model::units::parse_duration_ns;
 
 use crate::cell::Cell;
 use crate::dataset::{Dataset, Scratch};
-use crate::offsets::PAGE_BYTES;
 use crate::options::{Filter, Pairs};
 use crate::ratio::{Ratio, log_ratios};
 use crate::slices::{Slices, draw_tables};
@@ -101,8 +100,8 @@ fn measure(options: &Options, dataset: &Dataset, cell: &Cell) -> Result<Measured
     let mut operations = None;
     for _ in 0..options.openings {
         dataset.require_cached()?;
-        let touch_at = 8 * random.below(PAGE_BYTES / 8);
-        tables.iter_mut().for_each(|table| table.touch(touch_at));
+        let word = random.next_u64();
+        tables.iter_mut().for_each(|table| table.touch_as(word));
         let mut slices = Slices::open(dataset, cell, &tables, &mut random)?;
         let operations = match operations {
             Some(operations) => operations,
