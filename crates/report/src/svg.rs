@@ -258,7 +258,7 @@ fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
         }
         let _ = write!(
             body,
-            "<g class=\"c{}\"><path class=\"line\"{} d=\"M{x:.1} {:.1}h16\"/><circle class=\"key\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>",
+            "<g class=\"c{}\"><path class=\"line\"{} d=\"M{x:.1} {:.1}h16\"/><circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>",
             index % COLOURS,
             dashes(index),
             y - 4.0,

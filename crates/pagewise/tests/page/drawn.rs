@@ -75,6 +75,7 @@ fn a_pointer_is_told_the_sample_and_its_conditions() {
         assert!(tip.ends_with(texts[0].as_str().expect("conditions")), "{tip}");
         let labels: Vec<&str> =
             texts[1].as_array().expect("labels").iter().filter_map(|one| one.as_str()).collect();
+        assert!(labels.iter().all(|label| !label.is_empty()), "{labels:?}");
         assert!(labels.iter().any(|label| tip.starts_with(label)), "{tip}: {labels:?}");
     }
     // An invalid sample tells why, to the keyboard: no plot is under the pointer.

@@ -34,7 +34,7 @@ fn digests(numbers: std::ops::Range<u64>, slower_percent: u64) -> Vec<Digest> {
     numbers.map(digest).collect()
 }
 
-/// Every plot has marks, all of them can be seen, and every table can be sorted.
+/// Every plot shows as many marks as its description counts values, and every table can be sorted.
 #[track_caller]
 fn expect_whole(browser: &mut Browser, page: &Path, least_figures: u64) {
     browser.open(page);
@@ -42,7 +42,8 @@ fn expect_whole(browser: &mut Browser, page: &Path, least_figures: u64) {
     let found = browser.evaluate(
         "[...document.querySelectorAll('figure')].map(figure => {
            const marks = [...figure.querySelectorAll('.interactive .series :is(circle, rect)')];
-           return [marks.length, marks.filter(mark => mark.getBoundingClientRect().width > 0).length]; })",
+           const values = Number(figure.querySelector('desc').textContent.match(/: (\\d+) values, /)[1]);
+           return [values, marks.filter(mark => mark.getBoundingClientRect().width > 0).length]; })",
     );
     let figures = found.as_array().expect("figures");
     assert!(figures.len() as u64 >= least_figures, "{}: {found}", page.display());
