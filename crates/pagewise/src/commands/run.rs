@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
-use pagewise_model::format::{counted, duration};
+use pagewise_model::format::{counted, time};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{Alignment, Plan, Source, Worker, WorkerChoices, Workload};
 
@@ -101,14 +101,14 @@ pub(super) fn execute_all(
 
 /// Share a time among questions: each has what it needs, and the rest goes to them as they usually take.
 fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<()> {
-    let least = |one: &Prepared| shorten::least_ns(&one.plan, Free::beside(&one.asked.chosen));
+    let least = |one: &Prepared| shorten::least_ns(&one.plan, Free::beside(&one.asked.chosen, None));
     let usual = |one: &Prepared| estimate::duration_ns(&one.plan);
     let least_ns: u64 = prepared.iter().map(least).sum();
     let usual_ns: u64 = prepared.iter().map(usual).sum();
     ensure!(
         least_ns <= time_ns,
         "{} does not pay for {} questions: write --time {}s or more, or ask one of them, as in pagewise read",
-        duration(time_ns),
+        time(time_ns),
         prepared.len(),
         least_ns.div_ceil(1_000_000_000)
     );

@@ -81,6 +81,7 @@ pub fn resolve(
 ) -> Result<Plan> {
     let is_full = variant == Variant::Full;
     let limited = limited(plan, variant, chosen);
+    let quick = Some(&plan.quick).filter(|_| variant == Variant::Standard);
     let variant = match variant {
         Variant::Standard => None,
         Variant::Quick => Some(&plan.quick),
@@ -156,7 +157,7 @@ pub fn resolve(
         Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
         Amount::Time(time_ns) => {
             let plan = with_budget(plan, None, is_full)?;
-            shorten::within(plan, time_ns, shorten::Free::beside(chosen))
+            shorten::within(plan, time_ns, shorten::Free::beside(chosen, quick))
         }
     }
 }

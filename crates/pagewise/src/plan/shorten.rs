@@ -3,8 +3,8 @@
 //! The budget is what the first rounds leave of it. If it does not pay for them, samples get shorter and files smaller:
 //! fewer digits in less time, but every method in every round.
 
-use anyhow::{Result, ensure};
-use pagewise_model::format::duration;
+use anyhow::{Result, bail, ensure};
+use pagewise_model::format::{duration, time};
 use pagewise_model::limits::MAX_BUDGET_NS;
 use pagewise_model::plan::Budget;
 use pagewise_model::{Bytes, Cell, Conditions, Plan, Role, Source};
@@ -26,12 +26,15 @@ const LEAST_SAMPLE_NS: u64 = 1_000_000;
 pub struct Free {
     samples: bool,
     files: bool,
+    /// True if `--quick` is there to measure less.
+    variant: bool,
 }
 
 impl Free {
-    /// Parameters left open by the layer that was typed.
-    pub fn beside(typed: &Layer) -> Self {
+    /// Parameters left open by the layer that was typed, above the changes of `quick` if these could be used.
+    pub fn beside(typed: &Layer, quick: Option<&Layer>) -> Self {
         Self {
+            variant: quick.is_some_and(|quick| *quick != Layer::default()),
             samples: typed.sampling.sample_ns.is_none() && typed.sampling.latency_ns.is_none(),
             files: typed.axes.file_size.is_none() && typed.axes.span.is_none(),
         }
@@ -57,16 +60,15 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
             return Ok(Plan { budget: Some(Budget::of(time_ns - beside_ns)), ..plan });
         }
     }
-    ensure!(
-        needed_ns <= time_ns,
-        "{} does not pay for the {} rounds that every method of {} needs: write --time {}s or more, or leave out methods \
+    bail!(
+        "{} does not pay for the {} rounds that every method of {} needs: write --time {}s or more{}, or leave out methods \
          or conditions",
-        duration(time_ns),
+        time(time_ns),
         plan.first_rounds(),
         plan.question,
-        needed_ns.div_ceil(1_000_000_000)
-    );
-    Ok(plan)
+        needed_ns.div_ceil(1_000_000_000),
+        if free.variant { " or --quick" } else { "" }
+    )
 }
 
 /// The shortest time for which there is a plan.
@@ -116,7 +118,7 @@ mod tests {
     use crate::plan::resolve::Variant;
     use crate::plan::resolve::tests::resolved;
 
-    const FREE: Free = Free { samples: true, files: true };
+    const FREE: Free = Free { samples: true, files: true, variant: false };
 
     #[test]
     fn a_short_time_shortens_samples_and_files_but_takes_no_method_away() {
@@ -132,8 +134,15 @@ mod tests {
             let whole = within(plan.clone(), usual, FREE).expect("it pays");
             assert_eq!(whole.cells, plan.cells, "nothing is smaller than it need be");
             let refused = within(plan.clone(), least - 1, FREE).expect_err("too short").to_string();
-            assert!(refused.contains("does not pay for the 5 rounds"), "{refused}");
-            let chosen = Free { samples: false, files: false };
+            assert!(
+                refused.contains("does not pay for the 5 rounds") && !refused.contains("--quick"),
+                "{refused}"
+            );
+            let quicker =
+                within(plan.clone(), 1_000_000, Free { variant: true, ..FREE }).expect_err("too short");
+            assert!(quicker.to_string().starts_with("1 ms does not"), "{quicker}");
+            assert!(quicker.to_string().contains("s or more or --quick, or"), "{quicker}");
+            let chosen = Free { samples: false, files: false, ..FREE };
             assert!(within(plan.clone(), least, chosen).is_err(), "what was chosen stays");
         }
     }
