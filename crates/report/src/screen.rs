@@ -11,7 +11,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{WorstCase, listed};
 use pagewise_analysis::judge::{Status, label};
 use pagewise_model::date;
-use pagewise_model::format::{bytes, counted, percent_down, rate, times};
+use pagewise_model::format::{bytes, counted, percent_down, rate, time, times};
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Source};
 
@@ -141,7 +141,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     parts.extend(environment.host_name.clone());
     parts.push(date::utc(environment.started_unix_s));
     if runs.iter().all(|(judged, _)| judged.run.elapsed_ns.is_some()) {
-        parts.push(format!("took {} s", took.div_ceil(1_000_000_000)));
+        parts.push(format!("took {}", time(took)));
     }
     parts.push(format!("Linux {}", environment.kernel));
     let mut machine = vec![counted(u64::from(environment.cpus), "CPU")];
@@ -268,7 +268,7 @@ fn cache_unknown(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     lines.push(Line(vec![
         Span::plain("  avoid  "),
         Span::bad(avoid.method.clone()),
-        Span::plain(format!(", {}x slower than the best {}", times(avoid.ratio), state(avoid.cache))),
+        Span::plain(format!(", {}x slower than the best {}", about(avoid), state(avoid.cache))),
     ]));
     if let Some(why) = amplification(judged, avoid) {
         lines.extend(wrapped("         ", &why, width).into_iter().map(Line::plain));
@@ -279,11 +279,15 @@ fn cache_unknown(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
 /// The distance that a method may be behind in its worst case.
 fn at_worst(case: &WorstCase) -> String {
     match case.most {
+        Some(most) if times(most) == times(1.0) => "as good as the best, cached or cold".to_string(),
         Some(most) => format!("at most {}x slower than the best, cached or cold", times(most)),
-        None => {
-            format!("{}x slower than the best {}, not for certain", times(case.ratio), state(case.cache))
-        }
+        None => format!("{}x slower than the best {}", about(case), state(case.cache)),
     }
+}
+
+/// The ratio to the best, with a mark if it is not certain.
+fn about(case: &WorstCase) -> String {
+    format!("{}{}", if case.is_certain { "" } else { "~" }, times(case.ratio))
 }
 
 fn state(cache: CacheState) -> &'static str {

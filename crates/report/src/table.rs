@@ -81,9 +81,14 @@ pub(crate) fn verdict(comparison: &Comparison) -> String {
         Verdict::Best => format!("{leader} is best"),
         Verdict::Tie => format!("{} tie, within 2 %", listed(&comparison.staying())),
         Verdict::Close => format!("close: {leader} is ahead, not for certain of {others}"),
-        Verdict::Open => {
-            format!("open: {leader} is ahead, not for certain of {others}; these rounds do not tell")
-        }
+        Verdict::Open => match comparison.ahead_of_leader() {
+            Some(ahead) => format!(
+                "open: {} was ahead of {leader} in {}, too few to rank it",
+                ahead.method,
+                counted(ahead.rounds as u64, "round")
+            ),
+            None => format!("open: {leader} is ahead, not for certain of {others}; these rounds do not tell"),
+        },
         Verdict::NotComparable => format!(
             "not comparable, because {}",
             comparison.reason.as_deref().unwrap_or("the data do not support a verdict")

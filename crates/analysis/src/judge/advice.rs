@@ -97,9 +97,9 @@ fn advise(case: &Case<'_>) -> Recommendation {
 }
 
 /// The simplest method whose bound is within `price`, behind or not; the leader has none to pay. `None` if the methods are
-/// not comparable.
+/// not comparable, or one that cannot be ranked may be faster than all of them.
 fn choice(comparison: &Comparison, price: f64) -> Option<&str> {
-    let leader = comparison.leader.as_deref()?;
+    let leader = comparison.leader.as_deref().filter(|_| comparison.ahead_of_leader().is_none())?;
     let others = comparison.ratios.iter().filter(|ratio| ratio.bound.is_some_and(|bound| bound <= price));
     let methods = std::iter::once(leader).chain(others.map(|ratio| ratio.method.as_str()));
     methods.min_by_key(|method| effort(method))

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::race::{Entrant, Looks, standings};
-use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
+use crate::judge::verdict::{self, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::median;
 
@@ -75,7 +75,8 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// The method that beats every other.
     pub best: Option<String>,
-    /// The method that is ahead, whether or not it is the best for certain.
+    /// The method that is ahead of those with enough rounds, whether or not it is the best for certain. One with fewer may be
+    /// ahead of it: then no method is recommended.
     pub leader: Option<String>,
     /// Factor by which intervals are longer because disturbances outlast rounds; 1 if they do not.
     pub stretch: f64,
@@ -119,6 +120,13 @@ impl Comparison {
     pub fn staying(&self) -> Vec<&str> {
         let others = self.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
         self.leader.as_deref().into_iter().chain(others.map(|ratio| ratio.method.as_str())).collect()
+    }
+
+    /// The method that is the furthest ahead of the leader in too few rounds to be ranked: whoever leads the others may be
+    /// slower than it.
+    pub fn ahead_of_leader(&self) -> Option<&RatioToLeader> {
+        let is_ahead = |ratio: &&RatioToLeader| ratio.bound.is_none() && ratio.ratio < 1.0 / NEAR;
+        self.ratios.iter().filter(|ratio| ratio.place == Place::Open).find(is_ahead)
     }
 
     /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None` if it is not ranked, or
@@ -259,7 +267,10 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, stret
             })
             .collect(),
         unranked,
-        reason: judgement.reason,
+        reason: judgement.reason.map(|reason| match measured.len() {
+            2.. if ranked.len() == 1 => format!("only {} could be ranked", ranked[0].cell.method),
+            _ => reason,
+        }),
         as_is: as_is(conditions, ranked, settled),
     }
 }

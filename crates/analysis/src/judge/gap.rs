@@ -3,9 +3,8 @@
 //! Below [`FEWEST_ROUNDS`] the test of ratios has no scatter to go by. A ratio beyond [`GAP`] in every round is more than
 //! the scatter of any noise of [`super::simulation`] explains, and it is claimed of no pair that is closer.
 
-use super::race::Entrant;
 use crate::statistics::paired::FEWEST_ROUNDS;
-use crate::statistics::{Interval, paired_log_ratios};
+use crate::statistics::{ByRound, Interval, paired_log_ratios};
 
 /// Smallest ratio of a gap.
 pub const GAP: f64 = 3.0;
@@ -13,19 +12,17 @@ pub const GAP: f64 = 3.0;
 pub const FEWEST_ROUNDS_OF_A_GAP: usize = 3;
 
 /// The method that leads every other one with a valid sample by a gap.
-pub fn leader(entrants: &[Entrant]) -> Option<usize> {
-    let measured: Vec<usize> =
-        (0..entrants.len()).filter(|method| entrants[*method].rates.count() > 0).collect();
-    let leads = |leader: usize, other: usize| {
-        leader == other || between(&entrants[leader], &entrants[other]).is_some()
-    };
+pub fn leader(methods: &[&ByRound]) -> Option<usize> {
+    let measured: Vec<usize> = (0..methods.len()).filter(|method| methods[*method].count() > 0).collect();
+    let leads =
+        |leader: usize, other: usize| leader == other || between(methods[leader], methods[other]).is_some();
     let leads_all = |leader: &&usize| measured.iter().all(|other| leads(**leader, *other));
     measured.iter().find(leads_all).copied().filter(|_| measured.len() > 1)
 }
 
 /// The log ratios of the leader over another method, if they are few and each of them is a gap.
-pub fn between(leader: &Entrant, other: &Entrant) -> Option<Vec<f64>> {
-    let log_ratios = paired_log_ratios(&leader.rates, &other.rates);
+pub fn between(leader: &ByRound, other: &ByRound) -> Option<Vec<f64>> {
+    let log_ratios = paired_log_ratios(leader, other);
     let is_few = (FEWEST_ROUNDS_OF_A_GAP..FEWEST_ROUNDS).contains(&log_ratios.len());
     (is_few && log_ratios.iter().all(|ratio| *ratio > GAP.ln())).then_some(log_ratios)
 }

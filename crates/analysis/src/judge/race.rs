@@ -25,6 +25,7 @@
 
 use pagewise_model::Plan;
 
+use super::gap::{FEWEST_ROUNDS_OF_A_GAP, GAP};
 use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest, centre, is_lower};
 use crate::statistics::{ByRound, Interval, lasting, paired_log_ratios};
 
@@ -296,18 +297,18 @@ fn look(
         return;
     }
     let leader = leader(&rates.iter().collect::<Vec<_>>(), &ranked);
-    // One that lost its samples is a rival too, of which nothing can be claimed, unless each of them shows otherwise.
+    let common = |method: &usize| paired_log_ratios(&rates[leader], &rates[*method]);
+    // One that lost its samples is a rival too, of which nothing can be claimed, unless those left show otherwise.
     let is_rival = |method: &usize| {
-        let common = paired_log_ratios(&rates[leader], &rates[*method]);
-        let always_behind = common.iter().all(|ratio| *ratio > SMALLEST_DIFFERENCE.ln_1p());
-        *method != leader && !common.is_empty() && (ranked.contains(method) || !always_behind)
+        let common = common(method);
+        *method != leader && !common.is_empty() && (ranked.contains(method) || !shows_behind(&common))
     };
     let rivals: Vec<usize> = standing.staying.iter().copied().filter(is_rival).collect();
     if rivals.is_empty() {
         return;
     }
     // Of one that shares no round with the leader nothing is known.
-    let is_lonely = |method: &usize| *method != leader && ranked.contains(method) && !rivals.contains(method);
+    let is_lonely = |method: &usize| *method != leader && common(method).is_empty();
     let is_anyone_lonely = standing.staying.iter().any(is_lonely);
     let differences = rivals.iter().map(|rival| paired_log_ratios(&rates[leader], &rates[*rival]));
     let test = PairedTest::new(differences.collect(), stretch);
@@ -338,6 +339,17 @@ fn look(
     let stays = |index: &usize| standing.staying.contains(&rivals[*index]);
     let tie = |index: usize| test.falls_below(index, least, (1.0 - BOUND_LEVEL) / 2.0);
     standing.decided = wins || !is_anyone_lonely && (0..rivals.len()).filter(stays).all(tie);
+}
+
+/// True if too few log ratios for a test show that the leader is faster: by over 2 % in each of three rounds, or by a gap in
+/// each of fewer.
+fn shows_behind(log_ratios: &[f64]) -> bool {
+    let least = match log_ratios.len() {
+        0 => return false,
+        FEWEST_ROUNDS_OF_A_GAP.. => 1.0 + SMALLEST_DIFFERENCE,
+        _ => GAP,
+    };
+    log_ratios.iter().all(|ratio| *ratio > least.ln())
 }
 
 /// The method that is ahead of the most others by the estimate of their ratio (Copeland); among equals the one that is

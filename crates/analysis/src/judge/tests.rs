@@ -164,18 +164,34 @@ fn simplicity_has_its_price_and_no_more() {
 }
 
 #[test]
-fn a_rival_with_few_rounds_that_may_be_faster_is_named() {
-    let mut entries = three(CacheState::Warm);
-    entries.push(entry(Role::Measured, "uring:depth=32", CacheState::Warm, 20));
-    let mut run = run(&entries);
-    let uring = entries[3].0.id();
-    run.samples.retain(|sample| sample.cell != uring || sample.round < 4);
-    let judged = judge(&run);
+fn nothing_is_advised_beside_a_rival_that_was_ahead_in_few_rounds() {
+    let with = |speed: u64| {
+        let mut entries = three(CacheState::Warm);
+        entries.push(entry(Role::Measured, "uring:depth=32", CacheState::Warm, speed));
+        let mut run = run(&entries);
+        let uring = entries[3].0.id();
+        run.samples.retain(|sample| sample.cell != uring || sample.round < 4);
+        judge(&run)
+    };
+    let judged = with(20);
     let (comparison, advice) = (&judged.comparisons[0], &judged.advice[0]);
     assert_eq!((comparison.verdict, comparison.leader.as_deref()), (Verdict::Open, Some("pread")));
     assert_eq!(comparison.staying(), ["pread", "uring:depth=32"]);
     assert_eq!(comparison.ratios[0].bound, None);
-    assert_eq!((advice.recommended.as_deref(), advice.alternatives.len()), (Some("pread"), 1));
+    assert_eq!((advice.recommended.as_deref(), advice.alternatives.len()), (None, 2));
+    let why = "uring:depth=32 was ahead of pread in 4 rounds, too few to rank it";
+    assert_eq!(advice.reason.as_deref(), Some(why));
+    let level = with(13);
+    let (comparison, advice) = (&level.comparisons[0], &level.advice[0]);
+    assert_eq!((comparison.verdict, advice.recommended.as_deref()), (Verdict::Open, Some("pread")));
+}
+
+#[test]
+fn a_method_that_is_measured_alone_is_not_called_the_only_one() {
+    let mut lost = run(&three(CacheState::Warm)[..2]);
+    spoil(&mut lost, 0);
+    let reason = judge(&lost).comparisons.remove(0).reason;
+    assert_eq!(reason.as_deref(), Some("only pread could be ranked"));
 }
 
 #[test]

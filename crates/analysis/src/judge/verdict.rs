@@ -11,9 +11,9 @@
 //! [`crate::judge::simulation`] runs this code on simulated noise.
 //!
 //! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked, unless a gap needs no more of them: one that is
-//! over three times as slow in each of at least three rounds is behind. One that is not ranked still
-//! prevents another from being the best unless it was slower in each of its rounds. Otherwise a rival's bad luck would make a
-//! winner.
+//! over three times as slow in each of at least three rounds is behind. One that is not ranked still prevents another from
+//! being the best unless its rounds show that it is slower. Otherwise a rival's bad luck would make
+//! a winner.
 
 use serde::Serialize;
 
@@ -230,8 +230,9 @@ pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
     let (ranked, short): (Vec<usize>, Vec<usize>) =
         (0..entrants.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
-        short.iter().map(|method| (*method, too_few_rounds(valid(*method)))).collect();
-    let (leader, compared) = match (gap::leader(entrants), standing.leader) {
+        short.iter().map(|method| (*method, too_few_rounds(&entrants[*method]))).collect();
+    let rates: Vec<&Rates> = entrants.iter().map(|entrant| &entrant.rates).collect();
+    let (leader, compared) = match (gap::leader(&rates), standing.leader) {
         (Some(leader), _) => (leader, &[][..]),
         (None, Some(leader)) => (leader, &standing.compared[..]),
         (None, None) => {
@@ -242,12 +243,16 @@ pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
     ratios.retain(|ratio| ratio.other != leader);
     let is_new = |method: &usize| *method != leader && ratios.iter().all(|ratio| ratio.other != *method);
     let others: Vec<usize> = (0..entrants.len()).filter(is_new).collect();
-    ratios.extend(others.into_iter().filter_map(|other| Ratio::of_gap(entrants, leader, other)));
+    ratios.extend(others.into_iter().filter_map(|other| Ratio::of_gap(&rates, leader, other)));
     ratios.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
     let is_compared = |method: usize| method == leader || ratios.iter().any(|ratio| ratio.other == method);
     unranked.retain(|(method, _)| !is_compared(*method));
-    let lonely: Vec<usize> = ranked.iter().copied().filter(|method| !is_compared(*method)).collect();
-    unranked.extend(lonely.iter().map(|method| (*method, "no round has both it and the leader".to_string())));
+    let is_lonely =
+        |method: &usize| !is_compared(*method) && paired_log_ratios(rates[leader], rates[*method]).is_empty();
+    let lonely: Vec<usize> = (0..entrants.len()).filter(is_lonely).collect();
+    let without_reason = lonely.iter().filter(|method| ranked.contains(method));
+    unranked
+        .extend(without_reason.map(|method| (*method, "no round has both it and the leader".to_string())));
     let worst = ratios.iter().map(|ratio| ratio.place).filter(|place| *place != Place::Behind).max();
     let verdict = match worst {
         None | Some(Place::Behind) if lonely.is_empty() => Verdict::Best,
@@ -281,8 +286,8 @@ impl Ratio {
     }
 
     /// A method that is behind the leader by a gap in few rounds, with the range of the rounds as the interval.
-    fn of_gap(entrants: &[Entrant], leader: usize, other: usize) -> Option<Self> {
-        let log_ratios = gap::between(&entrants[leader], &entrants[other])?;
+    fn of_gap(rates: &[&Rates], leader: usize, other: usize) -> Option<Self> {
+        let log_ratios = gap::between(rates[leader], rates[other])?;
         Some(Self {
             other,
             leader,
@@ -296,9 +301,13 @@ impl Ratio {
     }
 }
 
-fn too_few_rounds(valid: usize) -> String {
-    let rounds = if valid == 1 { "round has" } else { "rounds have" };
-    format!("{valid} {rounds} a valid sample, and a verdict needs {FEWEST_ROUNDS}")
+fn too_few_rounds(entrant: &Entrant) -> String {
+    let valid = match (entrant.rates.count(), entrant.returned.count()) {
+        (0, 1..) => "only return rounds have".to_string(),
+        (1, _) => "1 round has".to_string(),
+        (valid, _) => format!("{valid} rounds have"),
+    };
+    format!("{valid} a valid sample, and a verdict needs {FEWEST_ROUNDS}")
 }
 
 fn too_few_methods(methods: usize, ranked: usize) -> String {

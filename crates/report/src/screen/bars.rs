@@ -170,8 +170,12 @@ impl<'a> Bars<'a> {
     /// The factor by which it is slower than the leader, with a mark if that is not certain.
     fn factor(&self, method: &str) -> (String, bool) {
         if self.comparison.leader.as_deref() == Some(method) {
-            let is_best = self.comparison.best.is_some();
-            return (if is_best { "best" } else { "ahead" }.to_string(), true);
+            let word = match self.comparison.best {
+                Some(_) => "best",
+                None if self.comparison.ahead_of_leader().is_some() => "open",
+                None => "ahead",
+            };
+            return (word.to_string(), true);
         }
         let found = self.comparison.ratios.iter().find(|ratio| ratio.method == method);
         let text = found.map_or_else(

@@ -10,6 +10,8 @@ use pagewise_model::format::counted;
 /// Positions of the cells of a comparison, for lookup by cell.
 pub(crate) struct Standings<'a> {
     verdict: Verdict,
+    /// True if one with too few rounds may be ahead of the leader.
+    is_contested: bool,
     leader: Option<&'a str>,
     /// Ratio of the leader to a cell, by the cell's id.
     ratios: HashMap<&'a str, &'a RatioToLeader>,
@@ -23,6 +25,7 @@ impl<'a> Standings<'a> {
         let unranked = comparison.unranked.iter();
         Self {
             verdict: comparison.verdict,
+            is_contested: comparison.ahead_of_leader().is_some(),
             leader: comparison.leader.as_deref(),
             ratios: comparison.ratios.iter().map(|ratio| (ratio.cell.as_str(), ratio)).collect(),
             unranked: unranked.map(|cell| (cell.cell.as_str(), cell.reason.as_str())).collect(),
@@ -53,6 +56,7 @@ impl<'a> Standings<'a> {
             Status::Ok if self.leads(cell) => match self.verdict {
                 Verdict::Best => "best",
                 Verdict::Tie => "tie",
+                _ if self.is_contested => "open",
                 _ => "ahead",
             },
             Status::Ok => match self.ratio(cell).map(|ratio| ratio.place) {

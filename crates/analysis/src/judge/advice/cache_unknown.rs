@@ -7,6 +7,7 @@ use super::effort::effort;
 use crate::judge::cell::{ById, CellJudgement, Status, by_id};
 use crate::judge::comparison::Comparison;
 use crate::judge::label::{LabelPart, label_without};
+use crate::judge::verdict::Place;
 
 /// From this factor on, a method is one to avoid.
 const AVOIDED: f64 = 3.0;
@@ -31,6 +32,8 @@ pub struct WorstCase {
     pub cache: CacheState,
     /// The best in that state over this method.
     pub ratio: f64,
+    /// True if it is the best in that state, or behind it for certain.
+    pub is_certain: bool,
     /// The most that this ratio may be in either state, with a certainty of 95 %; `None` with too few rounds.
     pub most: Option<f64>,
     /// Device bytes per requested byte in that state.
@@ -61,6 +64,10 @@ fn as_warm(cold: &Comparison) -> Conditions {
 
 fn of(states: [&Comparison; 2], by_id: &ById<'_>) -> CacheUnknown {
     let ranked = |comparison: &Comparison| -> Vec<String> {
+        // The ratios of a state are those to its best only if that is known.
+        if states.iter().any(|state| state.ahead_of_leader().is_some()) {
+            return Vec::new();
+        }
         let others = comparison.ratios.iter().map(|ratio| ratio.method.clone());
         comparison.leader.iter().cloned().chain(others).collect()
     };
@@ -81,9 +88,12 @@ fn of(states: [&Comparison; 2], by_id: &ById<'_>) -> CacheUnknown {
 /// The worse of the two states of a method; `None` if it was not ranked in both.
 fn worst_case(method: &str, states: [&Comparison; 2], by_id: &ById<'_>) -> Option<WorstCase> {
     let of_state = |comparison: &Comparison| {
-        let ratio = match comparison.leader.as_deref() == Some(method) {
-            true => 1.0,
-            false => comparison.ratios.iter().find(|ratio| ratio.method == method)?.ratio,
+        let (ratio, is_certain) = match comparison.leader.as_deref() == Some(method) {
+            true => (1.0, comparison.best.is_some()),
+            false => {
+                let ratio = comparison.ratios.iter().find(|ratio| ratio.method == method)?;
+                (ratio.ratio, ratio.place == Place::Behind)
+            }
         };
         let most = comparison.bound(method).map(|bound| 1.0 + bound);
         let cell = comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()));
@@ -92,6 +102,7 @@ fn worst_case(method: &str, states: [&Comparison; 2], by_id: &ById<'_>) -> Optio
             method: method.to_string(),
             cache: cache(comparison),
             ratio,
+            is_certain,
             most,
             read_amplification: cell.and_then(|cell| cell.amplification()),
         })

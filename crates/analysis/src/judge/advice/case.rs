@@ -1,5 +1,6 @@
 //! One comparison with its cells, and the claims that may be made about two of them.
 
+use pagewise_model::format::counted;
 use pagewise_model::sample::Measurement;
 
 use crate::judge::cell::{CellJudgement, Status};
@@ -61,11 +62,15 @@ impl<'a> Case<'a> {
         Some(format!("{method} is not ranked: {reason}"))
     }
 
-    /// Reason that nothing can be said about the differences of methods; `None` if something can.
+    /// Reason that nothing can be advised; `None` if something can.
     pub fn silence(&self) -> Option<String> {
-        let reason = self.comparison.reason.clone();
-        (self.comparison.verdict == Verdict::NotComparable)
-            .then(|| reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
+        let Comparison { verdict, reason, leader, .. } = self.comparison;
+        if *verdict == Verdict::NotComparable {
+            return Some(reason.clone().unwrap_or_else(|| "the data do not support a verdict".to_string()));
+        }
+        let (ahead, leader) = (self.comparison.ahead_of_leader()?, leader.as_deref()?);
+        let rounds = counted(ahead.rounds as u64, "round");
+        Some(format!("{} was ahead of {leader} in {rounds}, too few to rank it", ahead.method))
     }
 
     /// Log ratios of a figure of `left` over that of `right`, paired by round.

@@ -98,6 +98,40 @@ fn a_rival_that_lost_its_samples_leaves_no_best() {
 }
 
 #[test]
+fn one_round_shows_no_small_difference() {
+    // Rounds of a third method, and what it is beside the best of the others.
+    let beside = |rounds: &[(usize, f64)]| {
+        let mut third = vec![None; 7];
+        rounds.iter().for_each(|(round, rate)| third[*round] = Some(*rate));
+        let mut first = scaled(1.5);
+        first[0] = None;
+        judge(&[&first, &scaled(1.0), &third]).verdict
+    };
+    assert_eq!(beside(&[(1, 140.0)]), Verdict::Open);
+    assert_eq!(beside(&[(1, 140.0), (2, 140.0)]), Verdict::Open);
+    assert_eq!(beside(&[(1, 140.0), (2, 140.0), (3, 140.0)]), Verdict::Best);
+    assert_eq!(beside(&[(1, 40.0)]), Verdict::Best, "a gap");
+    assert_eq!(beside(&[(0, 40.0)]), Verdict::Open, "no round has both it and the leader");
+}
+
+#[test]
+fn a_sample_of_a_return_round_is_told_as_one() {
+    let steady = |returned: &[(u32, f64)]| Entrant {
+        rates: Rates::of_each(&scaled(1.0)),
+        tried: u32::MAX,
+        returned: returned.iter().copied().collect(),
+    };
+    let late = Entrant { rates: Rates::default(), ..steady(&[(56, 100.0)]) };
+    let slow = Entrant { rates: Rates::of_each(&scaled(0.5)), ..steady(&[]) };
+    let entrants = [steady(&[]), slow, late];
+    let standing = race::standings(&[entrants.to_vec()], &Looks::once(), true).remove(0);
+    let judgement = judge_standing(&entrants, &standing);
+    assert_eq!(judgement.verdict, Verdict::Open);
+    let reason = "only return rounds have a valid sample, and a verdict needs 5".to_string();
+    assert_eq!(judgement.unranked, [(2, reason)]);
+}
+
+#[test]
 fn a_gap_in_each_of_three_rounds_is_behind() {
     let slow = [Some(2.0), None, Some(1.0), None, None, Some(1.5), None];
     let judgement = judge(&[&slow.to_vec(), &scaled(1.0), &scaled(1.5)]);
