@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, RatioToLeader};
 use pagewise_model::format::{MISSING, time, times};
 
-use crate::table::rows::sorted;
+use crate::table::rows::{order, sorted};
 use crate::table::standing::{Standings, note};
 use crate::text_table::{TextCell, TextTable};
 
@@ -11,7 +11,7 @@ use crate::text_table::{TextCell, TextTable};
 pub(crate) struct ComparisonText {
     /// Method, ranked figure, ratio to the leader, place, p99, limit; the best first.
     pub(crate) table: TextTable,
-    /// Methods without a place, figures or samples, with the reason.
+    /// Methods without a place, figures or samples, with the reason; an order that is not that of the medians.
     pub(crate) notes: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl ComparisonText {
         let headings = ["method", figure.unit(), "leader over it", "place", "p99", "limited by"];
         let table = TextTable { rows: cells.iter().map(row).collect(), ..TextTable::of(&headings) };
         let note = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&standings, cell)?));
-        let notes = cells.iter().filter_map(note).collect();
+        let notes = cells.iter().filter_map(note).chain(order(&standings, &cells)).collect();
         Self { table, notes }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::judge::latency::latency_withheld;
+use pagewise_analysis::judge::verdict::NEAR;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW, Status};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::{CacheState, Workload};
@@ -58,6 +59,9 @@ pub(super) fn write(
         paragraph(out, "  ", &line, width)?;
     }
     if let Some(line) = luck(&view) {
+        paragraph(out, "  ", &line, width)?;
+    }
+    if let Some(line) = order(&view.standings, &view.cells) {
         paragraph(out, "  ", &line, width)?;
     }
     for cell in &view.cells {
@@ -128,6 +132,19 @@ fn write_left_out(
         names.join(", ")
     );
     paragraph(out, "  ", &line, width)
+}
+
+/// Explanation of an order that the medians beside it contradict.
+pub(crate) fn order(standings: &Standings<'_>, cells: &[&CellJudgement]) -> Option<String> {
+    let ranked = cells.iter().filter(|cell| standings.leads(cell) || standings.ratio(cell).is_some());
+    let figures: Vec<(&str, f64)> =
+        ranked.filter_map(|cell| Some((cell.method.as_str(), cell.ranked_figure()?))).collect();
+    let contradicts = |pair: &&[(&str, f64)]| pair[1].1 > pair[0].1 * NEAR;
+    let pair = figures.windows(2).find(contradicts)?;
+    Some(format!(
+        "the order is that of ratios within rounds: the higher median of {} than of {} is of other rounds",
+        pair[1].0, pair[0].0
+    ))
 }
 
 /// The leader, then the others by their ratio to it within rounds rather than by their medians; then those that are not
