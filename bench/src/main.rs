@@ -1,13 +1,11 @@
-//! pagewise against bare loops, against fio, against the benchmark harnesses of other languages, and against itself. Prints ratios, each beside a control; nothing here
+//! pagewise against bare loops, against fio, and against itself. Prints ratios, each beside a control; nothing here
 //! passes or fails by a time.
 
 mod advice;
-mod agreement;
 mod bare;
 mod bare_rates;
 mod bare_workers;
 mod cell;
-mod control;
 mod dataset;
 mod end_to_end;
 mod fio;
@@ -17,12 +15,10 @@ mod offsets;
 mod once;
 mod operations;
 mod options;
-mod orderings;
 mod pagewise;
 mod pieces;
 mod ratio;
 mod reports;
-mod sampling_cost;
 mod slices;
 mod stepwise;
 mod transparency;
@@ -46,23 +42,17 @@ enum Command {
     EndToEnd(end_to_end::Options),
     Fio(fio::Options),
     Limits(limits::Options),
-    Orderings(orderings::Options),
-    Control(control::Options),
     Verdicts(verdicts::Options),
     Scan(once::scan::Options),
     Append(once::append::Options),
     Fill(once::fill::Options),
     Memory(memory::Options),
     Advice(advice::Options),
-    Agreement(agreement::Options),
     BareWorkers(bare_workers::Options),
     Pieces(pieces::Options),
-    SamplingCost(sampling_cost::Options),
     Reports(reports::Options),
     #[command(hide = true)]
     BareLoop(bare_rates::Options),
-    #[command(hide = true)]
-    SamplingStretch(sampling_cost::StretchOptions),
 }
 
 fn main() -> ExitCode {
@@ -73,20 +63,15 @@ fn main() -> ExitCode {
         Command::EndToEnd(options) => end_to_end::run(options, &mut out),
         Command::Fio(options) => fio::run(options, &mut out),
         Command::Limits(options) => limits::run(options, &mut out),
-        Command::Orderings(options) => orderings::run(options, &mut out),
-        Command::Control(options) => control::run(options, &mut out),
         Command::Verdicts(options) => verdicts::run(options, &mut out),
         Command::Scan(options) => once::scan::run(options, &mut out),
         Command::Append(options) => once::append::run(options, &mut out),
         Command::Fill(options) => once::fill::run(options, &mut out),
         Command::Memory(options) => memory::run(options, &mut out),
         Command::Advice(options) => advice::run(options, &mut out),
-        Command::Agreement(options) => agreement::run(options, &mut out),
         Command::BareWorkers(options) => bare_workers::run(options, &mut out),
         Command::Pieces(options) => pieces::run(options, &mut out),
-        Command::SamplingCost(options) => sampling_cost::run(options, &mut out),
         Command::Reports(options) => reports::run(options, &mut out),
-        Command::SamplingStretch(options) => sampling_cost::stretch(options, &mut out),
         Command::BareLoop(options) => bare_rates::run(options, &mut out),
     };
     match outcome {

@@ -1,3 +1,0 @@
-module reading
-
-go 1.21
