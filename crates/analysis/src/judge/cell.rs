@@ -170,7 +170,7 @@ pub struct CellJudgement {
     pub samples: usize,
     /// Attempts that failed a check.
     pub invalid_samples: usize,
-    /// Operations per second.
+    /// Operations per second of the measured region, with what the worker's clock left out of it.
     pub ops_per_second: Option<MedianInterval>,
     /// Reads per second.
     pub reads_per_second: Option<MedianInterval>,

@@ -49,7 +49,7 @@ const COLUMNS: &[Column] = &[
     }),
     Column(
         "place",
-        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind` or `not ranked`.",
+        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind`, `not ranked`, `invalid` or `unavailable`.",
         |row| row.view.place.clone(),
     ),
     Column(
@@ -66,9 +66,11 @@ const COLUMNS: &[Column] = &[
     }),
     Column("reads_per_second_low", LOW, |row| low(row.view.cell.reads_per_second)),
     Column("reads_per_second_high", HIGH, |row| high(row.view.cell.reads_per_second)),
-    Column("ops_per_second_median", "Operations or records per second, median over rounds.", |row| {
-        median(row.view.cell.ops_per_second)
-    }),
+    Column(
+        "ops_per_second_median",
+        "Operations or records per second of the measured region, with what the worker's clock left out of it, median over rounds.",
+        |row| median(row.view.cell.ops_per_second),
+    ),
     Column("ops_per_second_low", LOW, |row| low(row.view.cell.ops_per_second)),
     Column("ops_per_second_high", HIGH, |row| high(row.view.cell.ops_per_second)),
     Column(
