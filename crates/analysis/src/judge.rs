@@ -29,10 +29,10 @@ pub mod verdict;
 
 use std::collections::HashMap;
 
-use pagewise_model::Role;
 use pagewise_model::format::percent;
 use pagewise_model::inspection::Inspection;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
+use pagewise_model::{FailureKind, Role};
 
 use crate::proof::{self, Again};
 use advice::cache_unknown;
@@ -99,8 +99,9 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let judged = Judged {
         schema: SCHEMA_VERSION,
         // What makes these numbers doubtful comes before what is so on the machine in general.
-        warnings: warnings(run, &summary, checked)
+        warnings: file_changed(&validity)
             .into_iter()
+            .chain(warnings(run, &summary, checked))
             .chain(unlike_itself(&sides, &comparisons))
             .chain(filled_while_cold(&cells))
             .chain(run.header.environment.warnings.iter().cloned())
@@ -182,6 +183,12 @@ fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String>
         ));
     }
     warnings
+}
+
+/// A warning if the file changed under the run, which ended its cells.
+fn file_changed(validity: &Validity) -> Option<String> {
+    let changed = validity.reasons.iter().find(|reason| reason.kind == FailureKind::FileChanged)?;
+    Some(format!("{}: no sample after that is valid", changed.example))
 }
 
 /// A warning if two series of one method differ by more than chance explains: something is not random here, such as the

@@ -9,7 +9,7 @@ mod syncs;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{WorstCase, listed};
-use pagewise_analysis::judge::{Status, label};
+use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, time, times};
 use pagewise_model::untrusted::shell_word;
@@ -353,17 +353,11 @@ fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         }
     }
     let mut lines = Vec::new();
-    let short: Vec<&str> = runs
-        .iter()
-        .filter(|(judged, _)| judged.fell_short())
-        .map(|(judged, _)| judged.run.question.as_str())
-        .collect();
-    if !short.is_empty() {
-        let text = format!(
-            "! {}: some methods have fewer valid samples than rounds, as the tables say",
-            short.join(", ")
-        );
-        lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
+    for text in runs.iter().filter_map(|(judged, _)| short(judged)).take(MOST_WARNINGS) {
+        let mut told = wrapped("", &format!("! {text}"), width);
+        // The whole is in the tables.
+        told.truncate(MOST_REASON_LINES);
+        lines.extend(told.into_iter().map(Line::plain));
     }
     for warning in known.iter().take(MOST_WARNINGS) {
         let text = format!("! {warning}");
@@ -376,6 +370,25 @@ fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         lines.insert(0, Line::new());
     }
     lines
+}
+
+/// The method of a run with the smallest share of its samples, and the reason; `None` if all have theirs, or none at all.
+fn short(judged: &Judged) -> Option<String> {
+    let share = |cell: &CellJudgement| cell.samples as f64 / cell.rounds_asked.max(1) as f64;
+    let short = || judged.cells.iter().filter(|cell| cell.status == Status::Ok && cell.fell_short());
+    let worst = short().min_by(|left, right| share(left).total_cmp(&share(right)))?;
+    let why = worst.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    let Judged { run, .. } = judged;
+    let of_rounds = format!("{} of {} samples", worst.samples, worst.rounds_asked);
+    Some(match short().count() {
+        1 => format!("{}: {} has {of_rounds}{why}", run.question, worst.method),
+        all => {
+            format!(
+                "{}: {all} cells have fewer samples than rounds, {} {of_rounds}{why}",
+                run.question, worst.method
+            )
+        }
+    })
 }
 
 fn footer(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {

@@ -265,6 +265,12 @@ pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
 }
 
 impl CellJudgement {
+    /// True if a sample that was asked for and is supported by the machine is invalid, missing or not of all of the work.
+    pub fn fell_short(&self) -> bool {
+        let partly = self.covered.is_some_and(|share| share < 1.0);
+        self.status != Status::Unavailable && (self.samples < self.rounds_asked || partly)
+    }
+
     /// Time before the clock started, if that counts: set-up, and the worker's activity until it was ready.
     pub fn prepared_ns(&self) -> Option<u64> {
         Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))

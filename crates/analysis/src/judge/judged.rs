@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::advice::cache_unknown::CacheUnknown;
 use super::advice::given::Recommendation;
 use super::bound::{Ceilings, CopyCeiling, DeviceCeiling, FlushCeiling};
-use super::cell::{ById, CellJudgement, Status, by_id};
+use super::cell::{ById, CellJudgement, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
 use super::gain::Gain;
@@ -192,11 +192,7 @@ pub struct InvalidReason {
 impl Judged {
     /// True if a sample that was asked for and is supported by the machine is invalid or missing: the command's exit code.
     pub fn fell_short(&self) -> bool {
-        let short = |cell: &CellJudgement| {
-            let partly = cell.covered.is_some_and(|share| share < 1.0);
-            cell.status != Status::Unavailable && (cell.samples < cell.rounds_asked || partly)
-        };
-        !self.run.complete || self.cells.iter().any(short)
+        !self.run.complete || self.cells.iter().any(CellJudgement::fell_short)
     }
 
     /// All cells by id.

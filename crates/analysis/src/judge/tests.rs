@@ -302,6 +302,18 @@ fn what_the_cache_held_is_said_of_as_is_only() {
 }
 
 #[test]
+fn a_file_that_changed_is_the_first_warning() {
+    let mut run = run(&three(CacheState::Warm));
+    run.header.environment.warnings = vec!["readahead is large".into()];
+    if let Outcome::Taken { failures, .. } = &mut run.samples[20].outcome {
+        let detail = "f.bin was written to during the run".into();
+        failures.push(Failure { kind: FailureKind::FileChanged, detail });
+    }
+    let first = judge(&run).warnings.remove(0);
+    assert_eq!(first, "f.bin was written to during the run: no sample after that is valid");
+}
+
+#[test]
 fn an_unavailable_or_invalid_method_does_not_spoil_the_others() {
     let mut entries = three(CacheState::Warm);
     entries.push(entry(Role::Measured, "uring", CacheState::Warm, 50));
