@@ -73,10 +73,17 @@ fn write_plots(directory: &Path, runs: &[JudgedRun<'_>]) -> Result<Exit> {
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         bail!("{} exists: name another directory", path.display());
     }
+    let is_new = !directory.exists();
     std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
     let mut out = output::stdout();
     for (path, text) in &files {
-        output::file(path, |out| out.write_all(text.as_bytes()))?;
+        if let Err(error) = output::file(path, |out| out.write_all(text.as_bytes())) {
+            if is_new {
+                // One that has plots stays.
+                let _ = std::fs::remove_dir(directory);
+            }
+            return Err(error);
+        }
         writeln!(out, "{}", Untrusted(path.display()))?;
     }
     Ok(Exit::Answered)

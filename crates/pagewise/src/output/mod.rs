@@ -25,8 +25,10 @@ use pagewise_model::Untrusted;
 use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
 use rustix::fs::Access;
+use rustix::io::Errno;
 use signal_hook::consts::SIGXFSZ;
 
+use crate::exit::Exit;
 use new_file::{NewFile, parent};
 
 /// Width if that of the terminal is unknown.
@@ -85,12 +87,17 @@ pub fn outlive_size_limits() {
     }
 }
 
-/// The sentence about a new file that could not be written.
+/// The sentence about a new file that could not be written. It is the wrong name, unless writing failed that had begun.
 pub fn unwritten(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
+    let sentence = anyhow::anyhow!("{path} cannot be written: {error}");
     match error.kind() {
         io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists: name another file"),
-        _ => anyhow::anyhow!("{path} cannot be written: {error}"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Exit::FellShort.because(sentence)
+        }
+        _ if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Exit::FellShort.because(sentence),
+        _ => sentence,
     }
 }
 
@@ -116,7 +123,7 @@ pub fn file_again(
     }
     NewFile::beside(path)
         .and_then(|new| fill(&new, write).and_then(|()| new.replace()))
-        .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))
+        .map_err(|error| unwritten(path, &error))
 }
 
 /// The first bytes of a file.

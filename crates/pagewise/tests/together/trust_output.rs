@@ -2,10 +2,10 @@
 //! status says what was lost.
 
 use std::fs::{self, OpenOptions};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::support::terminal::Terminal;
-use crate::support::{Finished, Place, load, wait_for, whole_lines};
+use crate::support::{self, Finished, Place, load, wait_for, whole_lines};
 use rustix::process::{Pid, Signal, kill_process};
 
 const BRIEF: [&str; 9] = [
@@ -85,6 +85,22 @@ fn who_goes_away_wants_no_more_and_a_full_stdout_is_told() {
             "{arguments:?}"
         );
     }
+}
+
+#[test]
+fn a_document_without_room_fell_short_and_leaves_nothing() {
+    let place = Place::new();
+    place.run(&brief(&["--methods=pread,mmap"]));
+    for words in [["--html=page.html"], ["--svg=plots"]] {
+        let mut command = Command::new("prlimit");
+        command.args(["--fsize=1024:", "--", support::PAGEWISE, "report", "run.jsonl"]).args(words);
+        place.settle(&mut command);
+        let unwritten = place.finish(command.spawn().expect("prlimit(1)"));
+        assert_eq!(unwritten.code(), 1, "{words:?}: {unwritten:?}");
+        assert!(unwritten.stderr.contains("cannot be written: File too large"), "{unwritten:?}");
+    }
+    assert!(!place.file("page.html").exists() && !place.file("plots").exists());
+    place.run(&["report", "run.jsonl", "--html=run.jsonl"]).expect_code(2);
 }
 
 #[test]
