@@ -378,16 +378,14 @@ fn short(judged: &Judged) -> Option<String> {
     let short = || judged.cells.iter().filter(|cell| cell.status == Status::Ok && cell.fell_short());
     let worst = short().min_by(|left, right| share(left).total_cmp(&share(right)))?;
     let why = worst.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    let only = format!("only {} of {}", worst.samples, worst.rounds_asked);
     let Judged { run, .. } = judged;
-    let of_rounds = format!("{} of {} samples", worst.samples, worst.rounds_asked);
     Some(match short().count() {
-        1 => format!("{}: {} has {of_rounds}{why}", run.question, worst.method),
-        all => {
-            format!(
-                "{}: {all} cells have fewer samples than rounds, {} {of_rounds}{why}",
-                run.question, worst.method
-            )
-        }
+        1 => format!("{}: {} has {only} samples{why}", run.question, worst.method),
+        all => format!(
+            "{}: {all} cells have fewer samples than rounds, {} {only}{why}",
+            run.question, worst.method
+        ),
     })
 }
 

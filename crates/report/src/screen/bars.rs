@@ -51,6 +51,11 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let of_work = if columns.len() > 1 { 2 } else { 3 };
     let mut work = texts(&columns[0].comparison.conditions.conditions, &[]);
     work.truncate(of_work);
+    let threads = |comparison: &Comparison| comparison.conditions.conditions.threads;
+    let shown = threads(columns[0].comparison);
+    if judged.comparisons.iter().any(|comparison| threads(comparison) != shown) {
+        work.push(counted(u64::from(shown), "thread"));
+    }
     work.extend(columns[0].cells.iter().find_map(|cell| cell.lines).map(|lines| counted(lines, "line")));
     let told = |work: &[String]| format!("{}: {unit}, and how much slower", work.join(", "));
     while work.len() > 2 && told(&work).chars().count() > width {
