@@ -1,6 +1,6 @@
 //! Completion of a run file: datasets, rounds, cells added by a search, end record.
 
-mod outlook;
+mod eta;
 mod write_limit;
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use crate::supervise::files::Input;
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
-use outlook::{Leaders, Outlook, ProgressLine};
+use eta::{Eta, Leaders, ProgressLine};
 use write_limit::WriteLimit;
 
 /// A run file to complete.
@@ -128,7 +128,7 @@ impl RunSession {
             started,
             stop,
             progress,
-            outlook: Outlook::default(),
+            eta: Eta::default(),
             has_timed_a_round: taken > 0,
             leaders: Leaders::default(),
             repeated: (0, None),
@@ -258,7 +258,7 @@ struct Rounds<'a> {
     ended_by: Option<Bytes>,
     /// The run so far, without its samples if they do not decide what comes next.
     run: Run,
-    outlook: Outlook,
+    eta: Eta,
     /// The first round is over, or was taken in another session.
     has_timed_a_round: bool,
     leaders: Leaders,
@@ -297,9 +297,9 @@ impl Rounds<'_> {
             if let SamplingEnd::Interrupted = self.run_program(round)? {
                 return Ok(SamplingEnd::Interrupted);
             }
-            self.outlook.left_ns = self.left_ns(&plan);
+            self.eta.left_ns = self.left_ns(&plan);
             let are_over = plan.cells.iter().all(|cell| self.ledger.missing_of(&plan, cell) == 0);
-            self.outlook.budget_ns = self.run.budget_ns().filter(|_| are_over);
+            self.eta.budget_ns = self.run.budget_ns().filter(|_| are_over);
             for (index, round) in step.order(&plan, round) {
                 let cell = &plan.cells[index];
                 self.tell(&plan, cell);
@@ -332,12 +332,12 @@ impl Rounds<'_> {
                     reached(RunStep::SampleRecorded);
                 }
                 let estimated_ns = estimate::sample_ns(&plan, cell);
-                self.outlook.done_ns += estimated_ns;
-                self.outlook.left_ns = self.outlook.left_ns.saturating_sub(estimated_ns);
-                self.outlook.passed_ns = self.started.elapsed().as_nanos() as u64;
+                self.eta.done_ns += estimated_ns;
+                self.eta.left_ns = self.eta.left_ns.saturating_sub(estimated_ns);
+                self.eta.passed_ns = self.started.elapsed().as_nanos() as u64;
             }
             if !std::mem::replace(&mut self.has_timed_a_round, true)
-                && let Some(overrun) = self.outlook.overrun(&plan, self.spent_ns)
+                && let Some(overrun) = self.eta.overrun(&plan, self.spent_ns)
             {
                 self.progress.clear();
                 output::say(overrun);
@@ -381,7 +381,7 @@ impl Rounds<'_> {
             name: &plan.question,
             cell: &format!("{} {} ({})", cell.conditions.workload(), cell.method, cell.conditions.cache),
             spent_ns: self.spent_ns,
-            left_ns: self.outlook.left_ns(plan, self.spent_ns),
+            left_ns: self.eta.left_ns(plan, self.spent_ns),
             at_most: plan.budget.is_some(),
             leader: self.leaders.of(cell),
             repeated: self.repeated,

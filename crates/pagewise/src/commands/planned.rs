@@ -1,4 +1,4 @@
-//! The outlook of a run, printed by `--dry-run` for people or as JSON.
+//! The estimates of a run, printed by `--dry-run` for people or as JSON.
 
 use std::io::{self, Write};
 

@@ -18,7 +18,7 @@ const WORTH_TELLING_NS: u64 = 5_000_000_000;
 /// Estimates of what was done and of what remains, and the time that the former took: the rest takes as long as that, in
 /// proportion.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outlook {
+pub struct Eta {
     /// Estimated time of the samples that were taken.
     pub done_ns: u64,
     /// Estimated time of the samples of the first rounds, or of a search, that remain.
@@ -29,7 +29,7 @@ pub struct Outlook {
     pub budget_ns: Option<u64>,
 }
 
-impl Outlook {
+impl Eta {
     /// Time that remains; for a plan with a budget, at most.
     pub fn left_ns(self, plan: &Plan, spent_ns: u64) -> u64 {
         let pace = match self.done_ns {
@@ -153,16 +153,15 @@ mod tests {
         let samples: Vec<(u64, u64)> = (0..200).map(|index| [(80, 240), (60, 30)][index % 2]).collect();
         let all: u64 = samples.iter().map(|sample| sample.1).sum();
         let plan = Plan::of(Vec::new());
-        let mut outlook =
-            Outlook { left_ns: samples.iter().map(|sample| sample.0).sum(), ..Outlook::default() };
+        let mut eta = Eta { left_ns: samples.iter().map(|sample| sample.0).sum(), ..Eta::default() };
         for (estimated, took) in samples {
-            outlook.done_ns += estimated;
-            outlook.left_ns -= estimated;
-            outlook.passed_ns += took;
-            let (told, left) = (outlook.left_ns(&plan, outlook.passed_ns), all - outlook.passed_ns);
+            eta.done_ns += estimated;
+            eta.left_ns -= estimated;
+            eta.passed_ns += took;
+            let (told, left) = (eta.left_ns(&plan, eta.passed_ns), all - eta.passed_ns);
             // A sample is the grain.
             let off = told.abs_diff(left).saturating_sub(240);
-            assert!(outlook.passed_ns * 2 < all || off * 4 <= left, "{told} told, {left} left");
+            assert!(eta.passed_ns * 2 < all || off * 4 <= left, "{told} told, {left} left");
         }
     }
 
@@ -173,10 +172,10 @@ mod tests {
             ..Plan::of(Vec::new())
         };
         // The first rounds take twice as long as estimated: 400 in all, and as much again.
-        let outlook = Outlook { done_ns: 100, left_ns: 100, passed_ns: 200, budget_ns: None };
-        assert_eq!(outlook.left_ns(&plan, 200), 600);
-        let outlook = Outlook { done_ns: 200, left_ns: 0, passed_ns: 700, budget_ns: Some(1000) };
-        assert_eq!(outlook.left_ns(&plan, 700), 300);
+        let eta = Eta { done_ns: 100, left_ns: 100, passed_ns: 200, budget_ns: None };
+        assert_eq!(eta.left_ns(&plan, 200), 600);
+        let eta = Eta { done_ns: 200, left_ns: 0, passed_ns: 700, budget_ns: Some(1000) };
+        assert_eq!(eta.left_ns(&plan, 700), 300);
     }
 
     #[test]
@@ -187,7 +186,7 @@ mod tests {
         let after = |factor: u64| {
             let (done_ns, passed_ns) = (round_ns, round_ns * factor);
             let left_ns = round_ns * u64::from(plan.first_rounds() - 1);
-            Outlook { done_ns, left_ns, passed_ns, budget_ns: None }.overrun(&plan, passed_ns)
+            Eta { done_ns, left_ns, passed_ns, budget_ns: None }.overrun(&plan, passed_ns)
         };
         assert_eq!(after(1), None);
         let told = after(3).expect("three times as long");
