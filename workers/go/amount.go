@@ -28,7 +28,7 @@ type progress struct {
 
 // doFixed does all operations of the job, or as many as are done within `sample_ns`: batches of gap operations, and after
 // each one operation timed by itself. What is collected in a buffer, and a sync that is due, belong to the region.
-func (c *crew) doFixed(member *member, request *request) error {
+func (c *jobThreads) doFixed(member *member, request *request) error {
 	member.part = part{}
 	member.latencies.reset()
 	work, part := member.work, &member.part

@@ -52,7 +52,7 @@ func (t *task) openCommits(job *job, method *method, target *target, supply *sup
 }
 
 // commitFor is one thread's part of a sample of commits. There are no gaps: each record is timed.
-func (c *crew) commitFor(member *member, request *request) error {
+func (c *jobThreads) commitFor(member *member, request *request) error {
 	member.part = part{}
 	member.latencies.reset()
 	work, part := member.work.(*commits), &member.part

@@ -246,11 +246,11 @@ func serve(talk *talk, job *job) error {
 	if err != nil {
 		return err
 	}
-	crew := startCrew(job, task)
+	threads := startThreads(job, task)
 	talk.say(opened{"opened", now() - started})
 	started = now()
 	if job.WarmPageTables == 1 {
-		if err := crew.orderAll(func(member *member) error { return member.work.warm() }); err != nil {
+		if err := threads.orderAll(func(member *member) error { return member.work.warm() }); err != nil {
 			return err
 		}
 	}
@@ -271,20 +271,20 @@ func serve(talk *talk, job *job) error {
 			talk.say(idled{"idled", heart.end()})
 		case "go":
 			heart.begin()
-			sample, err := crew.sample(request)
+			sample, err := threads.sample(request)
 			if err != nil {
 				return err
 			}
 			sample.beats = heart.end()
 			talk.say(sample)
 		case "verify":
-			if err := crew.handOver(request.Offsets); err != nil {
+			if err := threads.handOver(request.Offsets); err != nil {
 				return err
 			}
 			talk.say(verified{"verified", uint64(len(request.Offsets))})
 		case "close":
 			started := now()
-			syncNs, err := crew.close()
+			syncNs, err := threads.close()
 			if err != nil {
 				return err
 			}

@@ -77,7 +77,7 @@ func (b *budget) close() {
 }
 
 // readFor is one thread's part of a sample of reads. All threads are in the same phase.
-func (c *crew) readFor(member *member, request *request) error {
+func (c *jobThreads) readFor(member *member, request *request) error {
 	member.part = part{}
 	member.latencies.reset()
 	received := member.work.bytes()

@@ -33,7 +33,7 @@ import time
 # Its other files, by the path by which it was started: another folder may have the name of this one by now.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from crew import Crew
+from threads import JobThreads
 from failures import Failure
 from heart import Heart, NoHeart
 from offers import WORKLOADS, methods
@@ -106,11 +106,11 @@ def serve(talk, job):
     """Does one job, from `open` to `closed`."""
     started = now_ns()
     task = Task(job)
-    crew = Crew(job, task)
+    threads = JobThreads(job, task)
     talk.say("opened", setup_ns=now_ns() - started)
     started = now_ns()
     if job.warm_page_tables == 1:
-        crew.order_all(lambda member: member.work.warm())
+        threads.order_all(lambda member: member.work.warm())
     heart = Heart(job.heartbeat_ns) if job.heartbeat_ns > 0 else NoHeart()
     talk.say("ready", warmup_ns=now_ns() - started)
     while True:
@@ -123,14 +123,14 @@ def serve(talk, job):
             talk.say("idled", **heart.end())
         elif request["type"] == "go":
             heart.begin()
-            sample = crew.sample(request)
+            sample = threads.sample(request)
             talk.say("sample", **sample, **heart.end())
         elif request["type"] == "verify":
-            crew.hand_over(request["offsets"])
+            threads.hand_over(request["offsets"])
             talk.say("verified", reads=len(request["offsets"]))
         elif request["type"] == "close":
             started = now_ns()
-            sync_ns = crew.end()
+            sync_ns = threads.end()
             task.close()
             heart.stop()
             talk.say("closed", teardown_ns=now_ns() - started, sync_ns=sync_ns)

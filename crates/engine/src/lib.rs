@@ -5,7 +5,7 @@
 //! * [`scanner`]: a whole file, front to back;
 //! * [`writer`]: records into a ring file;
 //! * [`sampling`]: the activity of one thread between `go` and `sample`, with all clock readings;
-//! * [`crew`]: the threads of a job;
+//! * [`threads`]: the threads of a job;
 //! * [`heartbeat`]: the heartbeat next to them, if requested;
 //! * [`worker`]: the conversation with the supervisor.
 //!
@@ -14,7 +14,6 @@
 
 pub mod clock;
 mod consume;
-pub mod crew;
 mod effects;
 pub mod failure;
 mod file;
@@ -23,5 +22,6 @@ pub mod operations;
 pub mod reader;
 pub mod sampling;
 pub mod scanner;
+pub mod threads;
 pub mod worker;
 pub mod writer;

@@ -1,7 +1,7 @@
 //! Operations: the work of a thread between two clock readings.
 //!
 //! Reads by the offset table are one implementation ([`crate::reader::TableReads`]), passes over a file another
-//! ([`crate::scanner::Passes`]), written records the third (`crate::writer`). [`crate::sampling`] and [`crate::crew`] use
+//! ([`crate::scanner::Passes`]), written records the third (`crate::writer`). [`crate::sampling`] and [`crate::threads`] use
 //! this trait only. A batch costs one indirect call more than the work itself, an operation none.
 
 use hdrhistogram::Histogram;

@@ -14,13 +14,13 @@ use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::now_ns;
-use crate::crew::{Bounds, Crew};
 use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
 use crate::heartbeat::Heart;
 use crate::operations::Operations;
 use crate::reader::{self, RecordedReads, TableReads};
 use crate::scanner::{self, Passes};
+use crate::threads::{Bounds, JobThreads};
 use crate::writer;
 
 /// Serve jobs from `hello` until the supervisor is gone.
@@ -111,9 +111,9 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started, ballast_ns })?;
     let started = now_ns();
-    let crew = Crew::start(work, bounds);
+    let threads = JobThreads::start(work, bounds);
     if job.warm_page_tables == 1 {
-        crew.warm_page_tables()?;
+        threads.warm_page_tables()?;
     }
     let heart = (job.heartbeat_ns > 0).then(|| Heart::start(job.heartbeat_ns));
     say(replies, &Reply::Ready { warmup_ns: now_ns() - started })?;
@@ -127,14 +127,14 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
                 Reply::Idled(with_beats(heart.as_ref(), idling)?.1)
             }
             Request::Go(go) => {
-                let (sample, beats) = with_beats(heart.as_ref(), || crew.sample(&go))?;
+                let (sample, beats) = with_beats(heart.as_ref(), || threads.sample(&go))?;
                 Reply::Sample(Box::new(SampleReply { beats, ..sample }))
             }
-            Request::Verify(verify) if reads_by_table => hand_over(&crew, job, verify)?,
+            Request::Verify(verify) if reads_by_table => hand_over(&threads, job, verify)?,
             Request::Verify(_) => return Err(nonsense(&format!("verify of {}", job.workload)).into()),
             Request::Close => {
                 drop(heart);
-                return Ok(say(replies, &task.close(crew)?)?);
+                return Ok(say(replies, &task.close(threads)?)?);
             }
             Request::Open(_) => return Err(nonsense("a second open").into()),
         };
@@ -211,14 +211,14 @@ impl ParsedJob {
     }
 
     /// Tear-down: sync, unmap, close.
-    fn close(&self, crew: Crew) -> Result<Reply, CallFailure> {
+    fn close(&self, threads: JobThreads) -> Result<Reply, CallFailure> {
         let started = now_ns();
         let mut sync_ns = 0;
         if self.sync() == Sync::End {
-            crew.sync()?;
+            threads.sync()?;
             sync_ns = now_ns() - started;
         }
-        crew.end();
+        threads.end();
         Ok(Reply::Closed { teardown_ns: now_ns() - started, sync_ns })
     }
 }
@@ -232,10 +232,10 @@ fn method_of(text: &str) -> Result<Method, String> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
-fn hand_over(crew: &Crew, job: &Job, verify: Verify) -> Result<Reply, CallFailure> {
+fn hand_over(threads: &JobThreads, job: &Job, verify: Verify) -> Result<Reply, CallFailure> {
     let reads = verify.offsets.len();
     let handover = shared(&job.handover_path, reads * job.read_bytes as usize)?;
-    crew.fetch(verify.offsets, job.read_bytes as usize, handover)?;
+    threads.fetch(verify.offsets, job.read_bytes as usize, handover)?;
     Ok(Reply::Verified { reads: reads as u64 })
 }
 

@@ -4,13 +4,13 @@ package pagewise;
 final class CommitSampling extends Sampling {
     private final Commits commits;
 
-    CommitSampling(Crew crew, Commits commits) {
-        super(crew, commits);
+    CommitSampling(JobThreads threads, Commits commits) {
+        super(threads, commits);
         this.commits = commits;
     }
 
     @Override
-    void perform(Crew.Order order) {
+    void perform(JobThreads.Order order) {
         rendezvous();
         startedNs = System.nanoTime();
         try {
@@ -19,7 +19,7 @@ final class CommitSampling extends Sampling {
             fail(thrown);
             commits.fail();
         } catch (InternalError thrown) {
-            fail(CallFailure.fault(thrown, crew.job.path));
+            fail(CallFailure.fault(thrown, threads.job.path));
             commits.fail();
         }
         endedNs = System.nanoTime();

@@ -12,22 +12,22 @@ final class FixedSampling extends Sampling {
     private long position;
     private long end;
 
-    FixedSampling(Crew crew, Work work) {
-        super(crew, work);
+    FixedSampling(JobThreads threads, Work work) {
+        super(threads, work);
     }
 
     @Override
-    void perform(Crew.Order order) {
+    void perform(JobThreads.Order order) {
         earlyCount = 0;
         earlyClosed = false;
         position = order.firstOperation();
-        end = crew.job.writes() ? crew.job.records : position + 1;
+        end = threads.job.writes() ? threads.job.records : position + 1;
         try {
             measure(order.sampleNs() == 0 ? Long.MAX_VALUE : order.sampleNs());
         } catch (CallFailure thrown) {
             fail(thrown);
         } catch (InternalError thrown) {
-            fail(CallFailure.fault(thrown, crew.job.path));
+            fail(CallFailure.fault(thrown, threads.job.path));
         }
         keepEarly();
         operations = position - order.firstOperation();
@@ -35,7 +35,7 @@ final class FixedSampling extends Sampling {
 
     /** Timed region: {@code for each gap: operations; clock; one operation; clock}, then what a buffer holds. */
     private void measure(long sampleNs) throws CallFailure {
-        Gaps gaps = new Gaps(crew.job.gapSeed);
+        Gaps gaps = new Gaps(threads.job.gapSeed);
         long now = startedNs = System.nanoTime();
         while (position < end && now - startedNs < sampleNs) {
             long gap = gaps.draw();

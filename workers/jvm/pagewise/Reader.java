@@ -49,7 +49,7 @@ abstract class Reader extends Work {
     abstract void fetch(long offset, MemorySegment into) throws CallFailure;
 
     @Override
-    final void begin(Crew.Order order) {
+    final void begin(JobThreads.Order order) {
         pieces.begin(order.firstOperation());
         touchAt = order.touchAt();
     }

@@ -4,7 +4,7 @@ import java.util.concurrent.BrokenBarrierException;
 
 /** One thread's sample: fields are of the last one taken. */
 abstract class Sampling {
-    final Crew crew;
+    final JobThreads threads;
     final Work work;
     final Histogram latencies = new Histogram();
     long startedNs;
@@ -19,12 +19,12 @@ abstract class Sampling {
     /** Reason that there is no sample; null: there is one. */
     CallFailure failure;
 
-    Sampling(Crew crew, Work work) {
-        this.crew = crew;
+    Sampling(JobThreads threads, Work work) {
+        this.threads = threads;
         this.work = work;
     }
 
-    final void take(Crew.Order order) {
+    final void take(JobThreads.Order order) {
         latencies.clear();
         stalls.clear();
         operations = latencyOperations = 0;
@@ -37,11 +37,11 @@ abstract class Sampling {
         checksum = work.checksum;
     }
 
-    abstract void perform(Crew.Order order);
+    abstract void perform(JobThreads.Order order);
 
     final void rendezvous() {
         try {
-            crew.barrier.await();
+            threads.barrier.await();
         } catch (InterruptedException | BrokenBarrierException broken) {
             throw new IllegalStateException(broken);
         }

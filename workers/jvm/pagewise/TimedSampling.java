@@ -22,14 +22,14 @@ final class TimedSampling extends Sampling {
     /** True if any batch had more than one operation: then batch times are no latencies. */
     private boolean batched;
 
-    TimedSampling(Crew crew, Work work) throws CallFailure {
-        super(crew, work);
-        budget = new DeviceBudget(crew.job);
+    TimedSampling(JobThreads threads, Work work) throws CallFailure {
+        super(threads, work);
+        budget = new DeviceBudget(threads.job);
     }
 
     @Override
-    void perform(Crew.Order order) {
-        budget.begin(crew.job.maxDeviceBytes / 4 * 3);
+    void perform(JobThreads.Order order) {
+        budget.begin(threads.job.maxDeviceBytes / 4 * 3);
         batched = false;
         rendezvous();
         try {
@@ -37,14 +37,14 @@ final class TimedSampling extends Sampling {
         } catch (CallFailure thrown) {
             fail(thrown);
         } catch (InternalError thrown) {
-            fail(CallFailure.fault(thrown, crew.job.path));
+            fail(CallFailure.fault(thrown, threads.job.path));
         }
         if (batched) {
-            crew.timedPhase.set(true);
+            threads.timedPhase.set(true);
         }
         rendezvous();
         // Every thread has reached the line above, so all of them read the same answer.
-        if (failure != null || !crew.timedPhase.get() || order.latencyNs() == 0) {
+        if (failure != null || !threads.timedPhase.get() || order.latencyNs() == 0) {
             return;
         }
         latencies.clear();
@@ -53,13 +53,13 @@ final class TimedSampling extends Sampling {
         } catch (CallFailure thrown) {
             fail(thrown);
         } catch (InternalError thrown) {
-            fail(CallFailure.fault(thrown, crew.job.path));
+            fail(CallFailure.fault(thrown, threads.job.path));
         }
     }
 
     /** Timed region: {@code for each batch: operations; clock}. */
-    private void throughput(Crew.Order order) throws CallFailure {
-        long bound = crew.job.maxThreadOperations;
+    private void throughput(JobThreads.Order order) throws CallFailure {
+        long bound = threads.job.maxThreadOperations;
         long most = bound == 0 ? Long.MAX_VALUE : Math.max(1, bound - (bound + 3) / 4);
         long first = order.firstOperation();
         long batch = 1;
@@ -88,11 +88,11 @@ final class TimedSampling extends Sampling {
     }
 
     /** Timed region: {@code for each operation: operation; clock; note the time}. */
-    private void timeOperations(Crew.Order order) throws CallFailure {
-        long bound = crew.job.maxThreadOperations;
+    private void timeOperations(JobThreads.Order order) throws CallFailure {
+        long bound = threads.job.maxThreadOperations;
         long most = bound == 0 ? Long.MAX_VALUE : bound - operations;
         long position = order.firstOperation() + operations;
-        budget.begin(crew.job.maxDeviceBytes / 4);
+        budget.begin(threads.job.maxDeviceBytes / 4);
         long before = latencyStartedNs = System.nanoTime();
         while (latencyOperations < most) {
             latencyOperations += work.perform(position + latencyOperations, 1);

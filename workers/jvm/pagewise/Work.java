@@ -8,7 +8,7 @@ abstract class Work {
     long bytes;
 
     /** A sample begins, before its clock. */
-    void begin(Crew.Order order) { }
+    void begin(JobThreads.Order order) { }
 
     /** Does at most {@code wanted} operations from {@code position} on, at least one, and returns how many. */
     abstract long perform(long position, long wanted) throws CallFailure;

@@ -85,7 +85,7 @@ public final class Worker {
         long started = System.nanoTime();
         job.open();
         say(new Json().text("type", "opened").number("setup_ns", System.nanoTime() - started));
-        Crew crew = new Crew(job);
+        JobThreads threads = new JobThreads(job);
         Heartbeats heartbeats = Heartbeats.start(job.heartbeatNs);
         started = System.nanoTime();
         job.warmPageTables();
@@ -93,11 +93,11 @@ public final class Worker {
         for (Request request = next(); request != null; request = next()) {
             switch (request.type()) {
                 case "idle" -> say(idle(request, heartbeats));
-                case "go" -> say(crew.sample(request, heartbeats));
+                case "go" -> say(threads.sample(request, heartbeats));
                 case "verify" -> say(job.verify(request.numbers("offsets")));
                 case "close" -> {
                     heartbeats.end();
-                    say(close(job, crew));
+                    say(close(job, threads));
                     return true;
                 }
                 default -> throw new IOException("not of the protocol: '" + request.type() + "' within a job");
@@ -117,14 +117,14 @@ public final class Worker {
     }
 
     /** Tear-down: sync, end threads, unmap, close. */
-    private static Json close(Job job, Crew crew) throws CallFailure {
+    private static Json close(Job job, JobThreads threads) throws CallFailure {
         long started = System.nanoTime();
         long syncNs = 0;
         if (job.sync.equals("end")) {
             job.work[0].sync();
             syncNs = System.nanoTime() - started;
         }
-        crew.end();
+        threads.end();
         job.close();
         return new Json().text("type", "closed").number("teardown_ns", System.nanoTime() - started)
                 .number("sync_ns", syncNs);

@@ -22,7 +22,7 @@ const JVM: &[SourceFile] = sources!(
     "CallFailure.java"
     "CommitSampling.java"
     "Commits.java"
-    "Crew.java"
+    "JobThreads.java"
     "Failures.java"
     "Files.java"
     "FixedSampling.java"
@@ -58,7 +58,7 @@ const GO: &[SourceFile] = sources!(
     "amount.go"
     "commit.go"
     "consume.go"
-    "crew.go"
+    "threads.go"
     "failure.go"
     "file.go"
     "heartbeat.go"
@@ -79,7 +79,7 @@ const GO: &[SourceFile] = sources!(
 const PYTHON: &[SourceFile] = sources!(
     "python",
     "amount.py"
-    "crew.py"
+    "threads.py"
     "failures.py"
     "heart.py"
     "histogram.py"

@@ -6,14 +6,14 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** The threads, and what they share. */
-final class Crew {
+final class JobThreads {
     final Job job;
     private final Member[] members;
     final CyclicBarrier barrier;
     /** True if any thread found operations too short to time them one by one while it counts. */
     final AtomicBoolean timedPhase = new AtomicBoolean();
 
-    Crew(Job job) throws CallFailure {
+    JobThreads(Job job) throws CallFailure {
         this.job = job;
         barrier = new CyclicBarrier(job.work.length);
         members = new Member[job.work.length];
@@ -107,12 +107,12 @@ final class Crew {
         private final BlockingQueue<Member> done = new ArrayBlockingQueue<>(1);
         final Sampling sampling;
 
-        Member(Crew crew, int index) throws CallFailure {
+        Member(JobThreads threads, int index) throws CallFailure {
             super("measured-" + index);
             setDaemon(true);
-            Work work = crew.job.work[index];
-            sampling = crew.job.reads() ? new TimedSampling(crew, work)
-                    : crew.job.commits() ? new CommitSampling(crew, (Commits) work) : new FixedSampling(crew, work);
+            Work work = threads.job.work[index];
+            sampling = threads.job.reads() ? new TimedSampling(threads, work)
+                    : threads.job.commits() ? new CommitSampling(threads, (Commits) work) : new FixedSampling(threads, work);
         }
 
         void order(Order order) {

@@ -32,7 +32,7 @@ type part struct {
 	stalls            stalls
 }
 
-type crew struct {
+type jobThreads struct {
 	members    []*member
 	ended      sync.WaitGroup
 	rendezvous barrier
@@ -42,29 +42,29 @@ type crew struct {
 	task    *task
 }
 
-func startCrew(job *job, task *task) *crew {
-	crew := &crew{job: job, task: task}
-	crew.rendezvous.start(len(task.works))
+func startThreads(job *job, task *task) *jobThreads {
+	threads := &jobThreads{job: job, task: task}
+	threads.rendezvous.start(len(task.works))
 	for _, work := range task.works {
 		member := &member{
 			work: work, latencies: newHistogram(),
 			orders: make(chan func(*member) error), answers: make(chan error, 1),
 		}
-		crew.members = append(crew.members, member)
-		crew.ended.Add(1)
+		threads.members = append(threads.members, member)
+		threads.ended.Add(1)
 		go func() {
-			defer crew.ended.Done()
+			defer threads.ended.Done()
 			debug.SetPanicOnFault(true)
 			for order := range member.orders {
 				member.answers <- guarded(task.files, func() error { return order(member) })
 			}
 		}()
 	}
-	return crew
+	return threads
 }
 
 // orderAll has all threads do something, and returns the first failure.
-func (c *crew) orderAll(order func(*member) error) error {
+func (c *jobThreads) orderAll(order func(*member) error) error {
 	for _, member := range c.members {
 		member.orders <- order
 	}
@@ -78,7 +78,7 @@ func (c *crew) orderAll(order func(*member) error) error {
 }
 
 // sample has every thread do its part, and adds up what they did.
-func (c *crew) sample(request *request) (*sample, error) {
+func (c *jobThreads) sample(request *request) (*sample, error) {
 	c.batched.Store(false)
 	order := func(member *member) error { return c.readFor(member, request) }
 	if c.job.Sync == "commit" {
@@ -122,7 +122,7 @@ func (c *crew) sample(request *request) (*sample, error) {
 }
 
 // handOver has the first thread do single reads and puts their bytes into the hand-over memory.
-func (c *crew) handOver(offsets []uint64) error {
+func (c *jobThreads) handOver(offsets []uint64) error {
 	job := c.job
 	handover, err := openFile(job.HandoverPath, os.O_RDWR)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *crew) handOver(offsets []uint64) error {
 }
 
 // close syncs if the job says so, ends the threads, unmaps and closes. It returns what the sync took.
-func (c *crew) close() (uint64, error) {
+func (c *jobThreads) close() (uint64, error) {
 	syncNs := uint64(0)
 	if c.task.fixed && c.job.Sync == "end" {
 		started := now()

@@ -43,7 +43,7 @@ class Member:
         return result
 
 
-class Crew:
+class JobThreads:
     """The threads of a job."""
 
     def __init__(self, job, task):

@@ -1,4 +1,4 @@
-//! One crew used for several samples, as when the workload warms the cache before it is measured.
+//! Threads of one job used for several samples, as when the workload warms the cache before it is measured.
 
 use pagewise_model::pieces::Masks;
 use pagewise_model::random::Random;
@@ -66,7 +66,7 @@ fn truth(sums: &[u64], first: u64, thread_operations: &[u64]) -> u64 {
         .fold(0, u64::wrapping_add)
 }
 
-/// Several samples of one crew, each compared with the truth.
+/// Several samples by the same threads, each compared with the truth.
 fn go_again_and_again(text: &str, job: &Job, consume: Consume, gos: &[Go]) {
     let sums = sums(job, consume, gos[0].touch_at);
     let method = if text == "anonymous" { Method::anonymous() } else { text.parse::<Method>().expect(text) };
@@ -83,10 +83,10 @@ fn go_again_and_again(text: &str, job: &Job, consume: Consume, gos: &[Go]) {
         let mut memory = SharedMemory::create("table", table.len() * 8).expect("memfd");
         let mapping = FileMapping::new(memory.file(), table.len() * 8, true).expect("map");
         let reads = TableReads::divide(readers, mapping, job);
-        let crew = Crew::start(reads, Bounds::timed(job));
+        let threads = JobThreads::start(reads, Bounds::timed(job));
         for (index, go) in gos.iter().enumerate() {
             put(&mut memory, &table, job, &sums, go);
-            let sample = crew.sample(go).expect(text);
+            let sample = threads.sample(go).expect(text);
             let what =
                 format!("{text}, go {index} from {}: {:?}", go.first_operation, sample.thread_operations);
             let truth = truth(&sums, go.first_operation, &sample.thread_operations);
@@ -102,7 +102,7 @@ fn go_again_and_again(text: &str, job: &Job, consume: Consume, gos: &[Go]) {
                 assert!(sample.thread_operations.iter().all(|done| *done <= most), "{what}");
             }
         }
-        crew.end();
+        threads.end();
     }
 }
 
@@ -173,15 +173,15 @@ fn a_piece_of_other_data_ends_with_a_sentence() {
             SharedMemory::create("table", wrong.len() * READS_PER_OP as usize * 8).expect("memfd");
         let mapping =
             FileMapping::new(memory.file(), wrong.len() * READS_PER_OP as usize * 8, true).expect("map");
-        let crew = Crew::start(TableReads::divide(readers, mapping, &job), Bounds::timed(&job));
+        let threads = JobThreads::start(TableReads::divide(readers, mapping, &job), Bounds::timed(&job));
         put(&mut memory, &offsets(), &job, &wrong, &go);
-        let failure = crew.sample(&go).map(drop).expect_err(text);
+        let failure = threads.sample(&go).map(drop).expect_err(text);
         assert!(
             failure.detail.contains("they differ from those used to build the offset table"),
             "{text}: {}",
             failure.detail
         );
-        crew.end();
+        threads.end();
     }
 }
 

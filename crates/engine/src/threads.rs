@@ -102,12 +102,12 @@ struct Member {
 }
 
 /// Threads that wait for orders.
-pub struct Crew {
+pub struct JobThreads {
     members: Vec<Member>,
     common: Arc<Common>,
 }
 
-impl Crew {
+impl JobThreads {
     /// Start a thread for each part of the work.
     pub fn start(work: Vec<Box<dyn Operations>>, bounds: Bounds) -> Self {
         let common = Arc::new(Common {
@@ -196,8 +196,8 @@ impl Crew {
     ) -> Result<SharedMemory, CallFailure> {
         let order = Order::Fetch { offsets, read_bytes, handover: Box::new(handover) };
         let member = &self.members[0];
-        member.orders.send(order).expect("threads live until the crew ends");
-        match member.answers.recv().expect("threads live until the crew ends")? {
+        member.orders.send(order).expect("they live until the job ends");
+        match member.answers.recv().expect("they live until the job ends")? {
             Answer::Fetched(handover) => Ok(*handover),
             _ => unreachable!("a thread answers what it was asked"),
         }
@@ -210,12 +210,12 @@ impl Crew {
 
     fn order_all(&self, order: impl Fn() -> Order) -> Result<Vec<Answer>, CallFailure> {
         for member in &self.members {
-            member.orders.send(order()).expect("threads live until the crew ends");
+            member.orders.send(order()).expect("they live until the job ends");
         }
         let answers: Vec<_> = self
             .members
             .iter()
-            .map(|member| member.answers.recv().expect("threads live until the crew ends"))
+            .map(|member| member.answers.recv().expect("they live until the job ends"))
             .collect();
         answers.into_iter().collect()
     }
