@@ -1,6 +1,6 @@
-//! Accounts of a watched program's files: happenings added up, and conclusions from them.
+//! Accounts of a watched program's files: observations added up, and conclusions from them.
 //!
-//! A pure function of the happenings. What a watch cannot see is missing here, never 0: calls that were not watched, pages whose
+//! A pure function of the observations. What a watch cannot see is missing here, never 0: calls that were not watched, pages whose
 //! way into the page cache was not seen, accesses to mapped pages that raise no fault.
 
 pub mod accounts;

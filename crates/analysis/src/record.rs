@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use crate::inspect::{Accounts, Subject};
     use pagewise_model::watched::{
-        Call, DescriptorBinding, Happening, Position, Transfer, WatchedFile, What,
+        Call, DescriptorBinding, Observation, Position, Transfer, WatchedFile, What,
     };
 
     /// Two threads that read two files, one of them at its own position.
@@ -266,8 +266,8 @@ mod tests {
         let mut accounts = Accounts::new(4096);
         let mut recording = Recording::new(1000);
         let mut add = |time_ns, thread, what| {
-            let happening = Happening { time_ns, process: 1, thread, what };
-            if let Some(access) = accounts.add(happening) {
+            let observation = Observation { time_ns, process: 1, thread, what };
+            if let Some(access) = accounts.add(observation) {
                 assert_eq!(recording.add(accounts.identity(access.file), access), None);
             }
         };

@@ -18,7 +18,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Happening, Missing, Sight, Tally, WatchedFile, What,
+    Call, DescriptorBinding, DiskOf, Missing, Observation, Sight, Tally, WatchedFile, What,
 };
 use pagewise_sys::perf::{
     Event, EventOptions, EventRecord, EventRing, EventSample, EventSource, MappedRange,
@@ -94,10 +94,10 @@ impl Binding {
     }
 }
 
-/// A happening that may still have to be put in order.
+/// An observation that may still have to be put in order.
 #[derive(Debug)]
 struct Pending {
-    happening: Happening,
+    observation: Observation,
     /// When a descriptor was looked at: later than what it is about.
     looked_ns: Option<u64>,
 }
@@ -192,14 +192,14 @@ impl Watch {
 
     /// Happenings since the last call, in the order of time. The newest ones come with the next call: those of another CPU may
     /// have to go before them.
-    pub fn drain(&mut self) -> Vec<Happening> {
+    pub fn drain(&mut self) -> Vec<Observation> {
         let until = self.looked_ns;
         self.look();
         self.release(until)
     }
 
     /// End, and the rest of what has happened.
-    pub fn finish(&mut self) -> io::Result<Vec<Happening>> {
+    pub fn finish(&mut self) -> io::Result<Vec<Observation>> {
         for (_, event) in &self.events {
             event.disable()?;
         }
@@ -352,13 +352,13 @@ impl Watch {
     fn tell_binding(&mut self, binding: Binding, to: DescriptorBinding, anew: bool) {
         let Binding { time_ns, process, thread, descriptor } = binding;
         let what = What::Bound { descriptor, to, anew };
-        let happening = Happening { time_ns, process, thread, what };
-        self.pending.push(Pending { happening, looked_ns: Some(now_ns()) });
+        let observation = Observation { time_ns, process, thread, what };
+        self.pending.push(Pending { observation, looked_ns: Some(now_ns()) });
     }
 
     fn tell(&mut self, time_ns: u64, process: u32, thread: u32, what: What) {
-        let happening = Happening { time_ns, process, thread, what };
-        self.pending.push(Pending { happening, looked_ns: None });
+        let observation = Observation { time_ns, process, thread, what };
+        self.pending.push(Pending { observation, looked_ns: None });
     }
 
     fn note(&mut self, record: EventRecord<'_>) {
@@ -462,17 +462,17 @@ impl Watch {
 
     /// Happenings until `until`, in order. Descriptors that were looked at by then are certain: everything that could have
     /// changed them since has been recorded.
-    fn release(&mut self, until: u64) -> Vec<Happening> {
-        self.pending.sort_by_key(|pending| pending.happening.time_ns);
-        let count = self.pending.partition_point(|pending| pending.happening.time_ns <= until);
+    fn release(&mut self, until: u64) -> Vec<Observation> {
+        self.pending.sort_by_key(|pending| pending.observation.time_ns);
+        let count = self.pending.partition_point(|pending| pending.observation.time_ns <= until);
         let descriptors = &self.descriptors;
-        let released = self.pending.drain(..count).map(|Pending { mut happening, looked_ns }| {
-            if let (What::Bound { descriptor, to, .. }, Some(looked_ns)) = (&mut happening.what, looked_ns)
-                && descriptors.changed((happening.process, *descriptor), happening.time_ns, looked_ns)
+        let released = self.pending.drain(..count).map(|Pending { mut observation, looked_ns }| {
+            if let (What::Bound { descriptor, to, .. }, Some(looked_ns)) = (&mut observation.what, looked_ns)
+                && descriptors.changed((observation.process, *descriptor), observation.time_ns, looked_ns)
             {
                 *to = DescriptorBinding::Unknown;
             }
-            happening
+            observation
         });
         let released = released.collect();
         self.descriptors.forget_before(until);

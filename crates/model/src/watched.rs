@@ -3,20 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A happening in a thread.
+/// An observation in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub struct Observation {
     /// When, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The process.
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// The happening.
+    /// The observation.
     pub what: What,
 }
 
-/// A kind of happening.
+/// A kind of observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The thread made a call.
@@ -251,7 +251,7 @@ pub struct Tally {
     pub lost: Option<u64>,
 }
 
-/// A kind of happening that a watch may or may not see.
+/// A kind of observation that a watch may or may not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sight {

@@ -395,7 +395,7 @@ mod tests {
     use pagewise_analysis::inspect::{Accounts, Subject};
     use pagewise_model::inspection::{By, FileWait};
     use pagewise_model::watched::{
-        Call, DescriptorBinding, Happening, Missing, Pages, Position, Tally, Transfer, WatchedFile, What,
+        Call, DescriptorBinding, Missing, Observation, Pages, Position, Tally, Transfer, WatchedFile, What,
     };
 
     fn file(path: &str) -> WatchedFile {
@@ -405,7 +405,7 @@ mod tests {
     /// A thread that waits for a mapping half of its time, and reads another file in order.
     fn inspection(lost: u64) -> Inspection {
         let mut accounts = Accounts::new(4096);
-        let mut add = |time_ns, what| accounts.add(Happening { time_ns, process: 7, thread: 7, what });
+        let mut add = |time_ns, what| accounts.add(Observation { time_ns, process: 7, thread: 7, what });
         add(0, What::Named { name: "server".into(), executed: true });
         let map = Some((file("/data/a b.db"), 0));
         add(0, What::Mapped { start: 0, len: 1 << 20, file: map, executable: false });

@@ -7,7 +7,7 @@ use pagewise_model::ProcessCounters;
 use pagewise_model::inspection::{By, InspectedFile, Inspection, LeftOut, SCHEMA, Subject, Unattributed};
 use pagewise_model::trace::AccessKind;
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Happening, Missing, Pages, Position, Sight, Tally, Transfer,
+    Call, DescriptorBinding, DiskOf, Missing, Observation, Pages, Position, Sight, Tally, Transfer,
     WatchedFile, What,
 };
 
@@ -135,8 +135,8 @@ impl Accounts {
     }
 
     /// Add what happened next; returns the read that this ended, if its place is known, or the touch that it was.
-    pub fn add(&mut self, happening: Happening) -> Option<Accessed> {
-        let Happening { time_ns, process, thread, what } = happening;
+    pub fn add(&mut self, observation: Observation) -> Option<Accessed> {
+        let Observation { time_ns, process, thread, what } = observation;
         match what {
             What::Began { parent } => {
                 if parent != process && !self.processes.contains_key(&process) {

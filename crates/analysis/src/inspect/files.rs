@@ -67,7 +67,7 @@ pub(super) struct FaultCounts {
 }
 
 impl File {
-    /// With `unseen`, pages may have been put in place without a happening that tells it.
+    /// With `unseen`, pages may have been put in place without an observation that tells it.
     pub(super) fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
         let faults = &self.faults;
         let faulted_pages = faults.pages.len();

@@ -1,7 +1,7 @@
-//! Inspections of happenings that are made up.
+//! Inspections of observations that are made up.
 
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Happening, Missing, Pages, Position, Sight, Tally, Transfer,
+    Call, DescriptorBinding, DiskOf, Missing, Observation, Pages, Position, Sight, Tally, Transfer,
     WatchedFile, What,
 };
 
@@ -36,15 +36,15 @@ fn subject() -> Subject {
 }
 
 /// What thread 1 of process 1 did, a microsecond after the other.
-fn inspected(happenings: Vec<What>) -> Inspection {
-    inspected_with(happenings, &[], Vec::new())
+fn inspected(observations: Vec<What>) -> Inspection {
+    inspected_with(observations, &[], Vec::new())
 }
 
-fn inspected_with(happenings: Vec<What>, missing: &[Missing], tallies: Vec<Tally>) -> Inspection {
+fn inspected_with(observations: Vec<What>, missing: &[Missing], tallies: Vec<Tally>) -> Inspection {
     let mut accounts = Accounts::new(PAGE);
-    let end = happenings.len() as u64 * 1000;
-    for (index, what) in happenings.into_iter().enumerate() {
-        accounts.add(Happening { time_ns: index as u64 * 1000, process: 1, thread: 1, what });
+    let end = observations.len() as u64 * 1000;
+    for (index, what) in observations.into_iter().enumerate() {
+        accounts.add(Observation { time_ns: index as u64 * 1000, process: 1, thread: 1, what });
     }
     accounts.inspection(subject(), (0, end), missing, (tallies, 0))
 }
@@ -129,7 +129,7 @@ fn calls_have_their_time_and_what_they_asked_the_device_of_their_file_for() {
     for (disk_of, expected) in disks {
         let mut accounts = Accounts::new(PAGE).with_disks(disk_of);
         for what in all.clone() {
-            accounts.add(Happening { time_ns: 0, process: 1, thread: 1, what });
+            accounts.add(Observation { time_ns: 0, process: 1, thread: 1, what });
         }
         let seen = accounts.inspection(subject(), (0, 1), &[], (Vec::new(), 0));
         assert_eq!(of(&only(&seen).writes).map(|(_, bytes)| bytes), Some(expected));
@@ -374,7 +374,7 @@ fn descriptors_are_those_of_their_process_and_of_its_children() {
     let mut time_ns = 0;
     let mut add = |process: u32, what: What| {
         time_ns += 1000;
-        accounts.add(Happening { time_ns, process, thread: process, what });
+        accounts.add(Observation { time_ns, process, thread: process, what });
     };
     add(1, bound(3, 7));
     add(2, What::Began { parent: 1 });

@@ -20,7 +20,7 @@ use pagewise_host::{cgroup, device, process};
 use pagewise_model::ProcessCounters;
 use pagewise_model::trace::WindowTally;
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::watched::{DiskOf, Happening, Missing, Sight};
+use pagewise_model::watched::{DiskOf, Missing, Observation, Sight};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
@@ -251,11 +251,11 @@ impl Watched {
 /// Add what has happened to the accounts, and hand over the accesses that it tells.
 fn add_up(
     accounts: &mut Accounts,
-    happenings: Vec<Happening>,
+    observations: Vec<Observation>,
     mut accessed: impl FnMut(&Accounts, Accessed),
 ) {
-    for happening in happenings {
-        if let Some(access) = accounts.add(happening) {
+    for observation in observations {
+        if let Some(access) = accounts.add(observation) {
             accessed(accounts, access);
         }
     }
