@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::label::label;
 use crate::judge::collected::CellSamples;
-use crate::judge::race::{Entrant, Looks, standings};
+use crate::judge::race::{Candidate, Looks, standings};
 use crate::judge::verdict::{self, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::median;
@@ -184,12 +184,12 @@ impl<'a> Side<'a> {
 /// Judge all comparisons of a run, one race. `ended` says that no further rounds come.
 pub(crate) fn compare_all(sides: &[Side<'_>], looks: &Looks, ended: bool) -> Vec<Comparison> {
     let ranked: Vec<RankedCells<'_>> = sides.iter().map(RankedCells::of).collect();
-    let entrants: Vec<Vec<Entrant>> = ranked.iter().map(RankedCells::entrants).collect();
-    let standings = standings(&entrants, looks, ended);
-    let judged = sides.iter().zip(&ranked).zip(entrants.iter().zip(&standings));
+    let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
+    let standings = standings(&candidates, looks, ended);
+    let judged = sides.iter().zip(&ranked).zip(candidates.iter().zip(&standings));
     judged
-        .map(|((side, ranked), (entrants, standing))| {
-            compare(side, ranked, verdict::judge_standing(entrants, standing), standing.stretch)
+        .map(|((side, ranked), (candidates, standing))| {
+            compare(side, ranked, verdict::judge_standing(candidates, standing), standing.stretch)
         })
         .collect()
 }
@@ -215,12 +215,12 @@ impl<'a> RankedCells<'a> {
     }
 
     /// The ranked cells as methods of a race, in the same order.
-    pub(crate) fn entrants(&self) -> Vec<Entrant> {
-        let entrant = |cell: &&CellSamples<'_>| {
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        let candidate = |cell: &&CellSamples<'_>| {
             let in_regular = |is: bool| self.settled.rates(cell).within(|round| (round < cell.regular) == is);
-            Entrant { rates: in_regular(true), tried: cell.regular_rounds(), returned: in_regular(false) }
+            Candidate { rates: in_regular(true), tried: cell.regular_rounds(), returned: in_regular(false) }
         };
-        self.ranked.iter().map(entrant).collect()
+        self.ranked.iter().map(candidate).collect()
     }
 }
 

@@ -108,7 +108,7 @@ impl Looks {
 
 /// A method of a comparison.
 #[derive(Clone, Debug)]
-pub struct Entrant {
+pub struct Candidate {
     /// Its rates.
     pub rates: Rates,
     /// Rounds from the first that were tried, valid or not; [`u32::MAX`] for a method that takes no more samples.
@@ -156,11 +156,11 @@ pub struct Standing {
 }
 
 /// Run the race over all comparisons of a run. `ended` says that no further rounds come.
-pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Vec<Standing> {
+pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> Vec<Standing> {
     let mut standings: Vec<Standing> = comparisons
         .iter()
-        .map(|entrants| Standing {
-            staying: (0..entrants.len()).collect(),
+        .map(|candidates| Standing {
+            staying: (0..candidates.len()).collect(),
             stretch: 1.0,
             ..Standing::default()
         })
@@ -196,11 +196,11 @@ pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Ve
             look(&comparisons[index], &mut standings[index], u32::MAX, looks.last, stretch);
         }
     }
-    for (entrants, standing) in comparisons.iter().zip(&mut standings) {
+    for (candidates, standing) in comparisons.iter().zip(&mut standings) {
         let behind = standing.compared.iter().filter(|compared| compared.is_behind).count();
         for compared in standing.compared.iter_mut().filter(|compared| compared.is_behind) {
             let level = CHANGE_LEVEL / behind as f64;
-            compared.changed = has_changed(&entrants[compared.leader], &entrants[compared.method], level);
+            compared.changed = has_changed(&candidates[compared.leader], &candidates[compared.method], level);
         }
     }
     standings
@@ -208,7 +208,7 @@ pub fn standings(comparisons: &[Vec<Entrant>], looks: &Looks, ended: bool) -> Ve
 
 /// True if a method that left the race is ahead of its leader in each return round, since one round may be an outlier, and
 /// further than chance explains.
-fn has_changed(leader: &Entrant, method: &Entrant, level: f64) -> bool {
+fn has_changed(leader: &Candidate, method: &Candidate, level: f64) -> bool {
     let before = paired_log_ratios(&leader.rates, &method.rates);
     let after = paired_log_ratios(&leader.returned, &method.returned);
     after.iter().all(|ratio| *ratio < 0.0) && is_lower(&after, &before, level)
@@ -227,7 +227,7 @@ pub struct Stage {
 
 /// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by comparison and method,
 /// `left` those that remain of the budget. The first look is paid whatever it costs.
-pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Stage> {
+pub fn next(comparisons: &[Vec<Candidate>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Stage> {
     let standings = standings(comparisons, looks, false);
     let is_open = |standing: &Standing| !standing.decided && standing.staying.len() > 1;
     let methods: Vec<Vec<usize>> = standings
@@ -254,18 +254,18 @@ pub fn next(comparisons: &[Vec<Entrant>], looks: &Looks, costs: &[Vec<f64>], lef
 }
 
 /// True if every method that stays was tried in so many rounds.
-fn has(entrants: &[Entrant], staying: &[usize], rounds: u32) -> bool {
-    staying.iter().all(|method| entrants[*method].tried >= rounds)
+fn has(candidates: &[Candidate], staying: &[usize], rounds: u32) -> bool {
+    staying.iter().all(|method| candidates[*method].tried >= rounds)
 }
 
 /// True if any of these methods was tried in a later round. Those that are found to be behind at a look have none, and the
 /// others go on.
-fn goes_on(entrants: &[Entrant], methods: &[usize], rounds: u32) -> bool {
-    methods.iter().any(|method| (rounds + 1..u32::MAX).contains(&entrants[*method].tried))
+fn goes_on(candidates: &[Candidate], methods: &[usize], rounds: u32) -> bool {
+    methods.iter().any(|method| (rounds + 1..u32::MAX).contains(&candidates[*method].tried))
 }
 
 /// The factor for disturbances that outlast rounds, from the methods that stay in these comparisons.
-fn stretch(comparisons: &[Vec<Entrant>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
+fn stretch(comparisons: &[Vec<Candidate>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
     let rates: Vec<Vec<Rates>> = here
         .iter()
         .map(|index| {
@@ -283,13 +283,13 @@ fn before(rates: &Rates, rounds: u32) -> Rates {
 
 /// Judge one comparison at a look, with the levels for the best and for those behind.
 fn look(
-    entrants: &[Entrant],
+    candidates: &[Candidate],
     standing: &mut Standing,
     rounds: u32,
     (best, behind): (f64, f64),
     stretch: f64,
 ) {
-    let rates: Vec<Rates> = entrants.iter().map(|entrant| before(&entrant.rates, rounds)).collect();
+    let rates: Vec<Rates> = candidates.iter().map(|candidate| before(&candidate.rates, rounds)).collect();
     let ranked: Vec<usize> =
         standing.staying.iter().copied().filter(|method| rates[*method].count() >= FEWEST_ROUNDS).collect();
     standing.stretch = stretch;
@@ -378,12 +378,12 @@ mod tests {
     use super::*;
 
     /// Two methods with a tiny scatter, and one far behind.
-    fn entrants(tried: [u32; 3]) -> Vec<Entrant> {
+    fn candidates(tried: [u32; 3]) -> Vec<Candidate> {
         let rate = |method: usize, round: u32| {
             let scatter = 1.0 + 0.001 * f64::from((round * 7 + method as u32 * 3) % 5);
             scatter * [1.0, 1.0, 0.5][method]
         };
-        let of = |method: usize| Entrant {
+        let of = |method: usize| Candidate {
             rates: (0..tried[method].min(60)).map(|round| (round, rate(method, round))).collect(),
             tried: tried[method],
             returned: Rates::default(),
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn what_is_behind_leaves_and_the_rest_goes_on() {
         let costs = [vec![1.0; 3]];
-        let step = |tried: [u32; 3], left: f64| next(&[entrants(tried)], &Looks::quick(), &costs, left);
+        let step = |tried: [u32; 3], left: f64| next(&[candidates(tried)], &Looks::quick(), &costs, left);
         let first = Stage { from: 0, to: 5, methods: vec![vec![0, 1, 2]] };
         assert_eq!(step([0; 3], 0.0), Some(first), "the first look is paid whatever it costs");
         let tie = step([5; 3], 100.0);
@@ -405,7 +405,7 @@ mod tests {
     fn a_look_is_the_last_only_if_nobody_goes_on() {
         // The third left at five rounds; the others went on to ten.
         let level = |tried: [u32; 3], ended: bool| {
-            let standing = standings(&[entrants(tried)], &Looks::quick(), ended).remove(0);
+            let standing = standings(&[candidates(tried)], &Looks::quick(), ended).remove(0);
             standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.level)
         };
         let of_look = Looks::quick().looks[0].1 / 2.0;
@@ -418,10 +418,10 @@ mod tests {
     #[test]
     fn return_rounds_tell_that_the_machine_changed() {
         let changed = |returned: [f64; 2]| {
-            let mut entrants = entrants([10, 10, 5]);
-            entrants[0].returned = [(56, 1.0), (57, 1.01)].into_iter().collect();
-            entrants[2].returned = [(56, returned[0]), (57, returned[1])].into_iter().collect();
-            let standing = standings(&[entrants], &Looks::quick(), true).remove(0);
+            let mut candidates = candidates([10, 10, 5]);
+            candidates[0].returned = [(56, 1.0), (57, 1.01)].into_iter().collect();
+            candidates[2].returned = [(56, returned[0]), (57, returned[1])].into_iter().collect();
+            let standing = standings(&[candidates], &Looks::quick(), true).remove(0);
             standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.changed)
         };
         assert_eq!(changed([0.5, 0.51]), Some(false));
@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_budget_buys_whole_rounds() {
-        let noisy = |method: u32| Entrant {
+        let noisy = |method: u32| Candidate {
             rates: (0..5).map(|round| (round, f64::from(1 + (round * 3 + method * 2) % 4))).collect(),
             tried: 5,
             returned: Rates::default(),

@@ -10,7 +10,7 @@ mod noise;
 use pagewise_model::Plan;
 use pagewise_model::random::Random;
 
-use crate::judge::race::{self, Entrant, Looks};
+use crate::judge::race::{self, Candidate, Looks};
 use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Rando
         run.extend(BESIDE_METHODS.map(|methods| draw(&vec![1.0; methods], random)));
     }
     let (comparisons, looks) = match &setting.sampling {
-        SimulatedSampling::Rounds(_) => (entrants(&run, &tried(&run, u32::MAX)), &Looks::once()),
+        SimulatedSampling::Rounds(_) => (candidates(&run, &tried(&run, u32::MAX)), &Looks::once()),
         SimulatedSampling::Race(looks, budget) => (raced(&run, looks, *budget), looks),
     };
     let standing = race::standings(&comparisons, looks, true).remove(0);
@@ -103,13 +103,13 @@ fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Rando
 }
 
 /// The race over given rates, with a budget of so many samples for each method on average. Return rounds are paid first.
-fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Entrant>> {
+fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Candidate>> {
     let mut tried = tried(run, 0);
     let costs: Vec<Vec<f64>> = run.iter().map(|methods| vec![1.0; methods.len()]).collect();
     let methods = run.iter().map(Vec::len).sum::<usize>() as f64;
     let budget = (budget - f64::from(Plan::RETURN_ROUNDS)) * methods;
     loop {
-        let comparisons = entrants(run, &tried);
+        let comparisons = candidates(run, &tried);
         let left = budget - f64::from(tried.iter().flatten().sum::<u32>());
         let Some(step) = race::next(&comparisons, looks, &costs, left) else {
             return returned(run, comparisons);
@@ -121,10 +121,10 @@ fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Entrant>> {
 }
 
 /// The same with the rates of return rounds.
-fn returned(run: &[Vec<Rates>], mut comparisons: Vec<Vec<Entrant>>) -> Vec<Vec<Entrant>> {
-    let entrants = comparisons.iter_mut().flatten();
-    for (entrant, rates) in entrants.zip(run.iter().flatten()) {
-        entrant.returned = rates.clone().within(|round| round >= MOST_ROUNDS as u32);
+fn returned(run: &[Vec<Rates>], mut comparisons: Vec<Vec<Candidate>>) -> Vec<Vec<Candidate>> {
+    let candidates = comparisons.iter_mut().flatten();
+    for (candidate, rates) in candidates.zip(run.iter().flatten()) {
+        candidate.returned = rates.clone().within(|round| round >= MOST_ROUNDS as u32);
     }
     comparisons
 }
@@ -134,13 +134,13 @@ fn tried(run: &[Vec<Rates>], rounds: u32) -> Vec<Vec<u32>> {
 }
 
 /// The rates of the rounds that were tried.
-fn entrants(run: &[Vec<Rates>], tried: &[Vec<u32>]) -> Vec<Vec<Entrant>> {
-    let entrant = |(rates, tried): (&Rates, &u32)| Entrant {
+fn candidates(run: &[Vec<Rates>], tried: &[Vec<u32>]) -> Vec<Vec<Candidate>> {
+    let candidate = |(rates, tried): (&Rates, &u32)| Candidate {
         rates: rates.clone().within(|round| round < *tried),
         tried: *tried,
         returned: Rates::default(),
     };
-    run.iter().zip(tried).map(|(methods, tried)| methods.iter().zip(tried).map(entrant).collect()).collect()
+    run.iter().zip(tried).map(|(methods, tried)| methods.iter().zip(tried).map(candidate).collect()).collect()
 }
 
 fn rates(truth: &[f64], logs: &[Vec<Option<f64>>]) -> Vec<Rates> {

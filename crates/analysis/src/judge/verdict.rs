@@ -18,7 +18,7 @@
 use serde::Serialize;
 
 use super::gap;
-use super::race::{self, Compared, Entrant, Looks, Standing};
+use super::race::{self, Candidate, Compared, Looks, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::paired::{PairedTest, centre};
@@ -215,41 +215,41 @@ impl Judgement {
 
 /// Judge methods of one comparison by their rates in a fixed number of rounds.
 pub fn judge(methods: &[&Rates]) -> Judgement {
-    let entrants: Vec<Entrant> = methods
+    let candidates: Vec<Candidate> = methods
         .iter()
-        .map(|rates| Entrant { rates: (*rates).clone(), tried: u32::MAX, returned: Rates::default() })
+        .map(|rates| Candidate { rates: (*rates).clone(), tried: u32::MAX, returned: Rates::default() })
         .collect();
-    let comparison = std::slice::from_ref(&entrants);
+    let comparison = std::slice::from_ref(&candidates);
     let standing = race::standings(comparison, &Looks::once(), true).remove(0);
-    judge_standing(&entrants, &standing)
+    judge_standing(&candidates, &standing)
 }
 
 /// Judge methods of one comparison as the race left them.
-pub fn judge_standing(entrants: &[Entrant], standing: &Standing) -> Judgement {
-    let valid = |method: usize| entrants[method].rates.count();
+pub fn judge_standing(candidates: &[Candidate], standing: &Standing) -> Judgement {
+    let valid = |method: usize| candidates[method].rates.count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
-        (0..entrants.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
+        (0..candidates.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
-        short.iter().map(|method| (*method, too_few_rounds(&entrants[*method]))).collect();
-    let rates: Vec<&Rates> = entrants.iter().map(|entrant| &entrant.rates).collect();
+        short.iter().map(|method| (*method, too_few_rounds(&candidates[*method]))).collect();
+    let rates: Vec<&Rates> = candidates.iter().map(|candidate| &candidate.rates).collect();
     let (leader, compared) = match (gap::leader(&rates), standing.leader) {
         (Some(leader), _) => (leader, &[][..]),
         (None, Some(leader)) => (leader, &standing.compared[..]),
         (None, None) => {
-            return Judgement::not_comparable(too_few_methods(entrants.len(), ranked.len()), unranked);
+            return Judgement::not_comparable(too_few_methods(candidates.len(), ranked.len()), unranked);
         }
     };
     let mut ratios: Vec<Ratio> = compared.iter().map(Ratio::of).collect();
     ratios.retain(|ratio| ratio.other != leader);
     let is_new = |method: &usize| *method != leader && ratios.iter().all(|ratio| ratio.other != *method);
-    let others: Vec<usize> = (0..entrants.len()).filter(is_new).collect();
+    let others: Vec<usize> = (0..candidates.len()).filter(is_new).collect();
     ratios.extend(others.into_iter().filter_map(|other| Ratio::of_gap(&rates, leader, other)));
     ratios.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
     let is_compared = |method: usize| method == leader || ratios.iter().any(|ratio| ratio.other == method);
     unranked.retain(|(method, _)| !is_compared(*method));
     let is_lonely =
         |method: &usize| !is_compared(*method) && paired_log_ratios(rates[leader], rates[*method]).is_empty();
-    let lonely: Vec<usize> = (0..entrants.len()).filter(is_lonely).collect();
+    let lonely: Vec<usize> = (0..candidates.len()).filter(is_lonely).collect();
     let without_reason = lonely.iter().filter(|method| ranked.contains(method));
     unranked
         .extend(without_reason.map(|method| (*method, "no round has both it and the leader".to_string())));
@@ -301,8 +301,8 @@ impl Ratio {
     }
 }
 
-fn too_few_rounds(entrant: &Entrant) -> String {
-    let valid = match (entrant.rates.count(), entrant.returned.count()) {
+fn too_few_rounds(candidate: &Candidate) -> String {
+    let valid = match (candidate.rates.count(), candidate.returned.count()) {
         (0, 1..) => "only return rounds have".to_string(),
         (1, _) => "1 round has".to_string(),
         (valid, _) => format!("{valid} rounds have"),

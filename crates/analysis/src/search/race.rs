@@ -12,7 +12,7 @@ use pagewise_model::{Outcome, Plan, Role};
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
-use crate::judge::race::{self, Compared, Entrant, Looks, Standing};
+use crate::judge::race::{self, Candidate, Compared, Looks, Standing};
 
 /// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they did so far.
 const KEPT: f64 = 1.25;
@@ -99,7 +99,7 @@ impl Step {
 struct State<'a> {
     /// Indices of the ranked cells in the plan, by comparison.
     cells: Vec<Vec<usize>>,
-    entrants: Vec<Vec<Entrant>>,
+    candidates: Vec<Vec<Candidate>>,
     standings: Vec<Standing>,
     /// Mean time of a round of each cell, in nanoseconds; 0 if it takes no more samples.
     costs: Vec<f64>,
@@ -112,13 +112,13 @@ impl<'a> State<'a> {
     fn of(samples: &'a [CellSamples<'a>], looks: &Looks, in_race: bool) -> Self {
         let ranked: Vec<RankedCells<'_>> = sides(samples).iter().map(RankedCells::of).collect();
         let cells = ranked.iter().map(|side| side.ranked.iter().map(|cell| cell.index).collect());
-        let entrants: Vec<Vec<Entrant>> = ranked.iter().map(RankedCells::entrants).collect();
+        let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
         let took =
             |cell: &CellSamples<'_>| cell.attempts.iter().map(|sample| sample.took_ns as f64).sum::<f64>();
         Self {
             cells: cells.collect(),
-            standings: race::standings(&entrants, looks, !in_race),
-            entrants,
+            standings: race::standings(&candidates, looks, !in_race),
+            candidates,
             costs: samples
                 .iter()
                 .map(|cell| match cell.regular_rounds() {
@@ -152,7 +152,7 @@ impl<'a> State<'a> {
     fn next(&self, looks: &Looks, left: f64, block: u32) -> Option<Step> {
         let costs: Vec<Vec<f64>> =
             self.cells.iter().map(|cells| cells.iter().map(|cell| self.costs[*cell]).collect()).collect();
-        let step = race::next(&self.entrants, looks, &costs, left)?;
+        let step = race::next(&self.candidates, looks, &costs, left)?;
         let of_comparison = |(cells, methods): (&Vec<usize>, &Vec<usize>)| -> Vec<usize> {
             methods.iter().map(|method| cells[*method]).collect()
         };

@@ -116,16 +116,16 @@ fn one_round_shows_no_small_difference() {
 
 #[test]
 fn a_sample_of_a_return_round_is_told_as_one() {
-    let steady = |returned: &[(u32, f64)]| Entrant {
+    let steady = |returned: &[(u32, f64)]| Candidate {
         rates: Rates::of_each(&scaled(1.0)),
         tried: u32::MAX,
         returned: returned.iter().copied().collect(),
     };
-    let late = Entrant { rates: Rates::default(), ..steady(&[(56, 100.0)]) };
-    let slow = Entrant { rates: Rates::of_each(&scaled(0.5)), ..steady(&[]) };
-    let entrants = [steady(&[]), slow, late];
-    let standing = race::standings(&[entrants.to_vec()], &Looks::once(), true).remove(0);
-    let judgement = judge_standing(&entrants, &standing);
+    let late = Candidate { rates: Rates::default(), ..steady(&[(56, 100.0)]) };
+    let slow = Candidate { rates: Rates::of_each(&scaled(0.5)), ..steady(&[]) };
+    let candidates = [steady(&[]), slow, late];
+    let standing = race::standings(&[candidates.to_vec()], &Looks::once(), true).remove(0);
+    let judgement = judge_standing(&candidates, &standing);
     assert_eq!(judgement.verdict, Verdict::Open);
     let reason = "only return rounds have a valid sample, and a verdict needs 5".to_string();
     assert_eq!(judgement.unranked, [(2, reason)]);
