@@ -6,13 +6,13 @@ use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::mmap::{RingMemory, straight};
-use super::supply::Supply;
+use super::record_source::RecordSource;
 use super::{Sink, WriteTarget, Writer};
 
 struct Ceiling(AnonymousMemory);
 
-pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
-    Ok(straight(Ceiling(target.memory(target.ring_bytes as usize)?), target, supply))
+pub(super) fn open(target: &WriteTarget, source: RecordSource) -> Result<Box<dyn Writer>, CallFailure> {
+    Ok(straight(Ceiling(target.memory(target.ring_bytes as usize)?), target, source))
 }
 
 impl Sink for Ceiling {

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 
 use super::durable::{AT_POSITION, sync_ranges, write_dsync};
 use super::progress::WriteProgress;
+use super::record_source::RecordSource;
 use super::setup::{impossible, write_failure};
 use super::staging::{BlockSink, BlockStream, Staged};
-use super::supply::Supply;
 use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
 use crate::failure::{failed, refused, short};
 use crate::operations::Latencies;
@@ -39,19 +39,19 @@ pub(super) struct Write {
 /// Each record is a separate call.
 struct Recordwise<S> {
     sink: S,
-    supply: Supply,
+    source: RecordSource,
     progress: WriteProgress,
 }
 
 pub(super) fn open(
     method: &Method,
     target: &WriteTarget,
-    supply: Supply,
+    source: RecordSource,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     if method.access() == Access::Pwrite {
-        writer(Pwrite::open(target)?, method, target, supply)
+        writer(Pwrite::open(target)?, method, target, source)
     } else {
-        writer(Write::open(target)?, method, target, supply)
+        writer(Write::open(target)?, method, target, source)
     }
 }
 
@@ -109,13 +109,13 @@ fn writer(
     sink: impl BlockSink + 'static,
     method: &Method,
     target: &WriteTarget,
-    supply: Supply,
+    source: RecordSource,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     Ok(match target.effects.buffer {
-        Some(buffer) if target.effects.direct => Box::new(BlockStream::new(sink, buffer, target, supply)?),
-        Some(buffer) => Box::new(Staged::new(sink, buffer, target, supply)?),
+        Some(buffer) if target.effects.direct => Box::new(BlockStream::new(sink, buffer, target, source)?),
+        Some(buffer) => Box::new(Staged::new(sink, buffer, target, source)?),
         None if target.effects.direct => return Err(needs_buffer(method, target)),
-        None => Box::new(Recordwise { sink, supply, progress: target.progress() }),
+        None => Box::new(Recordwise { sink, source, progress: target.progress() }),
     })
 }
 
@@ -131,7 +131,7 @@ impl<S: Sink> Writer for Recordwise<S> {
     /// Timed region: `for each record: pwrite(file, source + place, record, cursor); cursor += record`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         for _ in 0..count {
-            let record = self.supply.next();
+            let record = self.source.next();
             let cursor = self.progress.cursor();
             put_synced(&mut self.sink, &mut self.progress, record, cursor)?;
             if self.progress.advance(record.len() as u64) {

@@ -17,8 +17,8 @@ use pagewise_sys::AnonymousMemory;
 
 use super::call::{Pwrite, Write};
 use super::mmap::MappedFile;
+use super::record_source::RecordSource;
 use super::setup::impossible;
-use super::supply::Supply;
 use super::{Sink, WriteTarget};
 use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations};
@@ -60,7 +60,7 @@ struct GroupProgress {
 /// The work of one thread.
 struct Committer {
     group: Arc<Group>,
-    supply: Supply,
+    source: RecordSource,
     /// Whole blocks for O_DIRECT, which needs aligned memory.
     block: Option<AnonymousMemory>,
     written: u64,
@@ -99,7 +99,7 @@ pub(super) fn committers(
     let committer = |_| {
         let (group, durations) = (group.clone(), empty_latencies());
         let committer =
-            Committer { group, supply: Supply::read(job)?, block: block()?, written: 0, durations };
+            Committer { group, source: RecordSource::read(job)?, block: block()?, written: 0, durations };
         Ok(Box::new(committer) as Box<dyn Operations>)
     };
     (0..job.threads.max(1)).map(committer).collect()
@@ -206,9 +206,9 @@ impl GroupProgress {
 impl Committer {
     /// Timed region: `put(source + place, position); wait for a sync that began afterwards`.
     fn commit(&mut self, index: u64) -> Result<(), CallFailure> {
-        let Self { group, supply, block, written, durations } = self;
+        let Self { group, source, block, written, durations } = self;
         group.await_pass(index)?;
-        let record = supply.record(index, &group.ring);
+        let record = source.record(index, &group.ring);
         let bytes = match block {
             None => record,
             Some(block) => {

@@ -10,8 +10,8 @@ use rustix::fd::OwnedFd;
 use super::durable;
 use super::pretouch::Pretoucher;
 use super::progress::WriteProgress;
+use super::record_source::RecordSource;
 use super::staging::Staged;
-use super::supply::Supply;
 use super::{Sink, WriteTarget, Writer, sync_now, sync_rest};
 use crate::failure::failed;
 use crate::operations::Latencies;
@@ -33,12 +33,12 @@ pub(super) struct MappedFile {
 /// Records are copied directly to their positions.
 struct Straight<M> {
     memory: M,
-    supply: Supply,
+    source: RecordSource,
     progress: WriteProgress,
     pretoucher: Option<Pretoucher>,
 }
 
-pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Writer>, CallFailure> {
+pub(super) fn open(target: &WriteTarget, source: RecordSource) -> Result<Box<dyn Writer>, CallFailure> {
     let file = MappedFile::open(target)?;
     let pretoucher = target
         .effects
@@ -46,8 +46,8 @@ pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Write
         .map(|ahead| Pretoucher::start(&file.mapping, target, ahead.0 as usize))
         .transpose()?;
     Ok(match target.effects.buffer {
-        Some(buffer) => Box::new(Staged::new(file, buffer, target, supply)?),
-        None => Box::new(Straight { memory: file, supply, progress: target.progress(), pretoucher }),
+        Some(buffer) => Box::new(Staged::new(file, buffer, target, source)?),
+        None => Box::new(Straight { memory: file, source, progress: target.progress(), pretoucher }),
     })
 }
 
@@ -55,9 +55,9 @@ pub(super) fn open(target: &WriteTarget, supply: Supply) -> Result<Box<dyn Write
 pub(super) fn straight(
     memory: impl RingMemory + 'static,
     target: &WriteTarget,
-    supply: Supply,
+    source: RecordSource,
 ) -> Box<dyn Writer> {
-    Box::new(Straight { memory, supply, progress: target.progress(), pretoucher: None })
+    Box::new(Straight { memory, source, progress: target.progress(), pretoucher: None })
 }
 
 impl<M: RingMemory> Straight<M> {
@@ -69,22 +69,22 @@ impl<M: RingMemory> Straight<M> {
         if limit >= stretch {
             return stretch;
         }
-        limit.next_multiple_of(self.supply.record_bytes() as u64).min(stretch)
+        limit.next_multiple_of(self.source.record_bytes() as u64).min(stretch)
     }
 }
 
 impl<M: RingMemory> Writer for Straight<M> {
-    /// Timed region: [`Supply::records`] for each run of records, which ends at the end of the ring or when a sync is
+    /// Timed region: [`RecordSource::records`] for each run of records, which ends at the end of the ring or when a sync is
     /// due.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
-        let mut left = count * self.supply.record_bytes() as u64;
+        let mut left = count * self.source.record_bytes() as u64;
         if let Some(pretoucher) = &self.pretoucher {
             pretoucher.begin(self.progress.cursor());
         }
         while left > 0 {
             let stretch = self.stretch(left);
             let start = self.progress.cursor() as usize;
-            self.supply.records(&mut self.memory.bytes_mut()[start..start + stretch as usize]);
+            self.source.records(&mut self.memory.bytes_mut()[start..start + stretch as usize]);
             left -= stretch;
             if self.progress.advance(stretch) {
                 sync_now(&mut self.memory, &mut self.progress)?;

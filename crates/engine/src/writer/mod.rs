@@ -5,7 +5,7 @@
 //! the file, and the cursor moves by the bytes that reached the file.
 //!
 //! * `records`: records as operations;
-//! * `supply`: the content of records;
+//! * `record_source`: the content of records;
 //! * `progress`: the cursor and due syncs;
 //! * `setup`: open, allocate, map, advise;
 //! * `mmap`, `anonymous`: stores directly into memory;
@@ -23,10 +23,10 @@ mod group;
 mod mmap;
 mod pretouch;
 mod progress;
+mod record_source;
 mod records;
 mod setup;
 mod staging;
-mod supply;
 mod uring;
 
 use std::ops::Range;
@@ -39,9 +39,9 @@ use crate::clock::now_ns;
 use crate::effects::Effects;
 use crate::operations::{Latencies, Operations};
 use progress::WriteProgress;
+use record_source::RecordSource;
 use records::Records;
 use setup::impossible;
-use supply::Supply;
 
 /// A writer of records, bound to a file. One thread, records in order.
 pub trait Writer: Send {
@@ -165,12 +165,12 @@ pub fn open_threads(
 /// Open the writer of a job of one thread without commits.
 fn open(method: &Method, job: &Job, writes: Writes) -> Result<Box<dyn Writer>, CallFailure> {
     let target = WriteTarget::new(method, job, writes)?;
-    let supply = Supply::read(job)?;
+    let source = RecordSource::read(job)?;
     match method.access() {
-        Access::Mmap => mmap::open(&target, supply),
-        Access::Pwrite | Access::Write => call::open(method, &target, supply),
-        Access::Uring => uring::open(method, &target, supply),
-        Access::Anonymous => anonymous::open(&target, supply),
+        Access::Mmap => mmap::open(&target, source),
+        Access::Pwrite | Access::Write => call::open(method, &target, source),
+        Access::Uring => uring::open(method, &target, source),
+        Access::Anonymous => anonymous::open(&target, source),
         Access::Pread | Access::Read | Access::Unknown => {
             Err(impossible(&job.path, format!("'{method}' does not write")))
         }

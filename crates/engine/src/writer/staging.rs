@@ -8,8 +8,8 @@ use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
 use super::progress::WriteProgress;
+use super::record_source::RecordSource;
 use super::setup::impossible;
-use super::supply::Supply;
 use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
 use crate::operations::Latencies;
 
@@ -22,7 +22,7 @@ pub(super) trait BlockSink: Sink {
 /// Whole records on their way to the file.
 pub(super) struct Staged<S> {
     sink: S,
-    supply: Supply,
+    source: RecordSource,
     progress: WriteProgress,
     /// Buffer of as many whole records as fit.
     buffer: AnonymousMemory,
@@ -34,11 +34,11 @@ impl<S: Sink> Staged<S> {
         sink: S,
         buffer: Bytes,
         target: &WriteTarget,
-        supply: Supply,
+        source: RecordSource,
     ) -> Result<Self, CallFailure> {
         let capacity = buffer.0 as usize / target.record_bytes * target.record_bytes;
         let buffer = target.memory(capacity)?;
-        Ok(Self { sink, supply, progress: target.progress(), buffer, filled: 0 })
+        Ok(Self { sink, source, progress: target.progress(), buffer, filled: 0 })
     }
 
     /// Put the staged bytes into the file, and move the cursor by them.
@@ -80,14 +80,14 @@ impl<S: Sink> Staged<S> {
 impl<S: Sink> Writer for Staged<S> {
     /// Timed region: `for each record: if it does not fit: put(buffer), filled = 0; memcpy(buffer + filled, record)`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
-        let mut left = count * self.supply.record_bytes() as u64;
+        let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
             let capacity = self.buffer.bytes().len();
             if self.filled == capacity {
                 self.flush()?;
             }
             let len = (capacity - self.filled).min(usize::try_from(left).unwrap_or(usize::MAX));
-            self.supply.records(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
+            self.source.records(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
             self.filled += len;
             left -= len as u64;
         }
@@ -115,7 +115,7 @@ impl<S: Sink> Writer for Staged<S> {
 /// A stream of bytes on its way to the file, in whole blocks.
 pub(super) struct BlockStream<S> {
     sink: S,
-    supply: Supply,
+    source: RecordSource,
     progress: WriteProgress,
     blocks: BlockRules,
     buffer: AnonymousMemory,
@@ -196,12 +196,12 @@ impl<S: BlockSink> BlockStream<S> {
         sink: S,
         buffer: Bytes,
         target: &WriteTarget,
-        supply: Supply,
+        source: RecordSource,
     ) -> Result<Self, CallFailure> {
         let blocks = BlockRules::new(buffer, target)?;
         Ok(Self {
             sink,
-            supply,
+            source,
             progress: target.progress(),
             blocks,
             buffer: target.memory(blocks.capacity)?,
@@ -243,14 +243,14 @@ impl<S: BlockSink> BlockStream<S> {
 impl<S: BlockSink> Writer for BlockStream<S> {
     /// Timed region: `while bytes are left: if the buffer is full: put(buffer), filled = 0; copy what fits`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
-        let mut left = count * self.supply.record_bytes() as u64;
+        let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
             if self.filled == self.blocks.limit(self.base) {
                 self.flush()?;
             }
             let room = self.blocks.limit(self.base) - self.filled;
             let len = room.min(usize::try_from(left).unwrap_or(usize::MAX));
-            self.supply.stream(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
+            self.source.stream(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
             self.filled += len;
             left -= len as u64;
         }

@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use super::call::{needs_buffer, read_block};
 use super::durable::sync_ranges;
 use super::progress::WriteProgress;
+use super::record_source::RecordSource;
 use super::setup::write_failure;
 use super::staging::BlockRules;
-use super::supply::Supply;
 use super::{WriteTarget, Writer};
 use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
@@ -45,7 +45,7 @@ struct QueuedWrite {
 
 struct UringWriter {
     ring: Ring,
-    supply: Supply,
+    source: RecordSource,
     progress: WriteProgress,
     path: String,
     file_bytes: u64,
@@ -71,7 +71,7 @@ struct UringWriter {
 pub(super) fn open(
     method: &Method,
     target: &WriteTarget,
-    supply: Supply,
+    source: RecordSource,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     let record_bytes = target.record_bytes;
     let blocks = match target.effects.buffer {
@@ -91,7 +91,7 @@ pub(super) fn open(
     let progress = target.progress();
     Ok(Box::new(UringWriter {
         ring,
-        supply,
+        source,
         path: target.path.clone(),
         file_bytes: target.file_bytes,
         sync_call: target.sync_call,
@@ -216,7 +216,7 @@ impl Writer for UringWriter {
     /// Timed region: `while bytes are left: (while the slot is in flight: enter, take what is done); copy what fits; if
     /// the buffer is full: queue its write, next slot`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
-        let mut left = count * self.supply.record_bytes() as u64;
+        let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
             while self.ring.is_in_flight(self.slot) {
                 self.enter(1)?;
@@ -224,7 +224,7 @@ impl Writer for UringWriter {
             let limit = self.blocks.limit(self.base);
             let len = (limit - self.filled).min(usize::try_from(left).unwrap_or(usize::MAX));
             let buffer = self.ring.buffer_mut(self.slot);
-            self.supply.stream(&mut buffer[self.filled..self.filled + len]);
+            self.source.stream(&mut buffer[self.filled..self.filled + len]);
             self.filled += len;
             left -= len as u64;
             if self.filled == limit {

@@ -9,7 +9,7 @@ use super::setup::impossible;
 use crate::failure::{failed, short};
 
 /// The records of a job, in order.
-pub(super) struct Supply {
+pub(super) struct RecordSource {
     /// One period and a record.
     source: AnonymousMemory,
     record_bytes: usize,
@@ -19,7 +19,7 @@ pub(super) struct Supply {
     begun: usize,
 }
 
-impl Supply {
+impl RecordSource {
     /// Read the source of a job into memory.
     pub(super) fn read(job: &Job) -> Result<Self, CallFailure> {
         let path = &job.source_path;
