@@ -195,11 +195,11 @@ fn file_changed(validity: &Validity) -> Option<String> {
 /// order or the memory that a worker gets. It withholds nothing.
 fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> Option<String> {
     let pairs: Vec<_> = sides.iter().flat_map(comparison::Side::controls).collect();
-    let stretch = comparisons.iter().map(|comparison| comparison.stretch).fold(1.0, f64::max);
+    let inflation = comparisons.iter().map(|comparison| comparison.inflation).fold(1.0, f64::max);
     let differs = pairs.iter().find_map(|(baseline, control)| {
         let log_ratios = paired_log_ratios(&baseline.rates(), &control.rates());
         let claim = ClaimedTogether::Control(pairs.len());
-        let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, stretch, claim);
+        let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, inflation, claim);
         decision.is_clear().then_some((&baseline.cell.method, decision.log_ratio?.abs().exp_m1()))
     });
     let (method, by) = differs?;

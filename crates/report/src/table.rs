@@ -94,14 +94,14 @@ pub(crate) fn verdict(comparison: &Comparison) -> String {
             comparison.reason.as_deref().unwrap_or("the data do not support a verdict")
         ),
     };
-    let stretched = match comparison.stretch > LASTING {
+    let inflated = match comparison.inflation > LASTING {
         true => format!(
             " Disturbances outlast rounds in this run: intervals are {} times as long for that.",
-            times(comparison.stretch)
+            times(comparison.inflation)
         ),
         false => String::new(),
     };
-    format!("Verdict: {said}.{stretched}")
+    format!("Verdict: {said}.{inflated}")
 }
 
 /// State of the page cache, if the run used it as found.

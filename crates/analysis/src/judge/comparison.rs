@@ -79,7 +79,7 @@ pub struct Comparison {
     /// ahead of it: then no method is recommended.
     pub leader: Option<String>,
     /// Factor by which intervals are longer because disturbances outlast rounds; 1 if they do not.
-    pub stretch: f64,
+    pub inflation: f64,
     /// Valid rounds of the leader.
     pub rounds: usize,
     /// The leader compared with each other ranked method, the closest first.
@@ -189,7 +189,7 @@ pub(crate) fn compare_all(sides: &[Side<'_>], looks: &Looks, ended: bool) -> Vec
     let judged = sides.iter().zip(&ranked).zip(candidates.iter().zip(&standings));
     judged
         .map(|((side, ranked), (candidates, standing))| {
-            compare(side, ranked, verdict::judge_standing(candidates, standing), standing.stretch)
+            compare(side, ranked, verdict::judge_standing(candidates, standing), standing.inflation)
         })
         .collect()
 }
@@ -224,7 +224,7 @@ impl<'a> RankedCells<'a> {
     }
 }
 
-fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, stretch: f64) -> Comparison {
+fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, inflation: f64) -> Comparison {
     let Side { conditions, measured, controls } = side;
     let RankedCells { ranked, settled, .. } = cells;
     let judgement = trusted(conditions, ranked, judgement, settled);
@@ -247,7 +247,7 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, stret
         verdict: judgement.verdict,
         best: leader.clone().filter(|_| judgement.verdict == Verdict::Best),
         leader,
-        stretch,
+        inflation,
         rounds: judgement.leader.map_or(0, |leader| settled.rates(ranked[leader]).count()),
         ratios: judgement
             .ratios

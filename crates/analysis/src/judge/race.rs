@@ -152,7 +152,7 @@ pub struct Standing {
     /// True if no further round can change it.
     pub decided: bool,
     /// Factor by which intervals are longer because disturbances outlast rounds.
-    pub stretch: f64,
+    pub inflation: f64,
 }
 
 /// Run the race over all comparisons of a run. `ended` says that no further rounds come.
@@ -161,7 +161,7 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
         .iter()
         .map(|candidates| Standing {
             staying: (0..candidates.len()).collect(),
-            stretch: 1.0,
+            inflation: 1.0,
             ..Standing::default()
         })
         .collect();
@@ -172,12 +172,12 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
             !decided && staying.len() > 1 && has(&comparisons[index], staying, *rounds)
         };
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| reached(*index, &standings)).collect();
-        let stretch = stretch(comparisons, &standings, &here, *rounds);
+        let inflation = inflation(comparisons, &standings, &here, *rounds);
         for index in here {
             // With no round beyond it, this look is the last.
             let is_last = ended && !goes_on(&comparisons[index], &standings[index].staying, *rounds);
             let levels = if is_last || looks.next(*rounds).is_none() { looks.last } else { (*level, *level) };
-            look(&comparisons[index], &mut standings[index], *rounds, levels, stretch);
+            look(&comparisons[index], &mut standings[index], *rounds, levels, inflation);
             seen[index] = *rounds;
         }
     }
@@ -191,9 +191,9 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
                 && (is_once || goes_on(&comparisons[index], staying, seen[index]))
         };
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| beyond(*index)).collect();
-        let stretch = stretch(comparisons, &standings, &here, u32::MAX);
+        let inflation = inflation(comparisons, &standings, &here, u32::MAX);
         for index in here {
-            look(&comparisons[index], &mut standings[index], u32::MAX, looks.last, stretch);
+            look(&comparisons[index], &mut standings[index], u32::MAX, looks.last, inflation);
         }
     }
     for (candidates, standing) in comparisons.iter().zip(&mut standings) {
@@ -265,7 +265,7 @@ fn goes_on(candidates: &[Candidate], methods: &[usize], rounds: u32) -> bool {
 }
 
 /// The factor for disturbances that outlast rounds, from the methods that stay in these comparisons.
-fn stretch(comparisons: &[Vec<Candidate>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
+fn inflation(comparisons: &[Vec<Candidate>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
     let rates: Vec<Vec<Rates>> = here
         .iter()
         .map(|index| {
@@ -273,7 +273,7 @@ fn stretch(comparisons: &[Vec<Candidate>], standings: &[Standing], here: &[usize
             staying.map(|method| before(&comparisons[*index][*method].rates, rounds)).collect()
         })
         .collect();
-    lasting::stretch(&rates)
+    lasting::inflation(&rates)
 }
 
 /// Rates of the first rounds.
@@ -287,12 +287,12 @@ fn look(
     standing: &mut Standing,
     rounds: u32,
     (best, behind): (f64, f64),
-    stretch: f64,
+    inflation: f64,
 ) {
     let rates: Vec<Rates> = candidates.iter().map(|candidate| before(&candidate.rates, rounds)).collect();
     let ranked: Vec<usize> =
         standing.staying.iter().copied().filter(|method| rates[*method].count() >= FEWEST_ROUNDS).collect();
-    standing.stretch = stretch;
+    standing.inflation = inflation;
     if ranked.len() < 2 {
         return;
     }
@@ -311,7 +311,7 @@ fn look(
     let is_lonely = |method: &usize| *method != leader && common(method).is_empty();
     let is_anyone_lonely = standing.staying.iter().any(is_lonely);
     let differences = rivals.iter().map(|rival| paired_log_ratios(&rates[leader], &rates[*rival]));
-    let test = PairedTest::new(differences.collect(), stretch);
+    let test = PairedTest::new(differences.collect(), inflation);
     let least = SMALLEST_DIFFERENCE.ln_1p();
     let beats =
         |index: usize, level: f64| test.estimate(index) > least && test.exceeds(index, 0.0, level / 2.0);

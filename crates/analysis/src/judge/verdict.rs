@@ -157,10 +157,10 @@ impl Decision {
 
 /// Compare two rates by the test of verdicts: for the cliff and the tables by threads. `log_ratios` are those of
 /// [`paired_log_ratios`], of the first rate over the second; a difference up to the share `least` is not claimed, and
-/// intervals are longer by `stretch`.
-pub fn decide(log_ratios: &[f64], least: f64, stretch: f64, claim: ClaimedTogether) -> Decision {
+/// intervals are longer by `inflation`.
+pub fn decide(log_ratios: &[f64], least: f64, inflation: f64, claim: ClaimedTogether) -> Decision {
     let rounds = log_ratios.len();
-    let test = PairedTest::new(vec![log_ratios.to_vec()], stretch);
+    let test = PairedTest::new(vec![log_ratios.to_vec()], inflation);
     let (level, estimate) = (claim.level(), test.estimate(0));
     let least = least.max(SMALLEST_DIFFERENCE).ln_1p();
     let finding = match estimate {

@@ -82,13 +82,13 @@ pub(super) fn by_round(definition: &Definition, samples: &CellSamples<'_>, cpus:
     samples.rounds.iter().filter_map(value).collect()
 }
 
-/// All cases of a test among the cells of a run, whose intervals are longer by `stretch`.
-pub(super) fn cases(test: &Test, pairs: &[Pair<'_>], cpus: u32, stretch: f64) -> Vec<Case> {
+/// All cases of a test among the cells of a run, whose intervals are longer by `inflation`.
+pub(super) fn cases(test: &Test, pairs: &[Pair<'_>], cpus: u32, inflation: f64) -> Vec<Case> {
     let definition = test.quantity.definition();
     let compared: Vec<Compared<'_>> =
         pairs.iter().map(|pair| Compared::of(test, definition, pair, cpus)).collect();
     let values = compared.iter().map(|one| one.values.clone()).collect();
-    let paired = PairedTest::new(values, stretch);
+    let paired = PairedTest::new(values, inflation);
     // Of many cases one is beyond by chance more often than one alone.
     let level = LEVEL / compared.len().max(1) as f64;
     let judged = compared.iter().enumerate();

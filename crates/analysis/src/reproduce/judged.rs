@@ -188,15 +188,15 @@ pub fn judge_claims(name: &str, study: &Study, runs: &[(String, Result<Run, Stri
 struct Measured<'a> {
     environment: &'a Environment,
     cells: Vec<CellSamples<'a>>,
-    stretch: f64,
+    inflation: f64,
 }
 
 impl<'a> Measured<'a> {
     fn of(run: &'a Run) -> Self {
         let cells = collect(run);
         let rates: Vec<Vec<ByRound>> = comparison::sides(&cells).iter().map(Side::rates).collect();
-        let stretch = lasting::stretch(&rates);
-        Self { environment: &run.header.environment, cells, stretch }
+        let inflation = lasting::inflation(&rates);
+        Self { environment: &run.header.environment, cells, inflation }
     }
 }
 
@@ -252,7 +252,7 @@ fn judge_claim(claim: &Claim, defects: &[Defect], runs: &Known<'_>) -> JudgedCla
 
 fn judge_test(test: &Test, run: &Measured<'_>) -> JudgedTest {
     let pairs = RunCells::of(&run.cells).pairs(test);
-    let cases = cases(test, &pairs, run.environment.cpus, run.stretch);
+    let cases = cases(test, &pairs, run.environment.cpus, run.inflation);
     let definition = test.quantity.definition();
     let word = word_of(test.cases, &cases);
     JudgedTest {

@@ -19,7 +19,7 @@ const LARGEST: f64 = 0.9;
 const NORMAL_SCALE: f64 = 1.4826;
 
 /// The factor by which intervals are longer, at least 1. `comparisons` are the rates of the methods of each comparison.
-pub fn stretch<Rates: Borrow<ByRound>>(comparisons: &[Vec<Rates>]) -> f64 {
+pub fn inflation<Rates: Borrow<ByRound>>(comparisons: &[Vec<Rates>]) -> f64 {
     let (mut correlations, mut methods, mut rounds) = (0.0, 0.0, 0.0);
     for comparison in comparisons.iter().filter(|comparison| comparison.len() > 1) {
         for residuals in residuals(comparison) {
@@ -107,7 +107,7 @@ mod tests {
 
     fn mean_stretch(correlation: f64, rounds: u32) -> f64 {
         let mut random = Random::new(3);
-        let one = |random: &mut Random| stretch(&[methods(correlation, rounds, random)]);
+        let one = |random: &mut Random| inflation(&[methods(correlation, rounds, random)]);
         (0..200).map(|_| one(&mut random)).sum::<f64>() / 200.0
     }
 
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn nothing_is_stretched_without_rounds_or_rivals() {
-        assert_eq!(stretch::<ByRound>(&[]), 1.0);
+        assert_eq!(inflation::<ByRound>(&[]), 1.0);
         let constant = ByRound::of_each(&[Some(1.0); 9]);
-        assert_eq!(stretch(&[vec![&constant, &constant], vec![&constant], vec![]]), 1.0);
+        assert_eq!(inflation(&[vec![&constant, &constant], vec![&constant], vec![]]), 1.0);
     }
 }

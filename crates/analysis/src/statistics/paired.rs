@@ -19,8 +19,8 @@
 //! had been seen with further degrees of freedom (Smyth 2004); one above it stays, since rivals may differ in noise. This part
 //! rests on simulation ([`crate::judge::simulation`]).
 //!
-//! Disturbances that outlast a round make rounds alike, and intervals too short. They are longer by `stretch`
-//! ([`super::lasting::stretch`]) about the estimate.
+//! Disturbances that outlast a round make rounds alike, and intervals too short. They are longer by `inflation`
+//! ([`super::lasting::inflation`]) about the estimate.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -46,7 +46,7 @@ const HALVINGS: u32 = 40;
 /// One rate compared with several others.
 pub struct PairedTest {
     rivals: Vec<Rival>,
-    stretch: f64,
+    inflation: f64,
 }
 
 struct Rival {
@@ -88,8 +88,8 @@ pub fn is_lower(after: &[f64], before: &[f64], alpha: f64) -> bool {
 
 impl PairedTest {
     /// `differences[rival]` are the log ratios over the common rounds; a rival with fewer than [`FEWEST_ROUNDS`] supports
-    /// no claim. `stretch` is at least 1.
-    pub fn new(differences: Vec<Vec<f64>>, stretch: f64) -> Self {
+    /// no claim. `inflation` is at least 1.
+    pub fn new(differences: Vec<Vec<f64>>, inflation: f64) -> Self {
         let mut rivals: Vec<Rival> = differences
             .into_iter()
             .map(|differences| {
@@ -98,7 +98,7 @@ impl PairedTest {
             })
             .collect();
         steady(&mut rivals);
-        Self { rivals, stretch }
+        Self { rivals, inflation }
     }
 
     /// The centre of a rival's log ratios ([`centre`]).
@@ -126,7 +126,7 @@ impl PairedTest {
     pub fn score(&self, rival: usize) -> Option<f64> {
         let rival = &self.rivals[rival];
         let trimmed = rival.trimmed?;
-        let closer = rival.estimate - rival.estimate / self.stretch;
+        let closer = rival.estimate - rival.estimate / self.inflation;
         let student = StudentsT::new(0.0, 1.0, trimmed.freedom).expect("positive degrees of freedom");
         let tail = student.cdf(-scaled(trimmed.mean - closer, trimmed.variance).abs());
         let of_mean = -Normal::standard().inverse_cdf(tail.max(f64::MIN_POSITIVE));
@@ -140,7 +140,7 @@ impl PairedTest {
     fn rejects(&self, rival: usize, shift: f64, alpha: f64, direction: f64) -> bool {
         let rival = &self.rivals[rival];
         // An interval that is longer by a factor excludes a shift if the interval itself excludes one that is closer.
-        let closer = rival.estimate + (shift - rival.estimate) / self.stretch;
+        let closer = rival.estimate + (shift - rival.estimate) / self.inflation;
         let Some(test) = rival.test(alpha) else { return false };
         direction * rival.statistic(&test, closer) > test.critical
     }
@@ -164,7 +164,7 @@ impl PairedTest {
             Some(Trimmed { mean, variance, .. }) => mean + direction * test.critical * variance.sqrt(),
             None => rival.end(direction, &test)?,
         };
-        Some(rival.estimate + (end - rival.estimate) * self.stretch)
+        Some(rival.estimate + (end - rival.estimate) * self.inflation)
     }
 }
 

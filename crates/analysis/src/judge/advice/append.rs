@@ -149,7 +149,7 @@ impl BufferFamily<'_> {
         // The best is no rival of itself.
         costs.remove(best);
         let claims = costs.len();
-        let test = PairedTest::new(costs, case.comparison.stretch);
+        let test = PairedTest::new(costs, case.comparison.inflation);
         let rival = |rival: usize| AgainstBest {
             ratio: test.estimate(rival).exp(),
             is_behind: test.estimate(rival) > SMALLEST_DIFFERENCE.ln_1p()

@@ -85,7 +85,7 @@ impl<'a> Case<'a> {
     }
 
     fn decide(&self, log_ratios: &[f64]) -> Decision {
-        decide(log_ratios, SMALLEST_DIFFERENCE, self.comparison.stretch, ClaimedTogether::Alone)
+        decide(log_ratios, SMALLEST_DIFFERENCE, self.comparison.inflation, ClaimedTogether::Alone)
     }
 
     /// Compare the totals of two methods; `None` unless both are ranked on enough rounds.

@@ -71,9 +71,9 @@ pub(crate) struct SpanComparison {
 
 impl SpanComparison {
     /// Compare the ratios of two methods; differences up to the share `least` are not claimed, and intervals are longer by
-    /// `stretch`.
-    fn of(span: u64, log_ratios: &[f64], least: f64, stretch: f64) -> Self {
-        let decided = |claim| decide(log_ratios, least, stretch, claim);
+    /// `inflation`.
+    fn of(span: u64, log_ratios: &[f64], least: f64, inflation: f64) -> Self {
+        let decided = |claim| decide(log_ratios, least, inflation, claim);
         let alone = decided(ClaimedTogether::Alone);
         let least = least.max(SMALLEST_DIFFERENCE).ln_1p();
         // A difference that is not claimed, however certain, is an error that no round shows.
@@ -126,7 +126,7 @@ pub(crate) struct CliffGroup<'a> {
     /// Pairs of methods times runs of neighbouring ratios of the grid: the number of simultaneous claims.
     pub(crate) claims: usize,
     /// Factor by which intervals are longer because disturbances outlast rounds.
-    stretch: f64,
+    inflation: f64,
 }
 
 impl<'a> CliffGroup<'a> {
@@ -149,7 +149,7 @@ impl<'a> CliffGroup<'a> {
                     families: Vec::new(),
                     methods: Vec::new(),
                     claims: 1,
-                    stretch: 1.0,
+                    inflation: 1.0,
                 });
                 groups.len() - 1
             });
@@ -169,13 +169,13 @@ impl<'a> CliffGroup<'a> {
             group.families = group.find_families(windows);
             group.methods = group.find_methods();
             let (methods, ratios) = (group.methods.len(), group.grid().len());
-            group.stretch = group.find_stretch();
+            group.inflation = group.find_inflation();
             group.claims = (methods * methods.saturating_sub(1) / 2 * (ratios * (ratios + 1) / 2)).max(1);
         }
         groups
     }
 
-    fn find_stretch(&self) -> f64 {
+    fn find_inflation(&self) -> f64 {
         let mut beside: Vec<Vec<&GroupCell<'a>>> = Vec::new();
         for member in &self.measured {
             let of = |cells: &&mut Vec<&GroupCell<'a>>| {
@@ -188,7 +188,7 @@ impl<'a> CliffGroup<'a> {
         }
         let rates = |cells: &Vec<&'_ GroupCell<'a>>| cells.iter().map(|cell| cell.rates.clone()).collect();
         let rates: Vec<Vec<verdict::Rates>> = beside.iter().map(rates).collect();
-        lasting::stretch(&rates)
+        lasting::inflation(&rates)
     }
 
     /// Windows tried at the smallest span that has more than one of them.
@@ -313,7 +313,7 @@ impl<'a> CliffGroup<'a> {
         let (left, right) = (self.member(first, span)?, self.member(second, span)?);
         let log_ratios = paired_log_ratios(&left.rates, &right.rates);
         let least = self.least_between(left, right)?;
-        Some(SpanComparison::of(span, &log_ratios, least, self.stretch))
+        Some(SpanComparison::of(span, &log_ratios, least, self.inflation))
     }
 
     /// The smallest difference that is claimed between two cells. Cells of one batch are paired by round. Between batches
@@ -405,9 +405,9 @@ mod tests {
             let log_ratios = paired_log_ratios(&first, &second);
             let judgement = verdict::judge(&[&first, &second]);
             let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Best);
-            let stretch = lasting::stretch(&[vec![&first, &second]]);
-            let told = SpanComparison::of(0, &log_ratios, 0.0, stretch);
-            let table = PairedRatio::of(&first, &second, stretch).map(|ratio| ratio.told);
+            let inflation = lasting::inflation(&[vec![&first, &second]]);
+            let told = SpanComparison::of(0, &log_ratios, 0.0, inflation);
+            let table = PairedRatio::of(&first, &second, inflation).map(|ratio| ratio.told);
             // Too few common rounds give a fit no scatter, and decide nothing but a gap.
             if log_ratios.len() < verdict::FEWEST_ROUNDS {
                 let is_gap = log_ratios.iter().all(|ratio| ratio.abs() > GAP.ln());

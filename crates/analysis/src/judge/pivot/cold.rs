@@ -37,7 +37,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let cell = |method: &str| found.iter().find(|(_, cell)| cell.method == method).copied();
     let both = pair.and_then(|(baseline, against)| Some((cell(baseline)?, cell(against[0])?)));
     let other_over_baseline = both.and_then(|((baseline, _), (other, _))| {
-        PairedRatio::of(&other.rates(), &baseline.rates(), comparison.stretch)
+        PairedRatio::of(&other.rates(), &baseline.rates(), comparison.inflation)
     });
     let at = PivotColumn::Threads(conditions.threads);
     let sentence = match (both, &data.pivot.baseline) {

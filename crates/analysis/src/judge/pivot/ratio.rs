@@ -22,10 +22,10 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
-    /// Ratio of `rates` over `others`, with an interval longer by `stretch`; `None` if no round has both.
-    pub(crate) fn of(rates: &Rates, others: &Rates, stretch: f64) -> Option<Self> {
+    /// Ratio of `rates` over `others`, with an interval longer by `inflation`; `None` if no round has both.
+    pub(crate) fn of(rates: &Rates, others: &Rates, inflation: f64) -> Option<Self> {
         let log_ratios = paired_log_ratios(rates, others);
-        let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, stretch, ClaimedTogether::Alone);
+        let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, inflation, ClaimedTogether::Alone);
         Some(Self {
             ratio: decision.log_ratio?.exp(),
             low: decision.interval.map(|ends| ends.low),

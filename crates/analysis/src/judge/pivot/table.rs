@@ -172,7 +172,7 @@ type CellIndex<'a> = (&'a Comparison, &'a str);
 /// The rate of one cell over that of another, paired by round.
 fn between(data: &Data<'_>, left: CellIndex<'_>, right: CellIndex<'_>) -> Option<PairedRatio> {
     let rates = |(comparison, method): CellIndex<'_>| Some(data.cell(comparison, method)?.0.rates());
-    PairedRatio::of(&rates(left)?, &rates(right)?, left.0.stretch)
+    PairedRatio::of(&rates(left)?, &rates(right)?, left.0.inflation)
 }
 
 /// The largest size of the data compared with the smallest, for each pattern and warm-up that has both.
