@@ -110,7 +110,7 @@ pub struct Plan {
     /// Maximum repetitions of a sample that failed a check for reasons outside the worker.
     pub retakes: u32,
     /// Blocks of rounds, each of which reads datasets that are made anew for it: where a file lies on the device and in memory
-    /// is luck that all rounds of a block share.
+    /// is chance that all rounds of a block share.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub blocks: u32,
     /// True if the whole page cache may be dropped when a file does not leave it otherwise.

@@ -58,7 +58,7 @@ pub(super) fn write(
     for line in practice(&view) {
         paragraph(out, "  ", &line, width)?;
     }
-    if let Some(line) = luck(&view) {
+    if let Some(line) = slow_processes(&view) {
         paragraph(out, "  ", &line, width)?;
     }
     if let Some(line) = order(&view.standings, &view.cells) {
@@ -75,8 +75,8 @@ pub(super) fn write(
     }
 }
 
-/// Processes that were slow by luck: told of a method if it happened to two, or to over a tenth.
-fn luck(view: &ComparisonView<'_>) -> Option<String> {
+/// Processes that were slow by chance: told of a method if it happened to two, or to over a tenth.
+fn slow_processes(view: &ComparisonView<'_>) -> Option<String> {
     let is_told =
         |cell: &&&CellJudgement| cell.slow_processes >= 2 || cell.slow_processes * 10 > cell.samples;
     let told =
