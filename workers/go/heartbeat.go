@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// heart is a goroutine that does nothing but sleep, and notes how late it is woken: what a method does to every other
+// heartbeat is a goroutine that does nothing but sleep, and notes how late it is woken: what a method does to every other
 // goroutine of the process. A beat counts with what it was late by within the region.
-type heart struct {
+type heartbeat struct {
 	mutex   sync.Mutex
 	delays  *histogram
 	sinceNs uint64 // begin of the region
@@ -19,8 +19,8 @@ type heart struct {
 	stopped atomic.Bool
 }
 
-func startHeart(intervalNs uint64) *heart {
-	h := &heart{delays: newHistogram(), dueNs: now() + intervalNs}
+func startHeartbeat(intervalNs uint64) *heartbeat {
+	h := &heartbeat{delays: newHistogram(), dueNs: now() + intervalNs}
 	go func() {
 		for !h.stopped.Load() {
 			time.Sleep(time.Duration(intervalNs))
@@ -34,14 +34,14 @@ func startHeart(intervalNs uint64) *heart {
 }
 
 // note counts a beat that is due or late at `at`.
-func (h *heart) note(at uint64) {
+func (h *heartbeat) note(at uint64) {
 	if due := max(h.dueNs, h.sinceNs); h.counts && at >= due {
 		h.delays.record(max(at-due, 1))
 	}
 }
 
-// begin: from now on beats count. A job without heartbeats has no heart, and nothing is done.
-func (h *heart) begin() {
+// begin: from now on beats count. A job without heartbeats has no heartbeat, and nothing is done.
+func (h *heartbeat) begin() {
 	if h == nil {
 		return
 	}
@@ -52,7 +52,7 @@ func (h *heart) begin() {
 }
 
 // end: they count no more. One that is still late counts with what it is late by.
-func (h *heart) end() beats {
+func (h *heartbeat) end() beats {
 	if h == nil {
 		return beats{}
 	}
@@ -67,7 +67,7 @@ func (h *heart) end() beats {
 }
 
 // stop has the goroutine end at its next beat.
-func (h *heart) stop() {
+func (h *heartbeat) stop() {
 	if h != nil {
 		h.stopped.Store(true)
 	}

@@ -254,9 +254,9 @@ func serve(talk *talk, job *job) error {
 			return err
 		}
 	}
-	var heart *heart
+	var heartbeat *heartbeat
 	if job.HeartbeatNs > 0 {
-		heart = startHeart(job.HeartbeatNs)
+		heartbeat = startHeartbeat(job.HeartbeatNs)
 	}
 	talk.say(ready{"ready", now() - started})
 	for {
@@ -266,16 +266,16 @@ func serve(talk *talk, job *job) error {
 		}
 		switch request.Type {
 		case "idle":
-			heart.begin()
+			heartbeat.begin()
 			time.Sleep(time.Duration(request.IdleNs))
-			talk.say(idled{"idled", heart.end()})
+			talk.say(idled{"idled", heartbeat.end()})
 		case "go":
-			heart.begin()
+			heartbeat.begin()
 			sample, err := threads.sample(request)
 			if err != nil {
 				return err
 			}
-			sample.beats = heart.end()
+			sample.beats = heartbeat.end()
 			talk.say(sample)
 		case "verify":
 			if err := threads.handOver(request.Offsets); err != nil {
@@ -288,7 +288,7 @@ func serve(talk *talk, job *job) error {
 			if err != nil {
 				return err
 			}
-			heart.stop()
+			heartbeat.stop()
 			talk.say(closed{"closed", now() - started, syncNs})
 			return nil
 		default:

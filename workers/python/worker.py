@@ -35,7 +35,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from threads import JobThreads
 from failures import Failure
-from heart import Heart, NoHeart
+from heartbeat import Heartbeat, NoHeartbeat
 from offers import WORKLOADS, methods
 from sources import interpreter
 from tasks import Task
@@ -111,20 +111,20 @@ def serve(talk, job):
     started = now_ns()
     if job.warm_page_tables == 1:
         threads.order_all(lambda member: member.work.warm())
-    heart = Heart(job.heartbeat_ns) if job.heartbeat_ns > 0 else NoHeart()
+    heartbeat = Heartbeat(job.heartbeat_ns) if job.heartbeat_ns > 0 else NoHeartbeat()
     talk.say("ready", warmup_ns=now_ns() - started)
     while True:
         request = talk.next()
         if request is None:
             sys.exit(0)
         if request["type"] == "idle":
-            heart.begin()
+            heartbeat.begin()
             time.sleep(request["idle_ns"] / 1e9)
-            talk.say("idled", **heart.end())
+            talk.say("idled", **heartbeat.end())
         elif request["type"] == "go":
-            heart.begin()
+            heartbeat.begin()
             sample = threads.sample(request)
-            talk.say("sample", **sample, **heart.end())
+            talk.say("sample", **sample, **heartbeat.end())
         elif request["type"] == "verify":
             threads.hand_over(request["offsets"])
             talk.say("verified", reads=len(request["offsets"]))
@@ -132,7 +132,7 @@ def serve(talk, job):
             started = now_ns()
             sync_ns = threads.end()
             task.close()
-            heart.stop()
+            heartbeat.stop()
             talk.say("closed", teardown_ns=now_ns() - started, sync_ns=sync_ns)
             return
         else:

@@ -20,7 +20,7 @@ use crate::sampling::empty_latencies;
 const KIND: &str = "thread";
 
 /// A heartbeat, alive until it is dropped.
-pub struct Heart {
+pub struct HeartbeatThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,7 +53,7 @@ impl Noted {
     }
 }
 
-impl Heart {
+impl HeartbeatThread {
     /// Start the heartbeat; nothing counts yet.
     pub fn start(interval_ns: u64) -> Self {
         let shared = Arc::new(Shared {
@@ -92,7 +92,7 @@ impl Heart {
     }
 }
 
-impl Drop for Heart {
+impl Drop for HeartbeatThread {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -145,25 +145,25 @@ mod tests {
     #[test]
     fn a_beat_that_is_still_due_counts() {
         // Due at once and never recorded by the thread, whose interval is longer than the test.
-        let heart = Heart::start(u64::MAX / 4);
-        heart.begin();
-        heart.shared.due_ns.store(1, Ordering::Relaxed);
-        let beats = heart.end();
+        let heartbeat = HeartbeatThread::start(u64::MAX / 4);
+        heartbeat.begin();
+        heartbeat.shared.due_ns.store(1, Ordering::Relaxed);
+        let beats = heartbeat.end();
         assert_eq!((beats.heartbeat_kinds.as_str(), beats.heartbeat_counts), (KIND, vec![1]));
     }
 
     #[test]
     fn regions_begin_empty() {
-        let heart = Heart::start(100_000);
-        heart.begin();
-        while heart.shared.noted().delays.len() < 3 {
+        let heartbeat = HeartbeatThread::start(100_000);
+        heartbeat.begin();
+        while heartbeat.shared.noted().delays.len() < 3 {
             std::thread::yield_now();
         }
-        let beats = heart.end();
+        let beats = heartbeat.end();
         assert!(beats.heartbeat_counts.iter().sum::<u64>() >= 3);
         assert_eq!(beats.by_kind().expect("whole")[0].1.ns, beats.heartbeat_ns);
-        heart.begin();
-        heart.shared.due_ns.store(u64::MAX, Ordering::Relaxed);
-        assert!(heart.end().heartbeat_counts.iter().sum::<u64>() <= 1);
+        heartbeat.begin();
+        heartbeat.shared.due_ns.store(u64::MAX, Ordering::Relaxed);
+        assert!(heartbeat.end().heartbeat_counts.iter().sum::<u64>() <= 1);
     }
 }

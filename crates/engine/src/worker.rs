@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::clock::now_ns;
 use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
-use crate::heartbeat::Heart;
+use crate::heartbeat::HeartbeatThread;
 use crate::operations::Operations;
 use crate::reader::{self, RecordedReads, TableReads};
 use crate::scanner::{self, Passes};
@@ -115,7 +115,7 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     if job.warm_page_tables == 1 {
         threads.warm_page_tables()?;
     }
-    let heart = (job.heartbeat_ns > 0).then(|| Heart::start(job.heartbeat_ns));
+    let heartbeat = (job.heartbeat_ns > 0).then(|| HeartbeatThread::start(job.heartbeat_ns));
     say(replies, &Reply::Ready { warmup_ns: now_ns() - started })?;
     while let Some(request) = requests.next()? {
         let reply = match request {
@@ -124,16 +124,16 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
                     std::thread::sleep(Duration::from_nanos(idle_ns));
                     Ok(())
                 };
-                Reply::Idled(with_beats(heart.as_ref(), idling)?.1)
+                Reply::Idled(with_beats(heartbeat.as_ref(), idling)?.1)
             }
             Request::Go(go) => {
-                let (sample, beats) = with_beats(heart.as_ref(), || threads.sample(&go))?;
+                let (sample, beats) = with_beats(heartbeat.as_ref(), || threads.sample(&go))?;
                 Reply::Sample(Box::new(SampleReply { beats, ..sample }))
             }
             Request::Verify(verify) if reads_by_table => hand_over(&threads, job, verify)?,
             Request::Verify(_) => return Err(nonsense(&format!("verify of {}", job.workload)).into()),
             Request::Close => {
-                drop(heart);
+                drop(heartbeat);
                 return Ok(say(replies, &task.close(threads)?)?);
             }
             Request::Open(_) => return Err(nonsense("a second open").into()),
@@ -145,14 +145,14 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
 
 /// Run `work`, and return the delays of heartbeats during it.
 fn with_beats<T>(
-    heart: Option<&Heart>,
+    heartbeat: Option<&HeartbeatThread>,
     what: impl FnOnce() -> Result<T, CallFailure>,
 ) -> Result<(T, Beats), CallFailure> {
-    if let Some(heart) = heart {
-        heart.begin();
+    if let Some(heartbeat) = heartbeat {
+        heartbeat.begin();
     }
     let done = what()?;
-    Ok((done, heart.map(Heart::end).unwrap_or_default()))
+    Ok((done, heartbeat.map(HeartbeatThread::end).unwrap_or_default()))
 }
 
 /// A parsed job.

@@ -81,7 +81,7 @@ const PYTHON: &[SourceFile] = sources!(
     "amount.py"
     "threads.py"
     "failures.py"
-    "heart.py"
+    "heartbeat.py"
     "histogram.py"
     "loops.py"
     "offers.py"

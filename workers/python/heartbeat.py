@@ -8,7 +8,7 @@ from histogram import Histogram
 now_ns = time.monotonic_ns
 
 
-class Heart:
+class Heartbeat:
     """A thread that does nothing but sleep, and notes how late it is woken: what a method does to every other thread under
     the interpreter's lock. A beat counts with what it was late by within the region."""
 
@@ -60,8 +60,8 @@ class Heart:
         self.stopped = True
 
 
-class NoHeart:
-    """In place of a heart where the job asks for none."""
+class NoHeartbeat:
+    """In place of a heartbeat where the job asks for none."""
 
     def begin(self):
         pass
