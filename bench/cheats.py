@@ -37,7 +37,7 @@ ONCE = ("before-ready", "after-ready", "understates", "halves")
 
 def once(question, size, methods):
     words = {
-        "append": ["append", "--record-size=4KiB", "--laps=1", "--sync=none"],
+        "append": ["append", "--record-size=4KiB", "--passes=1", "--sync=none"],
         "fill": ["fill", "--block-size=4KiB"],
         "scan": ["scan", "--consume=lines", "--cache=warm"],
     }[question]

@@ -176,7 +176,7 @@ fn build(language: Language, options: &Options, scratch: &Scratch) -> Result<Pro
 
 fn ring(record_bytes: u64, buffer_bytes: u64) -> RingCell {
     let before = Before::New;
-    RingCell { workload: "append", record_bytes, file_bytes: RING.0, laps: 1, buffer_bytes, before }
+    RingCell { workload: "append", record_bytes, file_bytes: RING.0, passes: 1, buffer_bytes, before }
 }
 
 /// Operations per second of the worker, the bare program and the control.

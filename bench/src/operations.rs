@@ -67,12 +67,12 @@ impl Operations {
         self.sums.len() as u64 - 1
     }
 
-    /// The checksum of `count` operations from the `first` on, laps counted.
+    /// The checksum of `count` operations from the `first` on, passes counted.
     pub fn checksum(&self, add_up: AddUp, first: u64, count: u64) -> u64 {
         let sums = if add_up == AddUp::Alike { &self.sums } else { &self.weighted };
         let until = |end: u64| {
-            let (laps, rest) = (end / self.len(), (end % self.len()) as usize);
-            sums[sums.len() - 1].wrapping_mul(laps).wrapping_add(sums[rest])
+            let (passes, rest) = (end / self.len(), (end % self.len()) as usize);
+            sums[sums.len() - 1].wrapping_mul(passes).wrapping_add(sums[rest])
         };
         until(first + count).wrapping_sub(until(first))
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_add_up_across_laps() {
+    fn stretches_add_up_across_passes() {
         let parent = tempfile::tempdir().expect("folder");
         let scratch = Scratch::new(parent.path()).expect("scratch");
         let dataset = Dataset::create(&scratch, Bytes::mib(1)).expect("written");
@@ -97,7 +97,7 @@ mod tests {
         for add_up in [AddUp::Alike, AddUp::Weighted] {
             let checksum = |first, count| table.checksum(add_up, first, count);
             let all = checksum(0, table.len());
-            assert_eq!(checksum(5, table.len()), all, "a lap from anywhere");
+            assert_eq!(checksum(5, table.len()), all, "a pass from anywhere");
             let parts = checksum(0, table.len() - 7).wrapping_add(checksum(table.len() - 7, 17));
             assert_eq!(parts, checksum(0, table.len() + 10));
         }

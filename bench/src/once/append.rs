@@ -46,11 +46,11 @@ fn cells(file_bytes: u64) -> Vec<RingCell> {
     let mut cells = Vec::new();
     for buffer_bytes in [0, BUFFER_BYTES] {
         for record_bytes in RECORDS {
-            let cell = |before, file_bytes, laps| RingCell {
+            let cell = |before, file_bytes, passes| RingCell {
                 workload: "append",
                 record_bytes,
                 file_bytes,
-                laps,
+                passes,
                 buffer_bytes,
                 before,
             };

@@ -2,7 +2,7 @@
  * time, no clock, no batch, no choice inside the loops.
  *
  *   once scan FILE
- *   once append FILE SOURCE RECORD LAPS BUFFER plain|populate
+ *   once append FILE SOURCE RECORD PASSES BUFFER plain|populate
  *   once fill FILE SOURCE BLOCK plain|populate
  *
  * prints nanoseconds of set-up (open, map, and populate where asked), of the measured region and of tear-down (unmap,
@@ -13,7 +13,7 @@
  *   append:          for each record: memcpy(ring + cursor, source + place, record); move both, each back to 0 at its end
  *   append, BUFFER:  for each record: if it does not fit: memcpy(ring + cursor, buffer, filled), in two parts at the end
  *                    of the ring; memcpy(buffer + filled, source + place, record)
- *   fill:            the same as append, one lap; of 128 B the size is known when compiling, so a block is stores alone
+ *   fill:            the same as append, one pass; of 128 B the size is known when compiling, so a block is stores alone
  *
  * Record i is the RECORD bytes of the source from i * RECORD mod 16381 on; the ring is as many whole records as the
  * file has room for.
@@ -172,7 +172,7 @@ static int scan(const char *path) {
     return 0;
 }
 
-static int write_ring(const char *path, const char *source_path, size_t record, uint64_t laps, size_t capacity,
+static int write_ring(const char *path, const char *source_path, size_t record, uint64_t passes, size_t capacity,
                       int is_fill, int populate) {
     uint64_t clocks[4];
     size_t len;
@@ -182,7 +182,7 @@ static int write_ring(const char *path, const char *source_path, size_t record, 
     clocks[0] = now_ns();
     unsigned char *ring = map(path, O_RDWR, PROT_READ | PROT_WRITE, populate ? MAP_POPULATE : 0, &len, &file);
     size_t ring_bytes = len / record * record;
-    uint64_t records = len / record * laps;
+    uint64_t records = len / record * passes;
     clocks[1] = now_ns();
     if (buffer) {
         append_buffered(ring, ring_bytes, source, record, records, buffer, capacity);

@@ -40,7 +40,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
                 workload: "fill",
                 record_bytes,
                 file_bytes: common.pairs.file_size.0,
-                laps: 1,
+                passes: 1,
                 buffer_bytes: 0,
                 before,
             });

@@ -45,7 +45,7 @@ pub struct RingCell {
     /// Size of the file.
     pub file_bytes: u64,
     /// How often the ring is gone round.
-    pub laps: u64,
+    pub passes: u64,
     /// Size of a staging buffer; 0: none.
     pub buffer_bytes: u64,
     /// What the file is before.
@@ -55,7 +55,7 @@ pub struct RingCell {
 impl RingCell {
     /// The ring in numbers.
     pub const fn ring(&self) -> RecordRing {
-        RecordRing::new(self.file_bytes, self.record_bytes, self.laps)
+        RecordRing::new(self.file_bytes, self.record_bytes, self.passes)
     }
 
     /// The method, as pagewise writes it.
@@ -69,7 +69,7 @@ impl RingCell {
     /// What stands in the table.
     pub fn name(&self) -> String {
         let (record, file, before) = (Bytes(self.record_bytes), Bytes(self.file_bytes), self.before.name());
-        format!("{record} {before} {file} x{} {}", self.laps, self.method())
+        format!("{record} {before} {file} x{} {}", self.passes, self.method())
     }
 }
 
@@ -169,7 +169,7 @@ impl RingFile {
     /// One sample of the bare program.
     pub fn bare(&self) -> Result<Spent> {
         self.prepare()?;
-        let RingCell { workload, record_bytes, laps, buffer_bytes, before, .. } = self.cell;
+        let RingCell { workload, record_bytes, passes, buffer_bytes, before, .. } = self.cell;
         let mut words = vec![
             workload.to_string(),
             self.path.display().to_string(),
@@ -177,7 +177,7 @@ impl RingFile {
             record_bytes.to_string(),
         ];
         if workload == "append" {
-            words.extend([laps.to_string(), buffer_bytes.to_string()]);
+            words.extend([passes.to_string(), buffer_bytes.to_string()]);
         }
         words.push(if before == Before::Written { "populate" } else { "plain" }.to_string());
         bare::sample(&words, self.cell.ring().records())
@@ -222,19 +222,19 @@ mod tests {
     fn the_bare_program_writes_the_ring() {
         let parent = tempfile::tempdir().expect("folder");
         let scratch = Scratch::new(parent.path()).expect("scratch");
-        let append = |record_bytes, laps, buffer_bytes, before| RingCell {
+        let append = |record_bytes, passes, buffer_bytes, before| RingCell {
             workload: "append",
             record_bytes,
             file_bytes: 100_003,
-            laps,
+            passes,
             buffer_bytes,
             before,
         };
         let fill = |before| RingCell { workload: "fill", ..append(128, 1, 0, before) };
         let mut cells = vec![fill(Before::New), fill(Before::Written)];
         for record_bytes in [10, 100, 1024, 2048] {
-            for (laps, buffer_bytes) in [(1, 0), (3, 0), (3, 4096)] {
-                cells.push(append(record_bytes, laps, buffer_bytes, Before::New));
+            for (passes, buffer_bytes) in [(1, 0), (3, 0), (3, 4096)] {
+                cells.push(append(record_bytes, passes, buffer_bytes, Before::New));
             }
         }
         for cell in cells {
@@ -250,7 +250,7 @@ mod tests {
             workload: "append",
             record_bytes: 10,
             file_bytes: 1 << 20,
-            laps: 2,
+            passes: 2,
             buffer_bytes: 4096,
             before: Before::Written,
         };

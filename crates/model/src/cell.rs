@@ -182,7 +182,7 @@ impl Conditions {
     /// Positions of records in the file, or `None` if the workload does not write.
     pub fn ring(&self) -> Option<RecordRing> {
         let writes = self.writes()?;
-        Some(RecordRing::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.laps)))
+        Some(RecordRing::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.passes)))
     }
 
     /// Page cache that fits under the memory limit next to the worker and the kernel; `None` without a limit, 0 if

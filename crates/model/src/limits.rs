@@ -24,7 +24,7 @@ const MAX_READS_PER_OP: u32 = 65_536;
 const MAX_READ: Bytes = Bytes::gib(1);
 /// So must a record.
 const MAX_RECORD: Bytes = Bytes::mib(64);
-const MAX_LAPS: u32 = 1000;
+const MAX_PASSES: u32 = 1000;
 
 fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(reason()) }
@@ -70,13 +70,13 @@ impl Conditions {
 
     fn check_writes(&self) -> Result<(), String> {
         let Some(writes) = self.writes() else { return Ok(()) };
-        let (size, laps) = (writes.record_bytes, writes.laps);
+        let (size, passes) = (writes.record_bytes, writes.passes);
         let unit = if matches!(self.work, Work::Append(_)) { "record" } else { "block" };
         ensure(size.0 > 0, || format!("a {unit} of 0B writes nothing"))?;
         ensure(size <= MAX_RECORD, || {
             format!("a {unit} of {size} is too large: write at most {MAX_RECORD}")
         })?;
-        ensure((1..=MAX_LAPS).contains(&laps), || format!("{laps} laps: write 1 to {MAX_LAPS}"))
+        ensure((1..=MAX_PASSES).contains(&passes), || format!("{passes} passes: write 1 to {MAX_PASSES}"))
     }
 }
 

@@ -365,7 +365,7 @@ impl Plan {
             (Some(ring), Some(writes)) if can_write => {
                 let is_warm = conditions.cache == CacheState::Warm;
                 let before = if is_warm { ring.bytes() } else { 0 };
-                let records = ring.bytes().saturating_mul(u64::from(writes.laps));
+                let records = ring.bytes().saturating_mul(u64::from(writes.passes));
                 let syncs = match writes.sync {
                     Sync::None => 0,
                     Sync::End => 1,
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn a_sync_writes_blocks_or_a_folio() {
         let writes = |method: &str, cache, sync: Sync| {
-            let append = crate::Append { record_bytes: Bytes(128), laps: 1, sync, sync_call: None };
+            let append = crate::Append { record_bytes: Bytes(128), passes: 1, sync, sync_call: None };
             let conditions = Conditions { cache, ..Conditions::of(Work::Append(append), Bytes::mib(4)) };
             Plan::sample_writes(&Cell {
                 role: Role::Measured,

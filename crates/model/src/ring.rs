@@ -16,13 +16,13 @@ pub const SOURCE_PERIOD: u64 = 16_381;
 pub struct RecordRing {
     record_bytes: u64,
     slots: u64,
-    laps: u64,
+    passes: u64,
 }
 
 impl RecordRing {
-    /// `laps` passes over a file of `file_bytes`; neither may be 0.
-    pub const fn new(file_bytes: u64, record_bytes: u64, laps: u64) -> Self {
-        Self { record_bytes, slots: file_bytes / record_bytes, laps }
+    /// `passes` passes over a file of `file_bytes`; neither may be 0.
+    pub const fn new(file_bytes: u64, record_bytes: u64, passes: u64) -> Self {
+        Self { record_bytes, slots: file_bytes / record_bytes, passes }
     }
 
     /// Records that fit into the file.
@@ -32,7 +32,7 @@ impl RecordRing {
 
     /// Records of all passes.
     pub const fn records(&self) -> u64 {
-        self.slots.saturating_mul(self.laps)
+        self.slots.saturating_mul(self.passes)
     }
 
     /// Bytes of the file that records may occupy.

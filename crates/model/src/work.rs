@@ -107,7 +107,7 @@ pub struct Append {
     /// Size of a record.
     pub record_bytes: Bytes,
     /// Number of passes over the ring.
-    pub laps: u32,
+    pub passes: u32,
     /// Time by which written bytes must be on the device.
     #[serde(default)]
     pub sync: Sync,
@@ -183,7 +183,7 @@ pub struct Writes {
     /// Size of a record or block.
     pub record_bytes: Bytes,
     /// Number of passes over the file.
-    pub laps: u32,
+    pub passes: u32,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
     /// The call by which they get there; `None`: the usual one of the method.
@@ -257,11 +257,11 @@ impl Work {
     /// The records, if the workload writes.
     pub const fn writes(&self) -> Option<Writes> {
         match *self {
-            Work::Append(Append { record_bytes, laps, sync, sync_call }) => {
-                Some(Writes { record_bytes, laps, sync, sync_call })
+            Work::Append(Append { record_bytes, passes, sync, sync_call }) => {
+                Some(Writes { record_bytes, passes, sync, sync_call })
             }
             Work::Fill(Fill { block_bytes, sync, sync_call }) => {
-                Some(Writes { record_bytes: block_bytes, laps: 1, sync, sync_call })
+                Some(Writes { record_bytes: block_bytes, passes: 1, sync, sync_call })
             }
             _ => None,
         }
@@ -335,8 +335,8 @@ impl fmt::Display for Work {
                 write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")
             }
             Work::Append(append) => {
-                let Append { record_bytes, laps, sync: when, sync_call } = append;
-                write!(formatter, "{record_bytes},laps={laps}{}", sync(when, sync_call))
+                let Append { record_bytes, passes, sync: when, sync_call } = append;
+                write!(formatter, "{record_bytes},passes={passes}{}", sync(when, sync_call))
             }
             Work::Fill(fill) => {
                 write!(formatter, "{}{}", fill.block_bytes, sync(&fill.sync, &fill.sync_call))
@@ -352,14 +352,14 @@ mod tests {
     #[test]
     fn work_is_flat_in_json() {
         let sync = Sync::Every(Bytes::mib(1));
-        let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call: None };
+        let append = Append { record_bytes: Bytes(100), passes: 1, sync, sync_call: None };
         let text = serde_json::to_string(&Work::Append(append)).expect("json");
-        assert_eq!(text, r#"{"workload":"append","record_bytes":100,"laps":1,"sync":"every:1MiB"}"#);
+        assert_eq!(text, r#"{"workload":"append","record_bytes":100,"passes":1,"sync":"every:1MiB"}"#);
         assert_eq!(serde_json::from_str::<Work>(&text).expect("back"), Work::Append(append));
         let named = Work::Append(Append { sync_call: Some(SyncCall::ODsync), ..append });
         let text = serde_json::to_string(&named).expect("json");
         assert!(text.ends_with(r#","sync":"every:1MiB","sync_call":"O_DSYNC"}"#), "{text}");
         assert_eq!(serde_json::from_str::<Work>(&text).expect("back"), named);
-        assert_eq!(named.to_string(), "100B,laps=1,sync=every:1MiB,sync-call=O_DSYNC");
+        assert_eq!(named.to_string(), "100B,passes=1,sync=every:1MiB,sync-call=O_DSYNC");
     }
 }

@@ -356,7 +356,7 @@ impl Job {
             (_, call) => call.parse::<SyncCall>().map(Some),
         };
         let slots = self.file_bytes.checked_div(self.record_bytes).unwrap_or(0);
-        let laps = self.records.checked_div(slots).unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        let passes = self.records.checked_div(slots).unwrap_or(0).try_into().unwrap_or(u32::MAX);
         let work = match workload {
             Workload::RandomRead => Work::RandomRead(reads()?),
             Workload::SequentialRead => Work::SequentialRead(reads()?),
@@ -372,7 +372,7 @@ impl Job {
                 consume: consume()?,
             }),
             Workload::Append => {
-                Work::Append(Append { record_bytes, laps, sync: sync()?, sync_call: sync_call()? })
+                Work::Append(Append { record_bytes, passes, sync: sync()?, sync_call: sync_call()? })
             }
             Workload::Fill => {
                 Work::Fill(Fill { block_bytes: record_bytes, sync: sync()?, sync_call: sync_call()? })

@@ -221,7 +221,7 @@ fn records_in_the_judged_json_and_the_csv() {
     };
     for (row, column, value) in [
         (1, "record_bytes", "100"),
-        (1, "laps", "1"),
+        (1, "passes", "1"),
         (1, "sync", "end"),
         (1, "sync_ns", "45750000"),
         (1, "operations", "1048576"),

@@ -57,11 +57,11 @@ abstract class Reader extends Work {
     /** A batch never goes across the end of the part. */
     @Override
     final long perform(long position, long wanted) throws CallFailure {
-        long lap = Long.remainderUnsigned(position, part.operations);
+        long pass = Long.remainderUnsigned(position, part.operations);
         long done = 0;
-        for (long most = Math.min(wanted, part.operations - lap), count; done < most; done += count) {
+        for (long most = Math.min(wanted, part.operations - pass), count; done < most; done += count) {
             count = pieces.count(position + done, most - done);
-            long from = part.firstByte + (lap + done) * part.operationBytes;
+            long from = part.firstByte + (pass + done) * part.operationBytes;
             long sum = read(from, from + count * part.operationBytes, pieces.mask);
             pieces.add(sum);
             checksum += sum;

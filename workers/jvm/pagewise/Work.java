@@ -1,6 +1,6 @@
 package pagewise;
 
-/** The work of a thread between two clocks. A position counts operations from the thread's first one on, laps too. */
+/** The work of a thread between two clocks. A position counts operations from the thread's first one on, passes too. */
 abstract class Work {
     /** Sum of the checksums of all that was consumed. */
     long checksum;

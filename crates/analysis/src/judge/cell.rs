@@ -63,7 +63,7 @@ pub struct Parameters {
     /// Size of a block of `fill`.
     pub block_bytes: Option<Bytes>,
     /// Number of passes over the ring.
-    pub laps: Option<u32>,
+    pub passes: Option<u32>,
     /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`, `commit`.
     pub sync: Option<String>,
     /// The call that puts them there; `None` without syncs.
@@ -102,7 +102,7 @@ impl Parameters {
             consume: conditions.consume(),
             record_bytes: record(Workload::Append),
             block_bytes: record(Workload::Fill),
-            laps: writes.map(|writes| writes.laps),
+            passes: writes.map(|writes| writes.passes),
             sync: writes.map(|writes| writes.sync.to_string()),
             sync_call: cell.sync_call(),
             content: writes.is_none().then_some(conditions.content),

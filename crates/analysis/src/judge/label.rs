@@ -61,7 +61,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     let writes = matches!(work, Work::Append(_) | Work::Fill(_));
     add(LabelPart::Other, Some(conditions.workload().name().to_string()));
     add(LabelPart::Other, Some(work_in_words(work)));
-    add(LabelPart::Other, laps_in_words(work));
+    add(LabelPart::Other, passes_in_words(work));
     add(
         LabelPart::Cache,
         Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
@@ -126,9 +126,9 @@ fn work_in_words(work: &Work) -> String {
     }
 }
 
-fn laps_in_words(work: &Work) -> Option<String> {
+fn passes_in_words(work: &Work) -> Option<String> {
     match work {
-        Work::Append(Append { laps: laps @ 2.., .. }) => Some(format!("{laps} laps")),
+        Work::Append(Append { passes: passes @ 2.., .. }) => Some(format!("{passes} passes")),
         _ => None,
     }
 }
@@ -162,7 +162,7 @@ fn details(work: &Work) -> Vec<Option<String>> {
             (replay.ballast.0 > 0).then(|| format!("beside {} of memory", bytes(replay.ballast))),
             (replay.consume != Consume::Touch).then(|| consume_in_words(replay.consume).to_string()),
         ],
-        Work::Append(Append { record_bytes: _, laps: _, sync, sync_call })
+        Work::Append(Append { record_bytes: _, passes: _, sync, sync_call })
         | Work::Fill(Fill { block_bytes: _, sync, sync_call }) => vec![synced(*sync, *sync_call)],
     }
 }

@@ -90,7 +90,7 @@ mod tests {
 
     fn cell() -> Cell {
         let sync = Sync::Every(Bytes(100));
-        let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call: None };
+        let append = Append { record_bytes: Bytes(100), passes: 1, sync, sync_call: None };
         let conditions = Conditions::of(Work::Append(append), Bytes::kib(100));
         Cell { role: Role::Measured, method: "mmap".parse().expect("a method"), conditions }
     }

@@ -40,10 +40,10 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(folder: &Path, record_bytes: u64, file_bytes: u64, laps: u64) -> Self {
+    fn new(folder: &Path, record_bytes: u64, file_bytes: u64, passes: u64) -> Self {
         let temporary = tempfile::Builder::new().prefix("pagewise-").tempdir_in(folder).expect("folder");
         let path = |name: &str| temporary.path().join(name).to_str().expect("UTF-8").to_string();
-        let ring = RecordRing::new(file_bytes, record_bytes, laps);
+        let ring = RecordRing::new(file_bytes, record_bytes, passes);
         let mut source = vec![0; ring.source_bytes() as usize];
         content::fill(SEED, 0, &mut source);
         fs::write(path("source"), &source).expect("source");
@@ -195,8 +195,8 @@ fn sizes(record_bytes: u64) -> [u64; 4] {
 
 /// Write all passes and stops of one file.
 fn go_round(fixture: &mut Fixture, method: &str) -> Result<(), CallFailure> {
-    for laps in 1..=3 {
-        let ring = RecordRing::new(fixture.job.file_bytes, fixture.job.record_bytes, laps);
+    for passes in 1..=3 {
+        let ring = RecordRing::new(fixture.job.file_bytes, fixture.job.record_bytes, passes);
         fixture.job.records = ring.records();
         fixture.check(method, ring.records())?;
         fixture.check(method, ring.records() - ring.slots() / 2)?;

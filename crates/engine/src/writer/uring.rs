@@ -63,7 +63,7 @@ struct UringWriter {
     queued: u64,
     at_once: bool,
     /// True if writes of two passes could overlap in flight.
-    laps_apart: bool,
+    passes_apart: bool,
     /// Content of the file in the block of the last byte.
     block: AnonymousMemory,
 }
@@ -104,7 +104,7 @@ pub(super) fn open(
         queued: 0,
         at_once: capacity >= SUBMITTED_AT_ONCE_BYTES || progress.writes_sync(),
         progress,
-        laps_apart: (depth * capacity) as u64 > target.ring_bytes,
+        passes_apart: (depth * capacity) as u64 > target.ring_bytes,
         block: target.memory(blocks.alignment())?,
     }))
 }
@@ -131,7 +131,7 @@ impl UringWriter {
         self.slot = (self.slot + 1) % self.pieces.len();
         self.base = self.blocks.next(self.base, self.filled);
         (self.filled, self.put) = (0, 0);
-        if self.base == 0 && self.laps_apart {
+        if self.base == 0 && self.passes_apart {
             self.drain()?;
         }
         if self.queued >= self.progress.sync_bytes() { self.sync_now() } else { Ok(()) }

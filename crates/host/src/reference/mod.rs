@@ -163,8 +163,8 @@ impl Reference {
             let places = order.stretch(thread, first, count);
             places.map(|(place, operation)| self.sums.at(place, operation)).fold(0, u64::wrapping_add)
         };
-        let (laps, rest) = (operations / self.part, operations % self.part);
-        let whole = if laps > 0 { stretch(0, self.part).wrapping_mul(laps) } else { 0 };
+        let (passes, rest) = (operations / self.part, operations % self.part);
+        let whole = if passes > 0 { stretch(0, self.part).wrapping_mul(passes) } else { 0 };
         Some(whole.wrapping_add(stretch(first_operation, rest)))
     }
 

@@ -158,12 +158,12 @@ fn record_bytes(ring: &RecordRing) -> u64 {
 
 /// Position in the source of byte `at` of the file, and the length up to which file and source run in parallel: to the
 /// end of the record at which the source begins again, or to place `end`. Places up to there hold the records with
-/// `lap_records` added to their own numbers.
-fn stretch(ring: &RecordRing, lap_records: u64, end: u64, at: u64) -> (usize, u64) {
+/// `pass_records` added to their own numbers.
+fn stretch(ring: &RecordRing, pass_records: u64, end: u64, at: u64) -> (usize, u64) {
     let record_bytes = record_bytes(ring);
     let slot = at / record_bytes;
     let within = at - slot * record_bytes;
-    let start = ring.source_range(slot + lap_records).start;
+    let start = ring.source_range(slot + pass_records).start;
     let records = (SOURCE_PERIOD - start as u64).div_ceil(record_bytes).min(end - slot);
     (start + within as usize, records * record_bytes - within)
 }

@@ -119,13 +119,13 @@ fn a_warm_file_is_there_and_clean_and_holds_the_complement() {
 
 #[test]
 fn an_honest_worker_misses_nothing() {
-    for (record, file_bytes, laps) in
+    for (record, file_bytes, passes) in
         [(10u64, 200_000u64, 1), (100, 200_000, 3), (70_000, 3 << 20, 2), (16_381, 1 << 20, 1)]
     {
         for warm in [false, true] {
-            let ring = RecordRing::new(file_bytes, record, laps);
+            let ring = RecordRing::new(file_bytes, record, passes);
             let source = source(&ring);
-            // A worker that is stopped early, in the first lap and in the last.
+            // A worker that is stopped early, in the first pass and in the last.
             for records in [ring.records(), ring.slots() / 2, ring.records() - 1, 1] {
                 let directory = tempfile::tempdir().expect("directory");
                 let mut file = new_file(&directory, file_bytes);
@@ -267,12 +267,12 @@ proptest! {
     fn any_damage_is_counted_as_it_is(
         record in prop_oneof![1u64..40, 900u64..1100, 16_370u64..16_390, 60_000u64..80_000],
         file_bytes in 1u64..400_000,
-        laps in 1u64..4,
+        passes in 1u64..4,
         share in 0u64..=1000,
         warm: bool,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
     ) {
-        let ring = RecordRing::new(file_bytes, record, laps);
+        let ring = RecordRing::new(file_bytes, record, passes);
         let source = source(&ring);
         let records = ring.records() * share / 1000;
         // Expected content, position by position.

@@ -114,8 +114,12 @@ fn some_work_does_not_fit_a_method() {
     use crate::sync::Sync;
     use crate::work::{Append, Work};
     let refusal = |text: &str, record: u64| {
-        let work =
-            Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync: Sync::None, sync_call: None });
+        let work = Work::Append(Append {
+            record_bytes: Bytes(record),
+            passes: 1,
+            sync: Sync::None,
+            sync_call: None,
+        });
         text.parse::<Method>().expect(text).refuses(&work, MACHINE).unwrap_or_default()
     };
     assert_eq!(refusal("mmap:buffer=1KiB", 1024), "");
@@ -262,7 +266,7 @@ fn an_interval_of_syncs_is_of_whole_records_and_no_buffer_is_larger() {
     use crate::work::{Append, Work};
     let work = |record: u64, every: u64| {
         let sync = Sync::Every(Bytes(every));
-        Work::Append(Append { record_bytes: Bytes(record), laps: 1, sync, sync_call: None })
+        Work::Append(Append { record_bytes: Bytes(record), passes: 1, sync, sync_call: None })
     };
     let rounded = |record: u64, every: u64| work(record, every).writes().expect("writes").sync_of_records();
     assert_eq!(rounded(200, 65_536), Sync::Every(Bytes(65_400)));

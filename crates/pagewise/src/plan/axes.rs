@@ -113,7 +113,7 @@ axes! {
     record_size: Bytes, &[Workload::Append];
     /// append: number of passes over the ring file
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
-    laps: u32, &[Workload::Append];
+    passes: u32, &[Workload::Append];
     /// fill: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     block_size: Bytes, &[Workload::Fill];

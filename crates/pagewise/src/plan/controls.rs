@@ -78,7 +78,7 @@ fn of_syncs(cell: &Cell, page_bytes: u64) -> Option<(Method, Conditions)> {
     }
     let work = Work::Append(Append {
         record_bytes: piece,
-        laps: 1,
+        passes: 1,
         sync: Sync::Commit,
         sync_call: Some(SyncCall::Fdatasync),
     });

@@ -284,7 +284,7 @@ mod tests {
         assert!(
             refused("methods = 3.5").starts_with("in 'methods': invalid value 3.5: write a text in quotes")
         );
-        assert!(refused("laps = -1").starts_with("in 'laps': invalid value '-1': "));
+        assert!(refused("passes = -1").starts_with("in 'passes': invalid value '-1': "));
         assert!(refused("dependent = 1").starts_with("in 'dependent': invalid value '1': "));
         assert!(refused("cache = \"hot\"").starts_with("in 'cache': unknown cache state 'hot'"));
         assert!(refused("quick = 3").starts_with("'quick' is a table"));

@@ -26,11 +26,12 @@ pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay
         }
         Workload::Append => {
             let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);
-            let laps = choose(layers, workload, |axes| &axes.laps).unwrap_or(vec![1]);
+            let passes = choose(layers, workload, |axes| &axes.passes).unwrap_or(vec![1]);
             let syncs = syncs(layers, workload)?;
-            let mut all = vec![Append { record_bytes: Bytes(0), laps: 1, sync: Sync::None, sync_call: None }];
+            let mut all =
+                vec![Append { record_bytes: Bytes(0), passes: 1, sync: Sync::None, sync_call: None }];
             all = vary(all, &syncs, |append, value| (append.sync, append.sync_call) = value)?;
-            all = vary(all, &laps, |append, value| append.laps = value)?;
+            all = vary(all, &passes, |append, value| append.passes = value)?;
             all = vary(all, &records, |append, value| append.record_bytes = value)?;
             all.into_iter().map(Work::Append).collect()
         }

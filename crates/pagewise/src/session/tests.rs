@@ -311,7 +311,7 @@ fn no_sample_is_taken_that_would_write_more_than_is_allowed() {
     let place = Place::new();
     let session = place.session_of(|plan| {
         for cell in &mut plan.cells {
-            let append = Append { record_bytes: Bytes::kib(4), laps: 1, sync: Sync::None, sync_call: None };
+            let append = Append { record_bytes: Bytes::kib(4), passes: 1, sync: Sync::None, sync_call: None };
             cell.conditions = Conditions::of(Work::Append(append), Bytes::mib(1));
         }
         plan.cells[0].method = "pwrite".parse().expect("a method");

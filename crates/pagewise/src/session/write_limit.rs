@@ -56,7 +56,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn appends(method: Method) -> Cell {
-        let append = Append { record_bytes: Bytes(4096), laps: 1, sync: Sync::None, sync_call: None };
+        let append = Append { record_bytes: Bytes(4096), passes: 1, sync: Sync::None, sync_call: None };
         Cell {
             role: Role::Measured,
             method,

@@ -71,7 +71,7 @@ impl Input {
         Ok(Self { path, key, file_bytes, bytes: ContentSource::UserFile { file, direct, identity } })
     }
 
-    /// A file for a worker to write: sparse, or with a lap of other records for `written_before`. Dropping the value removes it.
+    /// A file for a worker to write: sparse, or with a pass of other records for `written_before`. Dropping the value removes it.
     /// Nothing on the filesystem is dirty afterwards.
     pub fn make_new(
         path: &Path,

@@ -215,8 +215,8 @@ fn expect_written(cell: &Cell, seen: &Evidence) {
     let (ring, writes) = (conditions.ring().expect("a ring"), conditions.writes().expect("writes"));
     let records = conditions.file_bytes.0 / writes.record_bytes.0;
     let (once, all) =
-        (records * writes.record_bytes.0, records * writes.record_bytes.0 * u64::from(writes.laps));
-    assert_eq!((ring.bytes(), ring.records()), (once, records * u64::from(writes.laps)));
+        (records * writes.record_bytes.0, records * writes.record_bytes.0 * u64::from(writes.passes));
+    assert_eq!((ring.bytes(), ring.records()), (once, records * u64::from(writes.passes)));
     let written = seen.written.as_ref().unwrap_or_else(|| panic!("{id}: {seen:?}"));
     let Written { missing_bytes, foreign_bytes, expected_bytes, .. } = *written;
     assert_eq!((expected_bytes, missing_bytes, foreign_bytes), (once, 0, 0), "{id}");
@@ -227,8 +227,8 @@ fn expect_written(cell: &Cell, seen: &Evidence) {
     let (bytes, calls) = (seen.write_call_bytes, seen.write_calls);
     match cell.method.access() {
         Access::Pwrite | Access::Write => {
-            // The last piece of a lap is padded where writes are direct.
-            let padded = if cell.method.is_direct() { u64::from(writes.laps) * 4096 } else { 0 };
+            // The last piece of a pass is padded where writes are direct.
+            let padded = if cell.method.is_direct() { u64::from(writes.passes) * 4096 } else { 0 };
             let most = all + padded + ANSWER_BYTES;
             assert!(bytes.is_none_or(|bytes| (all..=most).contains(&bytes)), "{id}: {bytes:?} of {all}");
             let buffer = cell.method.buffer().map_or(writes.record_bytes.0, |bytes| bytes.0);
@@ -282,8 +282,8 @@ fn expect_all_written(taken: &Taken, question: &str, reasons: &[&str]) {
 fn every_append_on_a_disk_is_whole() {
     let _turn = my_turn();
     // 100 and 1000 bytes do not divide the file. The engine's tests have each method with each size and number of passes.
-    for (laps, sizes) in [("--laps=1", "--record-size=10B,1000B"), ("--laps=3", "--record-size=100B")] {
-        let more = ["--file-size=4MiB", sizes, laps];
+    for (passes, sizes) in [("--passes=1", "--record-size=10B,1000B"), ("--passes=3", "--record-size=100B")] {
+        let more = ["--file-size=4MiB", sizes, passes];
         expect_all_written(&take(&Place::new(), "append", &more), "append", &NO_DIRECT);
     }
 }
@@ -291,8 +291,8 @@ fn every_append_on_a_disk_is_whole() {
 #[test]
 fn every_append_that_is_synced_is_whole() {
     let _turn = my_turn();
-    for (sync, laps) in [("--sync=end", "--laps=3"), ("--sync=every:256KiB", "--laps=1")] {
-        let more = ["--file-size=4MiB", "--record-size=100B,1KiB", laps, sync];
+    for (sync, passes) in [("--sync=end", "--passes=3"), ("--sync=every:256KiB", "--passes=1")] {
+        let more = ["--file-size=4MiB", "--record-size=100B,1KiB", passes, sync];
         let taken = take(&Place::new(), "append", &more);
         // Buffers of a MiB hold more than an interval.
         expect_all_written(&taken, "append", &[&NO_DIRECT[..], &["under way at once"]].concat());
@@ -312,11 +312,11 @@ fn every_append_in_memory_is_whole() {
     let Some(place) = in_memory() else {
         return support::skipped("tmpfs", "there is no /dev/shm");
     };
-    for (sizes, laps, sync) in [
-        ("--record-size=10B,1000B", "--laps=3", "--sync=none"),
-        ("--record-size=100B", "--laps=1", "--sync=end"),
+    for (sizes, passes, sync) in [
+        ("--record-size=10B,1000B", "--passes=3", "--sync=none"),
+        ("--record-size=100B", "--passes=1", "--sync=end"),
     ] {
-        let taken = take(&place, "append", &["--file-size=4MiB", sizes, laps, sync]);
+        let taken = take(&place, "append", &["--file-size=4MiB", sizes, passes, sync]);
         expect_all_written(&taken, "append", &NO_DIRECT);
         for sample in samples(&taken.run, |cell| cell.method.is_direct()) {
             assert!(matches!(sample.outcome, Outcome::Unavailable { .. }), "{:?}", sample.outcome);
@@ -330,7 +330,7 @@ fn a_file_that_was_written_before_holds_the_new_records() {
     let _turn = my_turn();
     let methods =
         "--methods=mmap,mmap:buffer=4KiB,mmap:populate,pwrite,write:buffer=64KiB,uring:depth=8+buffer=64KiB";
-    let more = ["--file-size=4MiB", "--record-size=100B,1KiB", "--laps=1,2", "--cache=warm", methods];
+    let more = ["--file-size=4MiB", "--record-size=100B,1KiB", "--passes=1,2", "--cache=warm", methods];
     let taken = take(&Place::new(), "append", &more);
     expect_figures(&taken);
     for cell in cells(&taken.run, |_| true) {
@@ -393,7 +393,7 @@ fn a_dry_run_says_how_much_will_be_written() {
     let plan = [
         "--file-size=1MiB",
         "--record-size=1KiB",
-        "--laps=1,3",
+        "--passes=1,3",
         "--cache=cold,warm",
         "--methods=mmap,pwrite",
     ];
@@ -403,7 +403,7 @@ fn a_dry_run_says_how_much_will_be_written() {
     assert!(place.entries().is_empty(), "a dry run made {:?}", place.entries());
     let line =
         told.stdout.lines().find(|line| line.starts_with("writes")).expect("a line on writes").to_string();
-    // Cold 1 and 3 laps, warm one more each, with two methods, in 4 rounds.
+    // Cold 1 and 3 passes, warm one more each, with two methods, in 4 rounds.
     assert!(line.contains("80 MiB in 32 samples, at most 1 MiB at a time"), "{line}");
 
     let finished = place.run(&words("append", &plan));

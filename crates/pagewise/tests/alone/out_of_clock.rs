@@ -14,7 +14,7 @@ use serde_json::Value;
 const MOMENT_NS: u64 = 150_000_000;
 
 const SCAN: &[&str] = &["scan", "--file-size=4MiB", "--consume=lines"];
-const APPEND: &[&str] = &["append", "--file-size=1MiB", "--record-size=4KiB", "--laps=1"];
+const APPEND: &[&str] = &["append", "--file-size=1MiB", "--record-size=4KiB", "--passes=1"];
 const FILL: &[&str] = &["fill", "--file-size=1MiB", "--block-size=4KiB"];
 
 /// In memory where there is such a place: nothing here depends on a device.

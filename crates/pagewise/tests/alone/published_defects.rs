@@ -76,7 +76,7 @@ struct Sizes {
     /// 0: none.
     buffer: usize,
     file: usize,
-    laps: usize,
+    passes: usize,
 }
 
 impl Sizes {
@@ -86,7 +86,7 @@ impl Sizes {
             record: writes.record_bytes.0 as usize,
             buffer: cell.method.buffer().map_or(0, |bytes| bytes.0 as usize),
             file: cell.conditions.file_bytes.0 as usize,
-            laps: writes.laps as usize,
+            passes: writes.passes as usize,
         }
     }
 
@@ -116,11 +116,11 @@ impl Model {
             &source[start..start + sizes.record]
         };
         let mut model = Model { sizes, wrong, file: vec![0; sizes.file], cursor: 0 };
-        model.offer((0..sizes.slots() * sizes.laps).map(record));
-        // The records of the last lap must be there.
-        let last_lap = sizes.slots() * (sizes.laps - 1);
+        model.offer((0..sizes.slots() * sizes.passes).map(record));
+        // The records of the last pass must be there.
+        let last_pass = sizes.slots() * (sizes.passes - 1);
         let places = model.file.chunks_exact(sizes.record);
-        let is_missing = |(slot, place): &(usize, &[u16])| *place != record(last_lap + slot);
+        let is_missing = |(slot, place): &(usize, &[u16])| *place != record(last_pass + slot);
         (places.enumerate().filter(is_missing).count() * sizes.record) as u64
     }
 
@@ -237,7 +237,7 @@ fn every_buffered_cell_of_the_study_is_invalid_and_says_what_is_missing() {
     for cell in measured(&taken.run) {
         let sizes = Sizes::of(cell);
         let missing = Model::missing(sizes, PUBLISHED);
-        // Without a buffer the study's program was right, for a lap.
+        // Without a buffer the study's program was right, for a pass.
         assert_eq!(missing > 0, sizes.is_buffered(), "{sizes:?}");
         buffered += usize::from(sizes.is_buffered());
         expect_missing(&taken, cell, missing);
@@ -261,10 +261,10 @@ fn an_honest_worker_is_believed_in_every_cell_of_the_study() {
     }
 }
 
-/// Records and buffers for one defect at a time: two laps, so that a cursor which is wrong at the end shows.
+/// Records and buffers for one defect at a time: two passes, so that a cursor which is wrong at the end shows.
 const FEW: [&str; 4] = [
     "--file-size=1MiB",
-    "--laps=2",
+    "--passes=2",
     "--record-size=100B,1KiB",
     "--methods=mmap,mmap:buffer=100B,mmap:buffer=1KiB,mmap:buffer=4KiB,mmap:buffer=12KiB,mmap:buffer=64KiB",
 ];

@@ -31,7 +31,7 @@ fn a_record_that_fits_some_buffers_makes_the_others_unavailable() {
     let methods = "--methods=mmap:buffer=100B,mmap:buffer=1KiB,pwrite";
     let run = measure(&place, "append", &["--file-size=1MiB", "--record-size=100B,1KiB", methods]);
     for sample in of_methods(&run) {
-        let too_large = sample.cell.contains("1KiB,laps=1") && sample.cell.contains("buffer=100B");
+        let too_large = sample.cell.contains("1KiB,passes=1") && sample.cell.contains("buffer=100B");
         match &sample.outcome {
             Outcome::Unavailable { reason } if too_large => {
                 assert_eq!(reason, "a record of 1KiB does not fit into the buffer of mmap:buffer=100B");

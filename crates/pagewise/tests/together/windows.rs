@@ -80,7 +80,7 @@ fn touches_of_a_known_program_are_given_back() {
     let path = data(&place);
     // What a user without privileges may see is the same.
     place.give_to(65_534);
-    // In order, a second lap could be in the window of the first.
+    // In order, a second pass could be in the window of the first.
     for (order, count) in [("uniform", TOUCHES), ("zipf", TOUCHES), ("sequential", "8192")] {
         let (out, list) = (format!("{order}.trace"), format!("{order}.list"));
         let words = ["record", "--windows", "-o", &out, "--", &known_touches(), &path, order, count, &list];
@@ -150,7 +150,7 @@ fn a_child_that_ends_ends_no_window_of_its_parent() {
     }
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
-    let program = "for lap in range(2):
+    let program = "for again in range(2):
   for i in p:
     m[i]
     if i%(1500*4096)==0:

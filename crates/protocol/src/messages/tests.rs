@@ -22,7 +22,7 @@ fn a_job_is_understood_as_it_was_meant() {
         Work::RandomRead(reads),
         Work::SequentialRead(Reads { align_bytes: Bytes(1), ..reads }),
         Work::Scan(Scan { consume: Consume::Lines }),
-        Work::Append(Append { record_bytes: Bytes(100), laps: 3, sync, sync_call }),
+        Work::Append(Append { record_bytes: Bytes(100), passes: 3, sync, sync_call }),
         Work::Fill(Fill { block_bytes: Bytes::kib(12), sync: Sync::None, sync_call: None }),
     ] {
         let conditions = Conditions {
@@ -66,7 +66,7 @@ fn fields_have_the_names_that_the_documentation_has() {
 #[test]
 fn syncs_are_named_and_asked_only_of_those_who_offer_them() {
     let job = |method: &str, sync, sync_call| {
-        let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call };
+        let append = Append { record_bytes: Bytes(100), passes: 1, sync, sync_call };
         Job::of(method, &Conditions::of(Work::Append(append), Bytes::mib(1)), 4096)
     };
     let every = Sync::Every(Bytes::kib(4));

@@ -189,8 +189,8 @@ fn write(sample: &mut Sample, record_ns: u64, ring_bytes: u64) {
 /// one lost some once, one is not offered, one did not get round its ring, and one stalls.
 pub fn append() -> Run {
     use Role::{Ceiling, Control, Measured};
-    let of = |record_bytes, laps, sync| {
-        let append = Append { record_bytes: Bytes(record_bytes), laps, sync, sync_call: None };
+    let of = |record_bytes, passes, sync| {
+        let append = Append { record_bytes: Bytes(record_bytes), passes, sync, sync_call: None };
         once(Work::Append(append), 100 << 20, Content::Random)
     };
     let (small, large) = (of(100, 1, Sync::End), of(1024, 2, Sync::None));
@@ -246,7 +246,7 @@ pub fn append() -> Run {
 pub fn log() -> Run {
     use Role::{Control, Measured};
     let of = |sync, sync_call| {
-        let append = Append { record_bytes: Bytes::kib(8), laps: 1, sync, sync_call };
+        let append = Append { record_bytes: Bytes::kib(8), passes: 1, sync, sync_call };
         once(Work::Append(append), 4 << 20, Content::Random)
     };
     let committed = of(Sync::Commit, None);

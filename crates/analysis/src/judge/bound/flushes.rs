@@ -89,7 +89,7 @@ mod tests {
     fn conditions() -> Conditions {
         let sync = Sync::Commit;
         let append =
-            Append { record_bytes: Bytes(4096), laps: 1, sync, sync_call: Some(SyncCall::Fdatasync) };
+            Append { record_bytes: Bytes(4096), passes: 1, sync, sync_call: Some(SyncCall::Fdatasync) };
         Conditions::of(Work::Append(append), Bytes::mib(16))
     }
 

@@ -157,7 +157,7 @@ fn what_writing_costs_stands_in_the_json() {
     let cell = &json["cells"][0];
     let parameters = &cell["parameters"];
     assert_eq!(
-        (&parameters["record_bytes"], &parameters["laps"], &parameters["sync"]),
+        (&parameters["record_bytes"], &parameters["passes"], &parameters["sync"]),
         (&100.into(), &1.into(), &"end".into())
     );
     for absent in ["read_bytes", "reads_per_op", "align_bytes", "consume", "skew", "dependent", "block_bytes"]
@@ -216,13 +216,13 @@ fn labels_of_work_that_is_done_once() {
     let mut append = honest::synced(honest::append("mmap", CacheState::Cold), "every:1MiB");
     assert_eq!(label(&append.conditions), "append · records of 100 B · new file · 10 MiB · sync every 1 MiB");
     if let Work::Append(work) = &mut append.conditions.work {
-        (work.laps, work.sync) = (3, Sync::End);
+        (work.passes, work.sync) = (3, Sync::End);
     }
     append.conditions.cache = CacheState::Warm;
     append.conditions.host_settings.numa = Some(pagewise_model::Numa::Other);
     assert_eq!(
         label(&append.conditions),
-        "append · records of 100 B · 3 laps · file written before · 10 MiB · sync at the end · \
+        "append · records of 100 B · 3 passes · file written before · 10 MiB · sync at the end · \
          pages on the other node"
     );
     let mut fill = honest::fill("mmap", CacheState::Cold);

@@ -138,9 +138,11 @@ fn a_budget_is_kept() {
 #[test]
 fn writing_ends_at_its_limit_after_the_first_rounds() {
     let mut appends = plan(CLOSE, CLEAR, 60 * S);
+    // Samples that are taken again would come on top.
+    appends.retakes = 0;
     for cell in &mut appends.cells {
         let sync = pagewise_model::Sync::None;
-        let append = Append { record_bytes: Bytes(100), laps: 1, sync, sync_call: None };
+        let append = Append { record_bytes: Bytes(100), passes: 1, sync, sync_call: None };
         cell.conditions =
             Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
     }
@@ -157,10 +159,12 @@ fn writing_ends_at_its_limit_after_the_first_rounds() {
         let limited = Plan { max_written_bytes: Some(Bytes(limit)), ..appends.clone() };
         let run = complete(&limited, [CLOSE, CLOSE], Vec::new());
         let all = written(&run);
-        // Samples that are taken again come on top.
-        assert!((first..=limit.max(first) * 21 / 20).contains(&all), "{all} of {limit}, {first} at first");
+        assert!((first..=limit.max(first)).contains(&all), "{all} of {limit}, {first} at first");
         let returns = (56..58).filter(|round| run.samples.iter().any(|sample| sample.round == *round));
-        assert_eq!(returns.count(), if limit > first { 2 } else { 0 }, "{all} of {limit}");
+        let most = if limit > first { 2 } else { 0 };
+        // What is left for rounds after the first ones may not pay for both.
+        let least = if limit == unlimited / 2 { 2 } else { 0 };
+        assert!((least..=most).contains(&returns.count()), "{all} of {limit}");
         for cut in [run.samples.len() / 2, run.samples.len() - 1] {
             let resumed = complete(&limited, [CLOSE, CLOSE], run.samples[..cut].to_vec());
             assert_eq!(resumed.samples, run.samples, "cut after {cut}");
@@ -173,7 +177,7 @@ fn what_a_device_wrote_counts_and_not_what_was_estimated() {
     let samples = |sync| {
         let mut appends = plan(CLOSE, CLEAR, 60 * S);
         for cell in &mut appends.cells {
-            let append = Append { record_bytes: Bytes(128), laps: 1, sync, sync_call: None };
+            let append = Append { record_bytes: Bytes(128), passes: 1, sync, sync_call: None };
             cell.conditions =
                 Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
         }

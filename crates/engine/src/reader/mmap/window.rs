@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_stays_ahead_over_batches_and_laps() {
+    fn the_window_stays_ahead_over_batches_and_passes() {
         let course = course(&mut AdviceWindow::new(2), &[(7, 2), (9, 1), (10, 2)], u64::MAX);
         assert_eq!(course, [-107, -108, -109, 107, -100, 108, -101, 109, -102, 100, -103, 101]);
     }

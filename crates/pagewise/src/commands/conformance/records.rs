@@ -22,15 +22,15 @@ struct Writing {
     name: Cow<'static, str>,
     file_bytes: u64,
     record_bytes: u64,
-    laps: u64,
+    passes: u64,
     sync: Sync,
     sync_call: Option<SyncCall>,
     threads: u32,
 }
 
 /// A shape for one thread, with the usual sync call.
-const fn writing(name: &'static str, file_bytes: u64, record_bytes: u64, laps: u64, sync: Sync) -> Writing {
-    Writing { name: Cow::Borrowed(name), file_bytes, record_bytes, laps, sync, sync_call: None, threads: 1 }
+const fn writing(name: &'static str, file_bytes: u64, record_bytes: u64, passes: u64, sync: Sync) -> Writing {
+    Writing { name: Cow::Borrowed(name), file_bytes, record_bytes, passes, sync, sync_call: None, threads: 1 }
 }
 
 /// Some bytes are left after the last slot, and usual buffers do not hold a whole number of records.
@@ -104,7 +104,7 @@ fn work(workload: Workload, writing: &Writing) -> Work {
     let size = Bytes(writing.record_bytes);
     match workload {
         Workload::Fill => Work::Fill(Fill { block_bytes: size, sync, sync_call }),
-        _ => Work::Append(Append { record_bytes: size, laps: writing.laps as u32, sync, sync_call }),
+        _ => Work::Append(Append { record_bytes: size, passes: writing.passes as u32, sync, sync_call }),
     }
 }
 

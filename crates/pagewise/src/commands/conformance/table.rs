@@ -184,9 +184,9 @@ impl Table {
             })
         };
         let sums: Vec<u64> = (0..part).map(of_operation).collect();
-        let lap = sums.iter().fold(0u64, |total, sum| total.wrapping_add(*sum));
+        let pass = sums.iter().fold(0u64, |total, sum| total.wrapping_add(*sum));
         let rest = operations % part;
-        (0..rest).fold(lap.wrapping_mul(operations / part), |total, operation| {
+        (0..rest).fold(pass.wrapping_mul(operations / part), |total, operation| {
             let index = (computation.first % part + operation) % part;
             total.wrapping_add(sums[index as usize])
         })

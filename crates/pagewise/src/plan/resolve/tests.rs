@@ -539,12 +539,12 @@ fn each_sync_has_each_call_once() {
     };
     let cells = plan("[\"none\", \"every:4KiB\"]", "[\"usual\", \"fsync\"]").expect("a plan");
     let expected = [
-        "100B,laps=1 pwrite",
-        "100B,laps=1 mmap",
-        "100B,laps=1,sync=every:4KiB pwrite",
-        "100B,laps=1,sync=every:4KiB mmap",
-        "100B,laps=1,sync=every:4KiB,sync-call=fsync pwrite",
-        "100B,laps=1,sync=every:4KiB,sync-call=fsync mmap",
+        "100B,passes=1 pwrite",
+        "100B,passes=1 mmap",
+        "100B,passes=1,sync=every:4KiB pwrite",
+        "100B,passes=1,sync=every:4KiB mmap",
+        "100B,passes=1,sync=every:4KiB,sync-call=fsync pwrite",
+        "100B,passes=1,sync=every:4KiB,sync-call=fsync mmap",
     ];
     assert_eq!(cells, expected);
     let told = plan("[\"none\"]", "[\"O_DSYNC\"]").expect_err("nothing is synced").to_string();
@@ -581,9 +581,9 @@ fn the_ceiling_of_syncs_has_pieces_of_whole_blocks() {
         let ceilings = plan.cells.iter().filter(|cell| cell.role == Role::Ceiling);
         ceilings.map(|cell| format!("{} {}", cell.method, cell.conditions.work)).collect()
     };
-    let memory = "anonymous 200B,laps=1";
+    let memory = "anonymous 200B,passes=1";
     let flushes =
-        |size: &str| format!("pwrite:direct+buffer={size} {size},laps=1,sync=commit,sync-call=fdatasync");
+        |size: &str| format!("pwrite:direct+buffer={size} {size},passes=1,sync=commit,sync-call=fdatasync");
     assert_eq!(ceilings("end"), [memory]);
     assert_eq!(ceilings("every:64KiB"), [memory, &flushes("64KiB")]);
     assert_eq!(ceilings("commit"), [flushes("4KiB")]);

@@ -51,7 +51,7 @@ pub(crate) fn replay_by_three(method: &str) -> Cell {
 
 /// A cell that appends records of 100 B to a ring of 10 MiB, in one pass.
 pub(crate) fn append(method: &str, cache: CacheState) -> Cell {
-    let work = Append { record_bytes: Bytes(100), laps: 1, sync: Sync::None, sync_call: None };
+    let work = Append { record_bytes: Bytes(100), passes: 1, sync: Sync::None, sync_call: None };
     once(method, cache, Work::Append(work), Bytes::mib(10))
 }
 
