@@ -46,7 +46,10 @@ pub const CONDITIONS: &[Described] = &[
 
 /// Columns of the outcome.
 pub const OUTCOME: &[Described] = &[
-    ("round", "The round, from 0."),
+    (
+        "round",
+        "The round, from 0. Return rounds have the numbers behind all that a run may take (`rounds` of the plan).",
+    ),
     ("attempt", "The attempt at the sample of this round, from 0."),
     ("started_ns", "Time from the beginning of the run to the request of the sample."),
     ("status", "`valid`, `invalid`, `broken` (the worker ended or stopped answering) or `unavailable`."),
