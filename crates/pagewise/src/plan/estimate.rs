@@ -169,7 +169,7 @@ pub fn search_ns(plan: &Plan) -> u64 {
     let curves = (plan.comparisons().len() / spans.len().max(1)).max(1) as u64;
     let windows = if search.prefetch_windows.is_empty() { 0 } else { curves * spans.len() as u64 };
     let step = STEP_METHODS + u64::from(plan.cells.iter().any(|cell| cell.role == Role::Control));
-    let samples = (curves * CROSSINGS * steps * step + windows) * u64::from(plan.rounds);
+    let samples = (curves * CROSSINGS * steps * step + windows) * u64::from(plan.first_rounds());
     samples.saturating_mul(longest)
 }
 
