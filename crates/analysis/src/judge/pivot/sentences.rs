@@ -75,12 +75,13 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// Counts of higher, lower and indistinguishable results.
+/// Counts of higher, lower and indistinguishable results, and of pairs without one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     higher: usize,
     lower: usize,
     neither: usize,
+    without_data: usize,
 }
 
 impl Tally {
@@ -90,7 +91,8 @@ impl Tally {
             match ratio.as_ref().map(|ratio| ratio.told) {
                 Some(Finding::Higher) => tally.higher += 1,
                 Some(Finding::Lower) => tally.lower += 1,
-                _ => tally.neither += 1,
+                Some(_) => tally.neither += 1,
+                None => tally.without_data += 1,
             }
         }
         tally
@@ -104,7 +106,16 @@ impl Tally {
             .map(|(count, words)| format!("{words} in {count}"))
             .collect();
         let all = self.higher + self.lower + self.neither;
-        format!("{} of {all} {}", listed(&parts), if all == 1 { "comparison" } else { "comparisons" })
+        let without = match self.without_data {
+            0 => String::new(),
+            some => format!("{some} without data"),
+        };
+        match all {
+            0 => without,
+            1 if without.is_empty() => format!("{} of 1 comparison", listed(&parts)),
+            _ if without.is_empty() => format!("{} of {all} comparisons", listed(&parts)),
+            _ => format!("{} of {all} comparisons with data, and {without}", listed(&parts)),
+        }
     }
 }
 

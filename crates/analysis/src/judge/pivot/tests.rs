@@ -198,7 +198,7 @@ fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
     assert!(invalid.waits.is_none());
     assert_eq!(matrix.advantages[0].ratios, [None, None]);
     assert_eq!(matrix.scaling.iter().map(|own| own.ratios.len()).sum::<usize>(), 2);
-    assert!(found.sentences[0].contains("not distinguishable in 2 of 2"), "{:?}", found.sentences);
+    assert!(found.sentences[0].contains("of the cache: 2 without data."), "{:?}", found.sentences);
 }
 
 #[test]
