@@ -145,17 +145,23 @@ fn subject(conditions: &ComparedConditions) -> String {
 }
 
 fn lead(comparison: &Comparison) -> String {
+    let is = match comparison.conditions.conditions.cache {
+        CacheState::ColdStart => "it is warm",
+        _ if comparison.conditions.conditions.is_one_shot() => "in total it is",
+        _ => "it is",
+    };
+    if let Some((method, ratio)) = comparison.closest_unranked() {
+        return format!(
+            "{is} about {}x as fast as {method}, which has too few rounds to be ranked",
+            times(ratio)
+        );
+    }
     let Some(next) = comparison.ratios.iter().find(|ratio| ratio.place == Place::Behind) else {
         return "it is alone".to_string();
     };
     let interval = match (next.low, next.high) {
         (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
         _ => String::new(),
-    };
-    let is = match comparison.conditions.conditions.cache {
-        CacheState::ColdStart => "it is warm",
-        _ if comparison.conditions.conditions.is_one_shot() => "in total it is",
-        _ => "it is",
     };
     format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
 }

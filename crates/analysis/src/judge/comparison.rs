@@ -10,9 +10,10 @@ use serde::Serialize;
 use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::race::{Candidate, Looks, standings};
-use crate::judge::verdict::{self, Judgement, NEAR, Place, Rates, Verdict};
+use crate::judge::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
-use crate::statistics::median;
+use crate::statistics::paired::centre;
+use crate::statistics::{median, paired_log_ratios};
 
 /// Conditions with their label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -52,7 +53,7 @@ pub struct RatioToLeader {
 }
 
 /// A method that is shown but not ranked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Unranked {
     /// The method.
     pub method: String,
@@ -60,6 +61,8 @@ pub struct Unranked {
     pub cell: String,
     /// The reason.
     pub reason: String,
+    /// Leader over it, by the rounds that both have, which are too few to rank it.
+    pub estimate: Option<f64>,
 }
 
 /// One set of conditions with all methods measured under it.
@@ -127,6 +130,14 @@ impl Comparison {
     pub fn ahead_of_leader(&self) -> Option<&RatioToLeader> {
         let is_ahead = |ratio: &&RatioToLeader| ratio.bound.is_none() && ratio.ratio < 1.0 / NEAR;
         self.ratios.iter().filter(|ratio| ratio.place == Place::Open).find(is_ahead)
+    }
+
+    /// The method that is the closest to the best by its ratio, if that is one with too few rounds to be ranked, and the ratio.
+    pub fn closest_unranked(&self) -> Option<(&str, f64)> {
+        let unranked = self.unranked.iter().filter_map(|one| Some((one.method.as_str(), one.estimate?)));
+        let (method, ratio) = unranked.min_by(|left, right| left.1.total_cmp(&right.1))?;
+        let is_closest = self.ratios.iter().all(|ranked| ranked.ratio > ratio);
+        is_closest.then_some((method, ratio))
     }
 
     /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None` if it is not ranked, or
@@ -236,7 +247,10 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
             (samples, Some(part)) => format!("{reason}; it {part} in {samples} more"),
             (samples, None) => format!("{reason}; it did not become warm in {samples} more"),
         };
-        Unranked { reason, ..named(cell) }
+        let over = |leader: usize| paired_log_ratios(&settled.rates(ranked[leader]), &settled.rates(cell));
+        let log_ratios = judgement.leader.map(over).unwrap_or_default();
+        let estimate = (!log_ratios.is_empty()).then(|| centre(&log_ratios).exp());
+        Unranked { reason, estimate, ..named(cell) }
     }));
     let method = |index: usize| ranked[index].cell.method.to_string();
     let leader = judgement.leader.map(method);
@@ -267,8 +281,10 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
             })
             .collect(),
         unranked,
-        reason: judgement.reason.map(|reason| match measured.len() {
-            2.. if ranked.len() == 1 => format!("only {} could be ranked", ranked[0].cell.method),
+        reason: judgement.reason.map(|reason| match (&ranked[..], measured.len()) {
+            ([only], 2..) if settled.rates(only).count() >= FEWEST_ROUNDS => {
+                format!("only {} could be ranked", only.cell.method)
+            }
             _ => reason,
         }),
         as_is: as_is(conditions, ranked, settled),
@@ -276,7 +292,12 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
 }
 
 fn named(cell: &CellSamples<'_>) -> Unranked {
-    Unranked { method: cell.cell.method.to_string(), cell: cell.id.clone(), reason: String::new() }
+    Unranked {
+        method: cell.cell.method.to_string(),
+        cell: cell.id.clone(),
+        reason: String::new(),
+        estimate: None,
+    }
 }
 
 /// Reason that a method is shown but not ranked, whatever its rate.

@@ -192,6 +192,26 @@ fn a_method_that_is_measured_alone_is_not_called_the_only_one() {
     spoil(&mut lost, 0);
     let reason = judge(&lost).comparisons.remove(0).reason;
     assert_eq!(reason.as_deref(), Some("only pread could be ranked"));
+    lost.samples.retain(|sample| sample.round < 3);
+    let reason = judge(&lost).comparisons.remove(0).reason;
+    assert_eq!(reason.as_deref(), Some("no method has the 5 valid rounds that a verdict needs"));
+}
+
+#[test]
+fn a_lead_is_over_the_next_best_ranked_or_not() {
+    let mut entries = three(CacheState::Warm);
+    entries[0].1 = 1;
+    entries.push(entry(Role::Measured, "uring:depth=32", CacheState::Warm, 10));
+    let mut run = run(&entries);
+    let uring = entries[3].0.id();
+    run.samples.retain(|sample| sample.cell != uring || sample.round < 3);
+    let judged = judge(&run);
+    let comparison = &judged.comparisons[0];
+    assert_eq!((comparison.verdict, comparison.best.as_deref()), (Verdict::Best, Some("pread")));
+    let (next, ratio) = comparison.closest_unranked().expect("it is not ranked");
+    assert!(next == "uring:depth=32" && (ratio - 1.3).abs() < 1e-3, "{next} {ratio}");
+    let told = "it is about 1.30x as fast as uring:depth=32, which has too few rounds to be ranked";
+    assert!(judged.advice[0].sentence.contains(told), "{}", judged.advice[0].sentence);
 }
 
 #[test]

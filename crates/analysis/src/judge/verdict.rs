@@ -303,11 +303,15 @@ impl Ratio {
 
 fn too_few_rounds(candidate: &Candidate) -> String {
     let valid = match (candidate.rates.count(), candidate.returned.count()) {
-        (0, 1..) => "only return rounds have".to_string(),
-        (1, _) => "1 round has".to_string(),
-        (valid, _) => format!("{valid} rounds have"),
+        (0, 1..) => "only return rounds have a valid sample".to_string(),
+        (valid, returned) => {
+            let have = if valid == 1 { "round has" } else { "rounds have" };
+            let besides =
+                if returned > 0 { format!(" ({returned} more in return rounds)") } else { String::new() };
+            format!("{valid} {have} a valid sample{besides}")
+        }
     };
-    format!("{valid} a valid sample, and a verdict needs {FEWEST_ROUNDS}")
+    format!("{valid}, and a verdict needs {FEWEST_ROUNDS}")
 }
 
 fn too_few_methods(methods: usize, ranked: usize) -> String {

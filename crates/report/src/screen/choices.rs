@@ -61,6 +61,10 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
     }
     match comparison.verdict {
         Verdict::Best => {
+            if let Some((next, ratio)) = comparison.closest_unranked() {
+                let by = format!("best, by about {}x", times(ratio));
+                return vec![format!("{by}; next is {next}, with too few rounds"), by, "best".to_string()];
+            }
             let Some(next) = comparison.ratios.first() else { return vec!["the only method".to_string()] };
             // The closest by its ratio need not be the one that may be closest.
             let least = comparison.ratios.iter().filter_map(|ratio| ratio.low).fold(next.ratio, f64::min);
