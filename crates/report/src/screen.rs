@@ -13,7 +13,7 @@ use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, percent_down, rate, time, times};
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::{CacheState, Environment, Source};
+use pagewise_model::{CacheState, Environment, Role, Source};
 
 use crate::cliff;
 pub use crate::line::{Emphasis, Line, Span};
@@ -236,9 +236,7 @@ fn without_figures(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     }
     let mut lines = vec![Line::new(), Line::strong("Without figures".to_string())];
     for (why, methods) in reasons.iter().take(MOST_REASONS) {
-        let mut told = wrapped("  ", &format!("{} {why}", listed(methods)), width);
-        // The whole is in the tables.
-        told.truncate(MOST_REASON_LINES);
+        let told = beginning("  ", &format!("{} {why}", listed(methods)), width);
         lines.extend(told.into_iter().map(Line::plain));
     }
     if reasons.len() > MOST_REASONS {
@@ -344,6 +342,18 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     lines
 }
 
+/// The first lines of a reason; the whole is in the tables.
+fn beginning(indent: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = wrapped(indent, text, width);
+    if lines.len() > MOST_REASON_LINES {
+        lines.truncate(MOST_REASON_LINES);
+        if let Some(last) = lines.last_mut() {
+            last.push_str(" …");
+        }
+    }
+    lines
+}
+
 /// Cautions about the machine, once for all runs.
 fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut known: Vec<&str> = Vec::new();
@@ -353,11 +363,8 @@ fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         }
     }
     let mut lines = Vec::new();
-    for text in runs.iter().filter_map(|(judged, _)| short(judged)).take(MOST_WARNINGS) {
-        let mut told = wrapped("", &format!("! {text}"), width);
-        // The whole is in the tables.
-        told.truncate(MOST_REASON_LINES);
-        lines.extend(told.into_iter().map(Line::plain));
+    if let Some(text) = short(runs) {
+        lines.extend(beginning("", &format!("! {text}"), width).into_iter().map(Line::plain));
     }
     for warning in known.iter().take(MOST_WARNINGS) {
         let text = format!("! {warning}");
@@ -372,20 +379,29 @@ fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     lines
 }
 
-/// The method of a run with the smallest share of its samples, and the reason; `None` if all have theirs, or none at all.
-fn short(judged: &Judged) -> Option<String> {
+/// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of each round that was tried.
+fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
     let share = |cell: &CellJudgement| cell.samples as f64 / cell.rounds_asked.max(1) as f64;
-    let short = || judged.cells.iter().filter(|cell| cell.status == Status::Ok && cell.fell_short());
-    let worst = short().min_by(|left, right| share(left).total_cmp(&share(right)))?;
+    let is_short = |run: &Judged, cell: &CellJudgement| {
+        // What a run had no time for is no cell's fault.
+        let lacks = if run.run.complete { cell.fell_short() } else { cell.samples < cell.rounds_tried };
+        lacks && cell.status == Status::Ok
+    };
+    let all = || runs.iter().flat_map(|(run, _)| run.cells.iter().map(move |cell| (*run, cell)));
+    let short = || all().filter(|(run, cell)| is_short(run, cell));
+    let (run, worst) = short().min_by(|left, right| share(left.1).total_cmp(&share(right.1)))?;
+    let asked = if run.run.complete { worst.rounds_asked } else { worst.rounds_tried };
     let why = worst.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    let only = format!("only {} of {}", worst.samples, worst.rounds_asked);
-    let Judged { run, .. } = judged;
+    let of = match worst.role {
+        Role::Measured => "",
+        Role::Control => "the control of ",
+        Role::Ceiling => "the ceiling by ",
+    };
+    let question = &run.run.question;
+    let one = format!("{question}: {of}{} has {} of {asked} samples{why}", worst.method, worst.samples);
     Some(match short().count() {
-        1 => format!("{}: {} has {only} samples{why}", run.question, worst.method),
-        all => format!(
-            "{}: {all} cells have fewer samples than rounds, {} {only}{why}",
-            run.question, worst.method
-        ),
+        1 => one,
+        cells => format!("{cells} cells have fewer samples than rounds; {one}"),
     })
 }
 

@@ -480,7 +480,8 @@ fn refused(samples: &CellSamples<'_>) -> Option<String> {
     Some(format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()))
 }
 
-/// The most frequent kind of failure, with its first message and the last output of a worker that ended.
+/// The failure that ended the cell, or else the most frequent kind, with its first message and the last output of a worker that
+/// ended.
 fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
     let failures: Vec<_> = samples
         .attempts
@@ -490,7 +491,10 @@ fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
     let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
     // `max_by_key` returns the last of equals, so in reverse the first seen.
     let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
-    let (first, outcome) = failures.iter().find(|(failure, _)| failure.kind == first.kind)?;
+    let (first, outcome) = failures
+        .iter()
+        .find(|(_, outcome)| matches!(outcome, Outcome::Broken { .. }))
+        .or_else(|| failures.iter().find(|(failure, _)| failure.kind == first.kind))?;
     let told = format!("{}: {}", first.kind.name(), first.detail);
     Some(match outcome {
         Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {

@@ -1,7 +1,7 @@
 //! Methods as bars: the first work of a run, with its data cached and cold side by side if both were measured.
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::label::texts;
+use pagewise_analysis::judge::label::{LabelPart, shared, texts};
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, Status};
 use pagewise_model::CacheState;
@@ -49,13 +49,12 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let unit = columns[0].kind().unit();
     // Where there is one column, its state of the cache has no heading of its own.
     let of_work = if columns.len() > 1 { 2 } else { 3 };
-    let mut work = texts(&columns[0].comparison.conditions.conditions, &[]);
-    work.truncate(of_work);
-    let threads = |comparison: &Comparison| comparison.conditions.conditions.threads;
-    let shown = threads(columns[0].comparison);
-    if judged.comparisons.iter().any(|comparison| threads(comparison) != shown) {
-        work.push(counted(u64::from(shown), "thread"));
-    }
+    let without: &[LabelPart] = if columns.len() > 1 { &[LabelPart::Cache] } else { &[] };
+    let mut work = texts(&columns[0].comparison.conditions.conditions, without);
+    // What tells these bars from others of the run is never left out.
+    let own = work.split_off(of_work.min(work.len()));
+    let common = shared(judged.comparisons.iter().map(|comparison| &comparison.conditions.conditions));
+    work.extend(own.into_iter().filter(|part| !common.contains(part)));
     work.extend(columns[0].cells.iter().find_map(|cell| cell.lines).map(|lines| counted(lines, "line")));
     let told = |work: &[String]| format!("{}: {unit}, and how much slower", work.join(", "));
     while work.len() > 2 && told(&work).chars().count() > width {
