@@ -145,7 +145,7 @@ fn advice(advice: &ChangedAdvice) -> Option<String> {
     match advice.finding {
         AdviceFinding::NoAdvice => None,
         AdviceFinding::Same => Some(format!("advice: {now}, as before")),
-        AdviceFinding::Changed => Some(format!("advice: {now} in place of {then}, which is behind now")),
+        AdviceFinding::Changed => Some(format!("advice: {now}; before: {then}, which is behind now")),
         AdviceFinding::Open => {
             Some(format!("advice: {now}; before: {then}, which is not behind for certain"))
         }

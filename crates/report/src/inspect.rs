@@ -209,8 +209,11 @@ fn facts(file: &InspectedFile, page_bytes: u64) -> Vec<(&'static str, String)> {
 fn calls(calls: &Calls) -> String {
     let mut told = vec![format!("{} of {}", counted(calls.count, "call"), bytes(calls.bytes))];
     if !calls.sizes.is_empty() {
-        let sizes: Vec<String> =
-            calls.sizes.iter().map(|(size, count)| format!("{} {}", grouped(*count), bytes(*size))).collect();
+        let sizes: Vec<String> = calls
+            .sizes
+            .iter()
+            .map(|(size, count)| format!("{} of {}", grouped(*count), bytes(*size)))
+            .collect();
         told.push(format!("most often {}", sizes.join(", ")));
     }
     if calls.placed > 0 {
@@ -459,7 +462,7 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
   brought in 128 KiB by faults; 16x the pages that faulted; 94 % of it was never touched
 
 /data/log · 1 MiB
-  reads      3 calls of 16 KiB; most often 2 8 KiB; 100 % in order; 1 thread; 1 failed; 300 ns in them; none waited
+  reads      3 calls of 16 KiB; most often 2 of 8 KiB; 100 % in order; 1 thread; 1 failed; 300 ns in them; none waited
 
   thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked elsewhere; 0 % without a CPU
 ";

@@ -238,7 +238,7 @@ impl Method {
             );
         }
         match self.buffer()? {
-            _ if !self.is_direct() => Some("nothing stays in a buffer: leave it out".to_string()),
+            _ if !self.is_direct() => Some("a commit leaves nothing in a buffer: leave it out".to_string()),
             buffer if buffer == record_bytes => None,
             _ => Some(format!(
                 "O_DIRECT writes whole blocks, so a record is as long as the buffer: write buffer={record_bytes}"

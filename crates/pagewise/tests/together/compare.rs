@@ -147,7 +147,7 @@ fn patterns_are_expanded_and_machines_are_told_apart_by_a_fact() {
         changed.stdout
     );
     assert!(
-        changed.stdout.contains("advice: pread in place of mmap, which is behind now"),
+        changed.stdout.contains("advice: pread; before: mmap, which is behind now"),
         "{}",
         changed.stdout
     );

@@ -49,7 +49,7 @@ const COLUMNS: &[Column] = &[
     }),
     Column(
         "place",
-        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind`, `not ranked`, `invalid` or `unavailable`.",
+        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind`, `not ranked`, `not comparable` (no other is ranked), `invalid` or `unavailable`.",
         |row| row.view.place.clone(),
     ),
     Column(

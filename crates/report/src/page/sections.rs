@@ -79,7 +79,7 @@ fn distrust(page: &mut Html, judged: &Judged) {
     let short =
         measured().filter(|cell| cell.status == Status::Ok && cell.samples < cell.rounds_asked).count();
     let short = (short > 0)
-        .then(|| format!("{} have fewer valid samples than rounds", counted(short as u64, "method")));
+        .then(|| format!("{} of this run: fewer valid samples than rounds", counted(short as u64, "cell")));
     let mut all: Vec<String> = judged.warnings.iter().cloned().chain(failed).chain(short).collect();
     let more = all.len().saturating_sub(MOST_DOUBTS);
     all.truncate(MOST_DOUBTS);

@@ -142,7 +142,7 @@ pub(crate) fn order(standings: &Standings<'_>, cells: &[&CellJudgement]) -> Opti
     let contradicts = |pair: &&[(&str, f64)]| pair[1].1 > pair[0].1 * NEAR;
     let pair = figures.windows(2).find(contradicts)?;
     Some(format!(
-        "the order is that of ratios within rounds: the higher median of {} than of {} is of other rounds",
+        "the order is that of ratios within rounds; by their medians {} is ahead of {}",
         pair[1].0, pair[0].0
     ))
 }

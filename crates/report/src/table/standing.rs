@@ -64,7 +64,7 @@ impl<'a> Standings<'a> {
                 Some(Place::Close) => "close",
                 Some(Place::Open) => "open",
                 Some(Place::Behind) => "behind",
-                None => "",
+                None => "not comparable",
             },
         };
         word.to_string()
