@@ -1,6 +1,6 @@
 //! `pagewise report`: run files judged again and printed. A pure function of the files: no clock, no machine.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,7 @@ use crate::store;
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     let out = arguments.out.as_deref();
+    refuse_twice(&arguments.runs)?;
     if arguments.vmstat {
         let rows = seconds(&arguments.runs)?;
         return put(out, |out| vmstat::write(out, &rows));
@@ -52,6 +53,18 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         }
         _ => judged.iter().zip(&arguments.runs).try_for_each(|(judged, path)| print(judged, path, out)),
     })
+}
+
+/// Fail if a file is named twice: its samples would count twice.
+fn refuse_twice(paths: &[PathBuf]) -> Result<()> {
+    let mut known = HashSet::new();
+    for path in paths {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !known.insert(real) {
+            bail!("{} is named twice: name each run once", path.display());
+        }
+    }
+    Ok(())
 }
 
 /// Write each plot as a file, and print their names. Nothing is written if one of them exists.
