@@ -52,6 +52,7 @@ fn ratio_told(ratio: &RatioToLeader) -> String {
     }
     let middle = format!("{}x", times(ratio.ratio));
     match (ratio.low, ratio.high) {
+        _ if ratio.is_gap() => format!("{middle} in {} rounds", ratio.rounds),
         (Some(low), Some(high)) => format!("{middle} [{}x, {}x]", times(low), times(high)),
         _ => middle,
     }

@@ -160,6 +160,7 @@ fn lead(comparison: &Comparison) -> String {
         return "it is alone".to_string();
     };
     let interval = match (next.low, next.high) {
+        _ if next.is_gap() => format!(" in {} rounds", next.rounds),
         (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
         _ => String::new(),
     };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::race::{Candidate, Looks, standings};
-use crate::judge::verdict::{self, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
+use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::paired::centre;
 use crate::statistics::{median, paired_log_ratios};
@@ -42,7 +42,7 @@ pub struct RatioToLeader {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Coverage of that interval.
+    /// Coverage of that interval: that of the claim, or less where it is the range of fewer than five rounds.
     pub coverage: Option<f64>,
     /// The most that it may be behind, as a share, with a certainty of 95 % or more; `None` with too few rounds.
     pub bound: Option<f64>,
@@ -50,6 +50,13 @@ pub struct RatioToLeader {
     pub rounds: usize,
     /// True if it was behind at first, and ahead in the rounds in which it was sampled again.
     pub changed: bool,
+}
+
+impl RatioToLeader {
+    /// True if it is behind by a gap in few rounds, whose interval is their range: less certain than others.
+    pub fn is_gap(&self) -> bool {
+        self.coverage.is_some_and(|coverage| coverage < BOUND_LEVEL)
+    }
 }
 
 /// A method that is shown but not ranked.

@@ -215,6 +215,23 @@ fn a_lead_is_over_the_next_best_ranked_or_not() {
 }
 
 #[test]
+fn a_gap_of_few_rounds_is_no_interval_like_others() {
+    let mut run = run(&three(CacheState::Warm)[..2]);
+    let slow = run.header.plan.cells[0].id();
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == slow) {
+        if let Outcome::Taken { measurement, .. } = &mut sample.outcome {
+            measurement.operations /= 10;
+        }
+    }
+    run.samples.retain(|sample| sample.round < 3 || sample.cell != slow);
+    let judged = judge(&run);
+    let ratio = &judged.comparisons[0].ratios[0];
+    assert!(ratio.is_gap() && ratio.rounds == 3 && ratio.place == verdict::Place::Behind, "{ratio:?}");
+    let sentence = &judged.advice[0].sentence;
+    assert!(sentence.ends_with("it is 13.0x in 3 rounds as fast as mmap, the next best."), "{sentence}");
+}
+
+#[test]
 fn a_control_that_differs_warns_and_silences_nothing() {
     let mut entries = three(CacheState::Warm);
     let is_told = |judged: &Judged| {

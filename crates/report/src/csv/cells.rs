@@ -57,9 +57,11 @@ const COLUMNS: &[Column] = &[
         "Figure of the leader over that of the method: a trimmed mean of the ratios within rounds; empty for the leader.",
         |row| or_empty(row.view.ratio.map(|ratio| ratio.ratio)),
     ),
-    Column("ratio_low", "Lower end of the interval of that ratio.", |row| {
-        or_empty(row.view.ratio.and_then(|ratio| ratio.low))
-    }),
+    Column(
+        "ratio_low",
+        "Lower end of the interval of that ratio, or of its range where fewer than five rounds have both.",
+        |row| or_empty(row.view.ratio.and_then(|ratio| ratio.low)),
+    ),
     Column("ratio_high", "Upper end of it.", |row| or_empty(row.view.ratio.and_then(|ratio| ratio.high))),
     Column("reads_per_second_median", "Reads per second, median over rounds.", |row| {
         median(row.view.cell.reads_per_second)

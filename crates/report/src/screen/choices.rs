@@ -66,8 +66,10 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
                 return vec![format!("{by}; next is {next}, with too few rounds"), by, "best".to_string()];
             }
             let Some(next) = comparison.ratios.first() else { return vec!["the only method".to_string()] };
-            // The closest by its ratio need not be the one that may be closest.
-            let least = comparison.ratios.iter().filter_map(|ratio| ratio.low).fold(next.ratio, f64::min);
+            // The closest by its ratio need not be the one that may be closest. The range of few rounds is no bound.
+            let bounds = comparison.ratios.iter().filter(|ratio| !ratio.is_gap());
+            let least = bounds.filter_map(|ratio| ratio.low).fold(next.ratio, f64::min);
+            let least = if next.is_gap() { 1.0 } else { least };
             let by = format!("best, {}", lead(least, next.ratio));
             vec![format!("{by}; next is {}", next.method), by, "best".to_string()]
         }

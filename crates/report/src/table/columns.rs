@@ -78,6 +78,7 @@ pub(super) const VS_BEST: Column = Column::words("vs best", 0, |view, cell| {
 pub(crate) fn against_leader(ratio: &RatioToLeader) -> String {
     match (ratio.place, ratio.low, ratio.high, ratio.bound) {
         _ if ratio.changed => "changed during the run".to_string(),
+        _ if ratio.is_gap() => format!("about {}x, {} rounds", times(ratio.ratio), ratio.rounds),
         (Place::Tie | Place::Close, _, _, Some(bound)) => format!("within {}", percent_up(bound)),
         (_, Some(low), Some(high), _) => format!("{} to {}", factor(low), factor(high)),
         _ => "too few rounds".to_string(),
