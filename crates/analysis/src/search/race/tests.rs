@@ -50,7 +50,9 @@ fn plan(warm: &Truth, cold: &Truth, budget_ns: u64) -> Plan {
 /// The sample of a cell in a round: always the same. One in thirty is disturbed.
 fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u32) -> Sample {
     let cell = &plan.cells[index];
-    let mut random = Random::for_purpose(1, &format!("{} {round} {attempt}", cell.id()));
+    // Not by the id, whose spelling would change all of it.
+    let purpose = format!("{} {} {round} {attempt}", cell.method, cell.conditions.cache);
+    let mut random = Random::for_purpose(3, &purpose);
     let (_, rate, scatter) = truth.concat().get(index).copied().unwrap_or(("", 1.0, 0.0));
     let rate = rate * (scatter * crate::judge::simulation::normal(&mut random)).exp();
     // One-shot work is ranked by its time.
@@ -138,8 +140,6 @@ fn a_budget_is_kept() {
 #[test]
 fn writing_ends_at_its_limit_after_the_first_rounds() {
     let mut appends = plan(CLOSE, CLEAR, 60 * S);
-    // Samples that are taken again would come on top.
-    appends.retakes = 0;
     for cell in &mut appends.cells {
         let sync = pagewise_model::Sync::None;
         let append = Append { record_bytes: Bytes(100), passes: 1, sync, sync_call: None };
@@ -159,12 +159,10 @@ fn writing_ends_at_its_limit_after_the_first_rounds() {
         let limited = Plan { max_written_bytes: Some(Bytes(limit)), ..appends.clone() };
         let run = complete(&limited, [CLOSE, CLOSE], Vec::new());
         let all = written(&run);
-        assert!((first..=limit.max(first)).contains(&all), "{all} of {limit}, {first} at first");
+        // Samples that are taken again come on top.
+        assert!((first..=limit.max(first) * 21 / 20).contains(&all), "{all} of {limit}, {first} at first");
         let returns = (56..58).filter(|round| run.samples.iter().any(|sample| sample.round == *round));
-        let most = if limit > first { 2 } else { 0 };
-        // What is left for rounds after the first ones may not pay for both.
-        let least = if limit == unlimited / 2 { 2 } else { 0 };
-        assert!((least..=most).contains(&returns.count()), "{all} of {limit}");
+        assert_eq!(returns.count(), if limit > first { 2 } else { 0 }, "{all} of {limit}");
         for cut in [run.samples.len() / 2, run.samples.len() - 1] {
             let resumed = complete(&limited, [CLOSE, CLOSE], run.samples[..cut].to_vec());
             assert_eq!(resumed.samples, run.samples, "cut after {cut}");
