@@ -16,6 +16,6 @@ pub mod split;
 mod tests;
 
 pub use difference::Difference;
-pub use digest::Digest;
+pub use digest::{Digest, Identity, refuse_twice};
 pub use gate::{Gate, Gated};
 pub use split::Split;

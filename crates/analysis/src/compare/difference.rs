@@ -77,7 +77,7 @@ pub struct Unmatched {
 impl Difference {
     /// Compare two sides. An error says in one sentence why they cannot be compared.
     pub fn of(base: &[Digest], new: &[Digest], relative_to: Option<&str>) -> Result<Self, String> {
-        refuse_twice(base.iter().chain(new))?;
+        refuse_twice(base.iter().chain(new).map(Digest::named))?;
         let (of_base, of_new) = (distinct(base), distinct(new));
         let mut unmatched = Vec::new();
         let mut situations = Vec::new();

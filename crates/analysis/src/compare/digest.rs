@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::Conditions;
-use pagewise_model::run::Run;
+use pagewise_model::run::{Header, Run};
 
 use super::facts::{self, Facts};
 use crate::judge::cliff::Crossing;
@@ -43,6 +43,19 @@ pub struct Identity {
     pub seed: u64,
 }
 
+impl Identity {
+    /// That of a run.
+    pub fn of(run: &Run) -> Self {
+        let Header { environment, plan, .. } = &run.header;
+        Self {
+            started_unix_s: environment.started_unix_s,
+            host_name: environment.host_name.clone(),
+            question: plan.question.clone(),
+            seed: plan.seed,
+        }
+    }
+}
+
 /// Methods under one set of conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SituationDigest {
@@ -79,6 +92,11 @@ pub struct SearchDigest {
 }
 
 impl Digest {
+    /// Its name and identity.
+    pub(super) fn named(&self) -> (&str, Identity) {
+        (&self.name, self.identity.clone())
+    }
+
     /// Of a run, judged with today's checks.
     pub fn of(name: String, run: &Run) -> Self {
         let (judged, mut by_round) = judge_with_figures(run);
@@ -86,12 +104,7 @@ impl Digest {
         let situations = judged.comparisons.iter().zip(&judged.advice);
         let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         Self {
-            identity: Identity {
-                started_unix_s: judged.environment.started_unix_s,
-                host_name: judged.environment.host_name.clone(),
-                question: judged.run.question.clone(),
-                seed: judged.run.seed,
-            },
+            identity: Identity::of(run),
             facts: facts::of(judged),
             situations: situations
                 .map(|(comparison, advice)| {
@@ -107,14 +120,14 @@ impl Digest {
     }
 }
 
-/// An error if a run is named twice, which would pass for two that agree.
-pub(super) fn refuse_twice<'a>(runs: impl Iterator<Item = &'a Digest>) -> Result<(), String> {
-    let mut known: BTreeMap<&Identity, &str> = BTreeMap::new();
-    for run in runs {
-        let Some(first) = known.insert(&run.identity, &run.name) else { continue };
-        return Err(match first == run.name {
+/// An error if a run is named twice, by its name or that of a copy: it would pass for two that agree.
+pub fn refuse_twice<'a>(runs: impl Iterator<Item = (&'a str, Identity)>) -> Result<(), String> {
+    let mut known: BTreeMap<Identity, &str> = BTreeMap::new();
+    for (name, identity) in runs {
+        let Some(first) = known.insert(identity, name) else { continue };
+        return Err(match first == name {
             true => format!("{first} is named twice: name each run once"),
-            false => format!("{first} and {} are the same run: name each run once", run.name),
+            false => format!("{first} and {name} are the same run: name each run once"),
         });
     }
     Ok(())

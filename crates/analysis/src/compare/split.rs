@@ -77,7 +77,7 @@ pub struct Explanation {
 impl Split {
     /// Runs by a fact. An error says in one sentence why not.
     pub fn by(fact: &str, runs: &[Digest]) -> Result<Self, String> {
-        refuse_twice(runs.iter())?;
+        refuse_twice(runs.iter().map(Digest::named))?;
         let Some(name) = facts::named(fact, runs.iter().map(|run| &run.facts)) else {
             let known: BTreeSet<&str> =
                 runs.iter().flat_map(|run| run.facts.keys()).map(String::as_str).collect();

@@ -1,10 +1,11 @@
 //! `pagewise report`: run files judged again and printed. A pure function of the files: no clock, no machine.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use pagewise_analysis::compare::{Identity, refuse_twice};
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::{Judged, judge, judge_at};
 use pagewise_model::run::Run;
@@ -23,18 +24,19 @@ use crate::store;
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     let out = arguments.out.as_deref();
-    refuse_twice(&arguments.runs)?;
     if arguments.vmstat {
         let rows = seconds(&arguments.runs)?;
         return put(out, |out| vmstat::write(out, &rows));
     }
     let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
+    let paths: Vec<String> = arguments.runs.iter().map(|path| path.display().to_string()).collect();
+    let named = paths.iter().zip(&runs).map(|(path, run)| (path.as_str(), Identity::of(run)));
+    refuse_twice(named).map_err(|sentence| anyhow!(sentence))?;
     if let Some(CsvRows::Samples) = arguments.csv {
         return put(out, |out| csv::samples::write(out, &runs));
     }
     let price = f64::from(arguments.price_of_simplicity) / 100.0;
     let judged: Vec<Judged> = runs.iter().map(|run| judge_at(run, price)).collect();
-    let paths: Vec<String> = arguments.runs.iter().map(|path| path.display().to_string()).collect();
     let both = runs.iter().zip(&judged).zip(&paths);
     let documented: Vec<JudgedRun<'_>> =
         both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
@@ -53,18 +55,6 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         }
         _ => judged.iter().zip(&arguments.runs).try_for_each(|(judged, path)| print(judged, path, out)),
     })
-}
-
-/// Fail if a file is named twice: its samples would count twice.
-fn refuse_twice(paths: &[PathBuf]) -> Result<()> {
-    let mut known = HashSet::new();
-    for path in paths {
-        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if !known.insert(real) {
-            bail!("{} is named twice: name each run once", path.display());
-        }
-    }
-    Ok(())
 }
 
 /// Write each plot as a file, and print their names. Nothing is written if one of them exists.

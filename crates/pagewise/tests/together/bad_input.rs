@@ -190,6 +190,7 @@ fn run_files_that_are_none() {
             ("report run.jsonl garbage.jsonl", "garbage.jsonl, line 6"),
             ("report run.jsonl --json --csv", "cannot be used with"),
             ("report run.jsonl --csv --out run.jsonl", "run.jsonl exists: name another file"),
+            ("report run.jsonl run.jsonl", "run.jsonl is named twice: name each run once"),
             ("report run.jsonl --csv --out none/out.csv", "none/out.csv cannot be written"),
             ("run --resume --out schema.jsonl", "the file has schema 99"),
             ("run --resume --out garbage.jsonl", "garbage.jsonl, line 6"),
