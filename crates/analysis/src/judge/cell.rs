@@ -465,7 +465,7 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
     if samples.attempts.is_empty() {
         return (Status::Unavailable, Some("the run ended before its first sample".to_string()));
     }
-    let failure = most_frequent_failure(samples);
+    let failure = telling_failure(samples);
     let reasons: Vec<String> = failure.into_iter().chain(refused(samples)).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     match samples.valid().next() {
@@ -482,7 +482,7 @@ fn refused(samples: &CellSamples<'_>) -> Option<String> {
 
 /// The failure that ended the cell, or else the most frequent kind, with its first message and the last output of a worker that
 /// ended.
-fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
+fn telling_failure(samples: &CellSamples<'_>) -> Option<String> {
     let failures: Vec<_> = samples
         .attempts
         .iter()
@@ -491,10 +491,13 @@ fn most_frequent_failure(samples: &CellSamples<'_>) -> Option<String> {
     let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
     // `max_by_key` returns the last of equals, so in reverse the first seen.
     let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
-    let (first, outcome) = failures
-        .iter()
-        .find(|(_, outcome)| matches!(outcome, Outcome::Broken { .. }))
-        .or_else(|| failures.iter().find(|(failure, _)| failure.kind == first.kind))?;
+    // A worker that was killed from outside is tried again, so only the last attempt can have ended the cell.
+    let has_ended =
+        samples.attempts.last().is_some_and(|last| matches!(last.outcome, Outcome::Broken { .. }));
+    let (first, outcome) = match has_ended {
+        true => failures.last()?,
+        false => failures.iter().find(|(failure, _)| failure.kind == first.kind)?,
+    };
     let told = format!("{}: {}", first.kind.name(), first.detail);
     Some(match outcome {
         Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {

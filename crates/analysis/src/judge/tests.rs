@@ -339,6 +339,26 @@ fn what_the_cache_held_is_said_of_as_is_only() {
 }
 
 #[test]
+fn the_failure_that_ended_a_cell_is_its_reason() {
+    let failure = |kind, detail: &str| Failure { kind, detail: detail.into() };
+    let died = || Outcome::Broken {
+        failures: vec![failure(FailureKind::WorkerDied, "killed")],
+        stderr_tail: String::new(),
+    };
+    let reason = |broken_at: usize| {
+        let mut run = run(&three(CacheState::Warm)[..1]);
+        for index in [1, 2] {
+            let Outcome::Taken { failures, .. } = &mut run.samples[index].outcome else { unreachable!() };
+            failures.push(failure(FailureKind::Contaminated, "others"));
+        }
+        run.samples[broken_at].outcome = died();
+        judge(&run).cells.remove(0).reason
+    };
+    assert_eq!(reason(ROUNDS as usize - 1).as_deref(), Some("worker-died: killed"));
+    assert_eq!(reason(4).as_deref(), Some("contaminated: others"), "it was tried again");
+}
+
+#[test]
 fn a_file_that_changed_is_the_first_warning() {
     let mut run = run(&three(CacheState::Warm));
     run.header.environment.warnings = vec!["readahead is large".into()];
