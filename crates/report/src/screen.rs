@@ -381,16 +381,11 @@ fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
 
 /// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of each round that was tried.
 fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
-    let share = |cell: &CellJudgement| cell.samples as f64 / cell.rounds_asked.max(1) as f64;
-    let is_short = |run: &Judged, cell: &CellJudgement| {
-        // What a run had no time for is no cell's fault.
-        let lacks = if run.run.complete { cell.fell_short() } else { cell.samples < cell.rounds_tried };
-        lacks && cell.status == Status::Ok
-    };
-    let all = || runs.iter().flat_map(|(run, _)| run.cells.iter().map(move |cell| (*run, cell)));
-    let short = || all().filter(|(run, cell)| is_short(run, cell));
-    let (run, worst) = short().min_by(|left, right| share(left.1).total_cmp(&share(right.1)))?;
-    let asked = if run.run.complete { worst.rounds_asked } else { worst.rounds_tried };
+    let short = || runs.iter().flat_map(|(run, _)| run.short_cells().map(move |cell| (*run, cell)));
+    let share =
+        |(run, cell): &(&Judged, &CellJudgement)| cell.samples as f64 / run.rounds_due(cell).max(1) as f64;
+    let (run, worst) = short().min_by(|left, right| share(left).total_cmp(&share(right)))?;
+    let due = run.rounds_due(worst);
     let why = worst.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
     let of = match worst.role {
         Role::Measured => "",
@@ -398,7 +393,7 @@ fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
         Role::Ceiling => "the ceiling by ",
     };
     let question = &run.run.question;
-    let one = format!("{question}: {of}{} has {} of {asked} samples{why}", worst.method, worst.samples);
+    let one = format!("{question}: {of}{} has {} of {due} samples{why}", worst.method, worst.samples);
     Some(match short().count() {
         1 => one,
         cells => format!("{cells} cells have fewer samples than rounds; {one}"),

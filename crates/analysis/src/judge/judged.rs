@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::advice::cache_unknown::CacheUnknown;
 use super::advice::given::Recommendation;
 use super::bound::{Ceilings, CopyCeiling, DeviceCeiling, FlushCeiling};
-use super::cell::{ById, CellJudgement, by_id};
+use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
 use super::gain::Gain;
@@ -193,6 +193,20 @@ impl Judged {
     /// True if a sample that was asked for and is supported by the machine is invalid or missing: the command's exit code.
     pub fn fell_short(&self) -> bool {
         !self.run.complete || self.cells.iter().any(CellJudgement::fell_short)
+    }
+
+    /// Rounds in which a cell should have a sample: what a stopped run did not reach is no cell's fault.
+    pub fn rounds_due(&self, cell: &CellJudgement) -> usize {
+        if self.run.complete { cell.rounds_asked } else { cell.rounds_tried }
+    }
+
+    /// Cells with figures that lack samples of rounds in which they should have one, or did a part of their work.
+    pub fn short_cells(&self) -> impl Iterator<Item = &CellJudgement> {
+        let is_short = |cell: &&CellJudgement| match self.run.complete {
+            true => cell.fell_short(),
+            false => cell.samples < cell.rounds_tried,
+        };
+        self.cells.iter().filter(|cell| cell.status == Status::Ok).filter(is_short)
     }
 
     /// All cells by id.

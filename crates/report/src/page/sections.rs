@@ -1,10 +1,9 @@
 //! The sections of one run, and the definitions of all numbers.
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::Status;
 use pagewise_model::format::counted;
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::{FailureKind, Role, Source};
+use pagewise_model::{FailureKind, Source};
 
 use super::html::Html;
 use crate::comparison::ComparisonText;
@@ -75,11 +74,9 @@ fn distrust(page: &mut Html, judged: &Judged) {
         let attempts = counted(reason.count as u64, "attempt");
         format!("{attempts} failed the check {}, first: {}", reason.kind.name(), reason.example)
     });
-    let measured = || judged.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let short = judged.short_cells().count() as u64;
     let short =
-        measured().filter(|cell| cell.status == Status::Ok && cell.samples < cell.rounds_asked).count();
-    let short = (short > 0)
-        .then(|| format!("{} of this run: fewer valid samples than rounds", counted(short as u64, "cell")));
+        (short > 0).then(|| format!("{} with fewer valid samples than rounds", counted(short, "cell")));
     let mut all: Vec<String> = judged.warnings.iter().cloned().chain(failed).chain(short).collect();
     let more = all.len().saturating_sub(MOST_DOUBTS);
     all.truncate(MOST_DOUBTS);
