@@ -11,7 +11,7 @@ mod goldens;
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Outcome;
-use pagewise_model::{Cell, Failure, FailureKind, HostCounters, HostSecond};
+use pagewise_model::{CacheState, Cell, Failure, FailureKind, HostCounters, HostSecond};
 use pagewise_report::printed::{Escape, Printed};
 use pagewise_report::{csv, json, screen, table, vmstat};
 use serde_json::{Value, json};
@@ -517,6 +517,26 @@ fn screen_of(runs: &[Run], width: usize) -> String {
 
 fn all_runs() -> Vec<Run> {
     vec![constructed::complete(), constructed::scan(), constructed::append(), constructed::fill()]
+}
+
+#[test]
+fn a_narrow_heading_of_bars_keeps_what_tells_them_from_others() {
+    let mut run = constructed::part(constructed::complete(), &["mmap", "pread"]);
+    run.header.plan.cells.retain(|cell| cell.conditions.cache == CacheState::Warm);
+    let more = run.header.plan.cells.clone().into_iter().map(|mut cell| {
+        cell.conditions.threads = 2;
+        cell
+    });
+    run.header.plan.cells.extend(more);
+    let heading = |width| {
+        let screen = screen_of(std::slice::from_ref(&run), width);
+        screen.lines().find(|line| line.ends_with("how much slower")).map(String::from)
+    };
+    let told = |condition: &str| {
+        format!("random-read, batches of 16 reads of 16 KiB, {condition}: reads/s, and how much slower")
+    };
+    assert_eq!(heading(100), Some(told("warm, 1 thread")));
+    assert_eq!(heading(80).as_deref(), Some("random-read, 1 thread: reads/s, and how much slower"));
 }
 
 #[test]

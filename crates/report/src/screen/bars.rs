@@ -51,14 +51,17 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let of_work = if columns.len() > 1 { 2 } else { 3 };
     let without: &[LabelPart] = if columns.len() > 1 { &[LabelPart::Cache] } else { &[] };
     let mut work = texts(&columns[0].comparison.conditions.conditions, without);
-    // What tells these bars from others of the run is never left out.
+    // What tells these bars from others of the run goes last where there is little room.
     let own = work.split_off(of_work.min(work.len()));
-    let common = shared(judged.comparisons.iter().map(|comparison| &comparison.conditions.conditions));
+    let mut common = shared(judged.comparisons.iter().map(|comparison| &comparison.conditions.conditions));
     work.extend(own.into_iter().filter(|part| !common.contains(part)));
-    work.extend(columns[0].cells.iter().find_map(|cell| cell.lines).map(|lines| counted(lines, "line")));
+    let lines = columns[0].cells.iter().find_map(|cell| cell.lines).map(|lines| counted(lines, "line"));
+    common.extend(lines.clone());
+    work.extend(lines);
     let told = |work: &[String]| format!("{}: {unit}, and how much slower", work.join(", "));
     while work.len() > 2 && told(&work).chars().count() > width {
-        work.pop();
+        let last = work.iter().rposition(|part| common.contains(part)).filter(|part| *part > 0);
+        work.remove(last.unwrap_or(work.len() - 1));
     }
     let heading = told(&work);
     let mut lines = vec![Line::new(), Line::strong(heading)];
