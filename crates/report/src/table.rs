@@ -19,7 +19,7 @@ pub(crate) mod standing;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::listed;
+use pagewise_analysis::judge::advice::{ahead_in_few_rounds, listed};
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 use pagewise_model::{Bytes, Role, Workload};
@@ -81,12 +81,8 @@ pub(crate) fn verdict(comparison: &Comparison) -> String {
         Verdict::Best => format!("{leader} is best"),
         Verdict::Tie => format!("{} tie, within 2 %", listed(&comparison.staying())),
         Verdict::Close => format!("close: {leader} is ahead, not for certain of {others}"),
-        Verdict::Open => match comparison.ahead_of_leader() {
-            Some(ahead) => format!(
-                "open: {} was ahead of {leader} in {}, too few to rank it",
-                ahead.method,
-                counted(ahead.rounds as u64, "round")
-            ),
+        Verdict::Open => match ahead_in_few_rounds(comparison) {
+            Some(ahead) => format!("open: {ahead}"),
             None => format!("open: {leader} is ahead, not for certain of {others}; these rounds do not tell"),
         },
         Verdict::NotComparable => format!(

@@ -32,7 +32,7 @@ use phrases::{interval, slower, what};
 
 pub use cache_unknown::{CacheUnknown, WorstCase};
 pub use given::{Buffers, PRICE_OF_SIMPLICITY, Recommendation};
-pub use phrases::listed;
+pub use phrases::{ahead_in_few_rounds, listed};
 pub use read_advice::AMPLIFIED;
 pub use situations::situations;
 

@@ -1,8 +1,8 @@
 //! One comparison with its cells, and the claims that may be made about two of them.
 
-use pagewise_model::format::counted;
 use pagewise_model::sample::Measurement;
 
+use super::phrases::ahead_in_few_rounds;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::collected::SamplesById;
 use crate::judge::comparison::Comparison;
@@ -64,13 +64,13 @@ impl<'a> Case<'a> {
 
     /// Reason that nothing can be advised; `None` if something can.
     pub fn silence(&self) -> Option<String> {
-        let Comparison { verdict, reason, leader, .. } = self.comparison;
-        if *verdict == Verdict::NotComparable {
-            return Some(reason.clone().unwrap_or_else(|| "the data do not support a verdict".to_string()));
+        match self.comparison.verdict {
+            Verdict::NotComparable => {
+                let reason = self.comparison.reason.clone();
+                Some(reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
+            }
+            _ => ahead_in_few_rounds(self.comparison),
         }
-        let (ahead, leader) = (self.comparison.ahead_of_leader()?, leader.as_deref()?);
-        let rounds = counted(ahead.rounds as u64, "round");
-        Some(format!("{} was ahead of {leader} in {rounds}, too few to rank it", ahead.method))
     }
 
     /// Log ratios of a figure of `left` over that of `right`, paired by round.

@@ -1,7 +1,9 @@
 //! Lists in sentences, and phrases for the work.
 
 use pagewise_model::Workload;
-use pagewise_model::format::{percent_up, times};
+use pagewise_model::format::{counted, percent_up, times};
+
+use crate::judge::comparison::Comparison;
 
 /// `a, b and c`.
 pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
@@ -37,6 +39,13 @@ pub(super) fn slower(bound: f64) -> String {
         bound if bound < 1.0 => format!("at most {} slower", percent_up(bound)),
         bound => format!("up to {}x slower", times(1.0 + bound)),
     }
+}
+
+/// That a method was ahead of the leader in too few rounds to be ranked; `None` if none was.
+pub fn ahead_in_few_rounds(comparison: &Comparison) -> Option<String> {
+    let (ahead, leader) = (comparison.ahead_of_leader()?, comparison.leader.as_deref()?);
+    let rounds = counted(ahead.rounds as u64, "round");
+    Some(format!("{} was ahead of {leader} in {rounds}, too few to rank it", ahead.method))
 }
 
 /// The interval of a share in percent: `[95, 99]`.
