@@ -27,14 +27,14 @@ pub struct Free {
     samples: bool,
     files: bool,
     /// True if `--quick` is there to measure less.
-    variant: bool,
+    has_quick: bool,
 }
 
 impl Free {
     /// Parameters left open by the layer that was typed, above the changes of `quick` if these could be used.
     pub fn beside(typed: &Layer, quick: Option<&Layer>) -> Self {
         Self {
-            variant: quick.is_some_and(|quick| *quick != Layer::default()),
+            has_quick: quick.is_some_and(|quick| *quick != Layer::default()),
             samples: typed.sampling.sample_ns.is_none() && typed.sampling.latency_ns.is_none(),
             files: typed.axes.file_size.is_none() && typed.axes.span.is_none(),
         }
@@ -67,7 +67,7 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
         plan.first_rounds(),
         plan.question,
         needed_ns.div_ceil(1_000_000_000),
-        if free.variant { " or --quick" } else { "" }
+        if free.has_quick { " or --quick" } else { "" }
     )
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use crate::plan::resolve::Variant;
     use crate::plan::resolve::tests::resolved;
 
-    const FREE: Free = Free { samples: true, files: true, variant: false };
+    const FREE: Free = Free { samples: true, files: true, has_quick: false };
 
     #[test]
     fn a_short_time_shortens_samples_and_files_but_takes_no_method_away() {
@@ -139,7 +139,7 @@ mod tests {
                 "{refused}"
             );
             let quicker =
-                within(plan.clone(), 1_000_000, Free { variant: true, ..FREE }).expect_err("too short");
+                within(plan.clone(), 1_000_000, Free { has_quick: true, ..FREE }).expect_err("too short");
             assert!(quicker.to_string().starts_with("1 ms does not"), "{quicker}");
             assert!(quicker.to_string().contains("s or more or --quick, or"), "{quicker}");
             let chosen = Free { samples: false, files: false, ..FREE };

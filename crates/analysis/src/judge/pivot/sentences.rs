@@ -106,16 +106,10 @@ impl Tally {
             .map(|(count, words)| format!("{words} in {count}"))
             .collect();
         let all = self.higher + self.lower + self.neither;
-        let without = match self.without_data {
-            0 => String::new(),
-            some => format!("{some} without data"),
-        };
-        match all {
-            0 => without,
-            1 if without.is_empty() => format!("{} of 1 comparison", listed(&parts)),
-            _ if without.is_empty() => format!("{} of {all} comparisons", listed(&parts)),
-            _ => format!("{} of {all} comparisons with data, and {without}", listed(&parts)),
-        }
+        let of_all = format!("{} of {}", listed(&parts), counted(all as u64, "comparison"));
+        let told = [(all, of_all), (self.without_data, format!("{} without data", self.without_data))];
+        let told = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words);
+        told.collect::<Vec<_>>().join(", and ")
     }
 }
 
