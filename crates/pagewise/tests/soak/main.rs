@@ -7,3 +7,4 @@ mod killed;
 mod killed_conditions;
 mod known_answers;
 mod known_caps;
+mod known_crossing;

@@ -1,0 +1,54 @@
+//! A crossing that is known before anything is measured. A cap of bytes gives each method the same device bytes a second, so
+//! two methods are equally fast where they read as much from the device for each requested byte, whatever the machine's speed.
+
+use crate::support::until::{can_cap_device, can_limit_memory, my_turn};
+use crate::support::{Place, is_honest, kinds, load};
+use pagewise_analysis::judge;
+use pagewise_model::{FailureKind, Sample};
+
+/// What is claimed is a difference of over 2 %.
+const SMALLEST: f64 = 0.02;
+
+#[test]
+fn the_order_changes_where_a_mapping_reads_as_much_as_it_is_asked_for() {
+    let _turn = my_turn();
+    if !can_limit_memory() || !can_cap_device() {
+        return;
+    }
+    let place = Place::new();
+    // Readahead that brings in eight times what a read asks for: above memory the mapping reads more than was asked for.
+    let words = [
+        "cliff",
+        "--quick",
+        "--memory=64MiB",
+        "--span=0.75x,1.25x,2x",
+        "--methods=mmap,pread:direct",
+        "--device-cap=read-bandwidth=50MiB/s",
+        "--readahead=128KiB",
+        "--json",
+        "--out=run.jsonl",
+    ];
+    let mut child = place.command(&words).spawn().expect("pagewise starts");
+    // It takes minutes.
+    child.wait().expect("wait");
+    let finished = place.finish(child);
+    let run = load(&place.file("run.jsonl"));
+    finished.expect_code_for(&run);
+    // Just above memory a warm-up may end before the cache has settled, which its sample shows.
+    let is_told = |sample: &Sample| is_honest(sample) || kinds(sample) == [FailureKind::NotSettled];
+    assert!(run.samples.iter().all(is_told), "{:?}", run.samples.iter().find(|sample| !is_told(sample)));
+    place.expect_no_trace();
+    let cliff = judge(&run).cliff.expect("a search");
+    let [group] = &cliff.groups[..] else { panic!("one group: {cliff:#?}") };
+    let [crossing] = &group.crossings[..] else { panic!("one crossing: {:#?}", group.sentences) };
+    assert_eq!((crossing.before.as_str(), crossing.after.as_str()), ("mmap", "pread:direct"));
+    let mapped = group.curves.iter().find(|curve| curve.method == "mmap").expect("a curve");
+    let read = mapped.points.iter().filter_map(|point| Some((point.ratio, point.device_bytes_per_byte?)));
+    let (below, beyond): (Vec<_>, Vec<_>) = read
+        .filter(|(ratio, _)| *ratio <= crossing.low || *ratio >= crossing.high)
+        .partition(|(ratio, _)| *ratio <= crossing.low);
+    println!("crossing within {:.2} to {:.2}; read {below:.3?}, {beyond:.3?}", crossing.low, crossing.high);
+    assert!(!below.is_empty() && below.iter().all(|(_, read)| *read < 1.0 + SMALLEST), "{below:?}");
+    assert!(!beyond.is_empty() && beyond.iter().all(|(_, read)| *read > 1.0 - SMALLEST), "{beyond:?}");
+    assert!(crossing.high <= 1.6 * crossing.low, "{} to {}", crossing.low, crossing.high);
+}
