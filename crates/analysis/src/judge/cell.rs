@@ -491,12 +491,12 @@ fn telling_failure(samples: &CellSamples<'_>) -> Option<String> {
     let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
     // `max_by_key` returns the last of equals, so in reverse the first seen.
     let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
-    // A worker that was killed from outside is tried again, so only the last attempt can have ended the cell.
-    let has_ended =
-        samples.attempts.last().is_some_and(|last| matches!(last.outcome, Outcome::Broken { .. }));
-    let (first, outcome) = match has_ended {
-        true => failures.last()?,
-        false => failures.iter().find(|(failure, _)| failure.kind == first.kind)?,
+    // A worker that was killed from outside is tried again, so only the last attempt can have ended the cell. Its first failure
+    // is the cause of the others.
+    let ended = samples.attempts.last().filter(|last| matches!(last.outcome, Outcome::Broken { .. }));
+    let (first, outcome) = match ended.and_then(|last| Some((last.failures().first()?, &last.outcome))) {
+        Some(ended) => ended,
+        None => *failures.iter().find(|(failure, _)| failure.kind == first.kind)?,
     };
     let told = format!("{}: {}", first.kind.name(), first.detail);
     Some(match outcome {

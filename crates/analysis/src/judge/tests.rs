@@ -342,7 +342,7 @@ fn what_the_cache_held_is_said_of_as_is_only() {
 fn the_failure_that_ended_a_cell_is_its_reason() {
     let failure = |kind, detail: &str| Failure { kind, detail: detail.into() };
     let died = || Outcome::Broken {
-        failures: vec![failure(FailureKind::WorkerDied, "killed")],
+        failures: vec![failure(FailureKind::FileChanged, "cut"), failure(FailureKind::WorkerDied, "killed")],
         stderr_tail: String::new(),
     };
     let reason = |broken_at: usize| {
@@ -354,7 +354,7 @@ fn the_failure_that_ended_a_cell_is_its_reason() {
         run.samples[broken_at].outcome = died();
         judge(&run).cells.remove(0).reason
     };
-    assert_eq!(reason(ROUNDS as usize - 1).as_deref(), Some("worker-died: killed"));
+    assert_eq!(reason(ROUNDS as usize - 1).as_deref(), Some("file-changed: cut"));
     assert_eq!(reason(4).as_deref(), Some("contaminated: others"), "it was tried again");
 }
 
