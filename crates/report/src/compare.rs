@@ -125,9 +125,17 @@ fn ratio_heading(relative_to: Option<&str>) -> String {
 /// `1.14x [1.10–1.18]`.
 fn ratio_of(change: &Change) -> String {
     let Some(ratio) = change.ratio else { return MISSING.to_string() };
-    match (change.low, change.high) {
-        (Some(low), Some(high)) => format!("{}x [{}–{}]", times(ratio), times(low), times(high)),
-        _ => format!("{}x", times(ratio)),
+    let ends = change.low.map(|_| change.bounds());
+    factor(ratio, ends)
+}
+
+/// A factor with its interval, if it has one, and the ends of that, if they bound something.
+fn factor(ratio: f64, interval: Option<Option<(f64, f64)>>) -> String {
+    let middle = format!("{}x", times(ratio));
+    match interval {
+        Some(Some((low, high))) => format!("{middle} [{}–{}]", times(low), times(high)),
+        Some(None) => format!("{middle} [no bound]"),
+        None => middle,
     }
 }
 
@@ -165,10 +173,8 @@ pub(crate) fn methods(advised: &[Advised]) -> String {
 fn crossing(crossing: &ChangedCrossing) -> String {
     let place =
         |ratio: Option<f64>| ratio.map_or_else(|| "none".to_string(), |ratio| format!("{}x", times(ratio)));
-    let interval = match (crossing.ratio, crossing.low, crossing.high) {
-        (Some(ratio), Some(low), Some(high)) => {
-            format!(", {}x [{}–{}]", times(ratio), times(low), times(high))
-        }
+    let interval = match (crossing.ratio, crossing.low) {
+        (Some(ratio), Some(_)) => format!(", {}", factor(ratio, Some(crossing.bounds()))),
         _ => String::new(),
     };
     let word = match crossing.finding {
@@ -321,8 +327,8 @@ fn plot(changed: &ChangedSituation, relative_to: Option<&str>) -> Plot {
         let mark = Mark {
             x: *ratio,
             y: index as f64,
-            low: change.low,
-            high: change.high,
+            low: change.bounds().map(|(low, _)| low),
+            high: change.bounds().map(|(_, high)| high),
             label: format!("{}: {} {}", change.method, ratio_of(change), word(change)),
             invalid: None,
         };

@@ -35,6 +35,15 @@ pub struct Change {
     pub reason: Option<String>,
 }
 
+/// An interval whose ends are at most so far apart, as a ratio, bounds something. Three runs on each side that scatter have wider
+/// ones where many comparisons hold together.
+const WIDEST: f64 = 1e4;
+
+/// The ends of an interval that bounds something.
+pub(super) fn bounds(low: Option<f64>, high: Option<f64>) -> Option<(f64, f64)> {
+    low.zip(high).filter(|(low, high)| *high <= low * WIDEST)
+}
+
 /// Finding from the interval of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +68,11 @@ impl Change {
     /// The most that the sides differ by, as a share of the faster one's time; `None` without an interval.
     pub fn distance(&self) -> Option<f64> {
         Some(self.high?.max(1.0 / self.low?) - 1.0)
+    }
+
+    /// Its interval, unless it is so wide that it bounds nothing.
+    pub fn bounds(&self) -> Option<(f64, f64)> {
+        bounds(self.low, self.high)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::change::bounds;
 use super::digest::{Digest, SearchDigest};
 use crate::judge::cliff::Crossing;
 use crate::judge::verdict::SMALLEST_DIFFERENCE;
@@ -29,6 +30,13 @@ pub struct ChangedCrossing {
     pub high: Option<f64>,
     /// The finding.
     pub finding: CrossingFinding,
+}
+
+impl ChangedCrossing {
+    /// Its interval, unless it is so wide that it bounds nothing.
+    pub fn bounds(&self) -> Option<(f64, f64)> {
+        bounds(self.low, self.high)
+    }
 }
 
 /// Finding from the crossings of two sides.

@@ -155,7 +155,13 @@ fn slower(difference: &Difference, share: f64) -> Findings {
                     ));
                 }
                 (_, _, _, Some(high)) if high > 1.0 + share => {
-                    findings.undecided.push(format!("{what} may be up to {}x slower", times(high)));
+                    findings.undecided.push(match change.bounds() {
+                        Some(_) => format!("{what} may be up to {}x slower", times(high)),
+                        None => format!(
+                            "{what} scatters too much for a bound, over {} and {} runs",
+                            change.base_runs, change.new_runs
+                        ),
+                    })
                 }
                 _ => {}
             }

@@ -89,6 +89,17 @@ fn equal_builds_are_the_same_and_loud_ones_are_open() {
 }
 
 #[test]
+fn an_interval_that_bounds_nothing_is_not_quoted() {
+    let scattered = |name| side(name, &[0.01, 1.0, 100.0], &[("pread", 400e3)]);
+    let difference = Difference::of(&scattered("a"), &scattered("b"), None).expect("comparable");
+    let change = only_change(&difference);
+    assert!(change.high.is_some() && change.bounds().is_none(), "{change:?}");
+    let gated = Gated::of(difference, &["slower=5%".parse().expect("a gate")]).expect("three runs");
+    let expected = "pread (random reads) scatters too much for a bound, over 3 and 3 runs";
+    assert_eq!(gated.gates[0].undecided, [expected]);
+}
+
+#[test]
 fn one_run_each_has_no_noise_between_runs() {
     let (base, new) = (side("a", &[1.0], &[("pread", 110.0)]), side("b", &[1.0], &[("pread", 100.0)]));
     let difference = Difference::of(&base, &new, None).expect("comparable");
