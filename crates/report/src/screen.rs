@@ -384,7 +384,10 @@ fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
     let short = || runs.iter().flat_map(|(run, _)| run.short_cells().map(move |cell| (*run, cell)));
     let share =
         |(run, cell): &(&Judged, &CellJudgement)| cell.samples as f64 / run.rounds_due(cell).max(1) as f64;
-    let (run, worst) = short().min_by(|left, right| share(left).total_cmp(&share(right)))?;
+    // Controls and ceilings carry no verdict.
+    let first = |cell: &(&Judged, &CellJudgement)| cell.1.role != Role::Measured;
+    let (run, worst) = short()
+        .min_by(|left, right| first(left).cmp(&first(right)).then(share(left).total_cmp(&share(right))))?;
     let due = run.rounds_due(worst);
     let why = worst.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
     let of = match worst.role {

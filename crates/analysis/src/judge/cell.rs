@@ -477,7 +477,11 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
 /// The machine's message if it supports a method in some samples only, such as huge pages.
 fn refused(samples: &CellSamples<'_>) -> Option<String> {
     let (refused, reason) = samples.refused()?;
-    Some(format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()))
+    Some(match samples.invalid_attempts() {
+        0 => format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()),
+        // Beside a share that is invalid, a second share would be of another whole.
+        _ => format!("unavailable in {refused} more: {reason}"),
+    })
 }
 
 /// The failure that ended the cell, or else the most frequent kind, with its first message and the last output of a worker that

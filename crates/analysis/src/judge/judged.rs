@@ -4,7 +4,7 @@
 
 use pagewise_model::inspection::Inspection;
 use pagewise_model::sample::FailureKind;
-use pagewise_model::{Environment, Source, WorkerFound};
+use pagewise_model::{Environment, Role, Source, WorkerFound};
 use serde::Serialize;
 
 use super::advice::cache_unknown::CacheUnknown;
@@ -190,9 +190,11 @@ pub struct InvalidReason {
 }
 
 impl Judged {
-    /// True if a sample that was asked for and is supported by the machine is invalid or missing: the command's exit code.
+    /// True if a sample that a verdict rests on, and that the machine supports, is invalid or missing: the command's exit code.
+    /// Controls and ceilings carry no verdict.
     pub fn fell_short(&self) -> bool {
-        !self.run.complete || self.cells.iter().any(CellJudgement::fell_short)
+        let mut measured = self.cells.iter().filter(|cell| cell.role == Role::Measured);
+        !self.run.complete || measured.any(CellJudgement::fell_short)
     }
 
     /// Rounds in which a cell should have a sample: what a stopped run did not reach is no cell's fault.

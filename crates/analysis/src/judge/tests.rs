@@ -271,6 +271,16 @@ fn what_was_refused_in_one_round_says_why() {
 }
 
 #[test]
+fn a_round_of_a_control_alone_is_no_shortfall() {
+    let mut run = run(&three(CacheState::Warm));
+    let (measured, control) = (1, 2);
+    spoil(&mut run, control);
+    assert!(!judge(&run).fell_short());
+    spoil(&mut run, measured);
+    assert!(judge(&run).fell_short());
+}
+
+#[test]
 fn a_control_is_not_needed() {
     let comparison = &judge(&run(&three(CacheState::Warm)[..2])).comparisons[0];
     assert_eq!((comparison.verdict, comparison.rounds), (Verdict::Best, 8));
