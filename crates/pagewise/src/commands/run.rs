@@ -110,7 +110,7 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
         "{} does not pay for {} questions: write --time {}s or more, or ask one of them, as in pagewise read",
         time(time_ns),
         prepared.len(),
-        least_ns.div_ceil(1_000_000_000)
+        shorten::named_s(least_ns)
     );
     for one in prepared {
         let rest = u128::from(time_ns - least_ns) * u128::from(usual(one)) / u128::from(usual_ns.max(1));

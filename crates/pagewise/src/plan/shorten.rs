@@ -66,7 +66,7 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
         time(time_ns),
         plan.first_rounds(),
         plan.question,
-        needed_ns.div_ceil(1_000_000_000),
+        named_s(needed_ns),
         if free.has_quick { " or --quick" } else { "" }
     )
 }
@@ -75,6 +75,12 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
 pub fn least_ns(plan: &Plan, free: Free) -> u64 {
     let shortest = (0..HALVINGS).fold(plan.clone(), |plan, _| halved(plan, free));
     estimate::beside_samples_ns(&shortest).saturating_add(estimate::first_rounds_ns(&shortest))
+}
+
+/// Seconds to write where so much time is needed, with a twentieth more: another start may find less free memory, or more of it,
+/// and so other sizes.
+pub fn named_s(needed_ns: u64) -> u64 {
+    needed_ns.saturating_add(needed_ns / 20).div_ceil(1_000_000_000)
 }
 
 /// Half of everything that may be less.
