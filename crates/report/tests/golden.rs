@@ -283,6 +283,8 @@ fn an_order_that_medians_contradict_is_explained() {
     }
     let why = "the order is that of ratios within rounds; by their medians pread is ahead of mmap";
     expect_parts(&run, 200, &[why]);
+    let screen = screen_of(std::slice::from_ref(&run), 100);
+    assert!(screen.contains(why), "{screen}");
     let usual = String::from_utf8(table_of(&constructed::complete(), 200)).expect("text");
     assert!(!usual.contains("the order is"));
 }

@@ -8,6 +8,8 @@ use pagewise_model::CacheState;
 use pagewise_model::format::{counted, times};
 
 use crate::line::{Line, Span};
+use crate::paragraph::wrapped;
+use crate::table::rows::contradicted;
 
 /// Lines around the rows: an empty one, two of headings, those left out, what limits the best.
 const AROUND: usize = 5;
@@ -27,7 +29,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let columns = columns(judged)?;
     let mut methods: Vec<&str> = Vec::new();
     for column in &columns {
-        for method in column.ranked() {
+        for (method, _) in column.ranked() {
             if !methods.contains(&method) {
                 methods.push(method);
             }
@@ -36,7 +38,15 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     if methods.len() < 2 {
         return None;
     }
-    let left_out = methods.len().saturating_sub(room - AROUND);
+    let in_state = |column: &Bars<'_>, separator: &str, told: String| match columns.len() {
+        1 => told,
+        _ => format!("{}{separator}{told}", column.state()),
+    };
+    let order =
+        columns.iter().find_map(|column| Some(in_state(column, ": ", contradicted(&column.ranked())?)));
+    let order: Vec<String> = order.iter().flat_map(|order| wrapped("  ", order, width)).collect();
+    let rows = (room - AROUND).saturating_sub(order.len()).max(FEWEST_ROWS);
+    let left_out = methods.len().saturating_sub(rows);
     // The best of each column stay, then the fastest of the first.
     let leads =
         |method: &str| columns.iter().any(|column| column.comparison.leader.as_deref() == Some(method));
@@ -82,10 +92,8 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     if left_out > 0 {
         lines.push(Line::weak(format!("  and {left_out} more")));
     }
-    let limit = |column: &Bars<'_>| {
-        let told = column.limit()?;
-        Some(if columns.len() > 1 { format!("{} {told}", column.state()) } else { told })
-    };
+    lines.extend(order.into_iter().map(Line::weak));
+    let limit = |column: &Bars<'_>| Some(in_state(column, " ", column.limit()?));
     let limits: Vec<String> = columns.iter().filter_map(limit).collect();
     if !limits.is_empty() {
         lines.push(Line::plain(fitted("  limits: ", &limits, width)));
@@ -143,8 +151,8 @@ impl<'a> Bars<'a> {
         self.cells.iter().find(|cell| cell.method == method).copied()
     }
 
-    /// Its ranked methods: the leader, then the fastest first.
-    fn ranked(&self) -> Vec<&'a str> {
+    /// Its ranked methods with their figures: the leader, then the fastest first.
+    fn ranked(&self) -> Vec<(&'a str, f64)> {
         let is_ranked = |method: &str| {
             let mut ratios = self.comparison.ratios.iter();
             self.comparison.leader.as_deref() == Some(method) || ratios.any(|ratio| ratio.method == method)
@@ -154,7 +162,7 @@ impl<'a> Bars<'a> {
             ranked.filter_map(|cell| Some((cell.method.as_str(), cell.ranked_figure()?))).collect();
         let leads = |method: &str| self.comparison.leader.as_deref() == Some(method);
         figures.sort_by(|left, right| leads(right.0).cmp(&leads(left.0)).then(right.1.total_cmp(&left.1)));
-        figures.into_iter().map(|(method, _)| method).collect()
+        figures
     }
 
     fn spans(&self, method: &str, bar: usize) -> Vec<Span> {

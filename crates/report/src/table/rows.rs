@@ -139,6 +139,11 @@ pub(crate) fn order(standings: &Standings<'_>, cells: &[&CellJudgement]) -> Opti
     let ranked = cells.iter().filter(|cell| standings.leads(cell) || standings.ratio(cell).is_some());
     let figures: Vec<(&str, f64)> =
         ranked.filter_map(|cell| Some((cell.method.as_str(), cell.ranked_figure()?))).collect();
+    contradicted(&figures)
+}
+
+/// The same of methods in their order, with the medians of their figures.
+pub(crate) fn contradicted(figures: &[(&str, f64)]) -> Option<String> {
     let contradicts = |pair: &&[(&str, f64)]| pair[1].1 > pair[0].1 * NEAR;
     let pair = figures.windows(2).find(contradicts)?;
     Some(format!(
