@@ -10,6 +10,7 @@ use pagewise_model::format::{counted, times};
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::table::rows::contradicted;
+use crate::table::standing::leader_place;
 
 /// Lines around the rows: an empty one, two of headings, those left out, what limits the best.
 const AROUND: usize = 5;
@@ -185,12 +186,7 @@ impl<'a> Bars<'a> {
     /// The factor by which it is slower than the leader, with a mark if that is not certain.
     fn factor(&self, method: &str) -> (String, bool) {
         if self.comparison.leader.as_deref() == Some(method) {
-            let word = match self.comparison.best {
-                Some(_) => "best",
-                None if self.comparison.ahead_of_leader().is_some() => "open",
-                None => "ahead",
-            };
-            return (word.to_string(), true);
+            return (leader_place(self.comparison).to_string(), true);
         }
         let found = self.comparison.ratios.iter().find(|ratio| ratio.method == method);
         let text = found.map_or_else(

@@ -9,9 +9,8 @@ use pagewise_model::format::counted;
 
 /// Positions of the cells of a comparison, for lookup by cell.
 pub(crate) struct Standings<'a> {
-    verdict: Verdict,
-    /// True if one with too few rounds may be ahead of the leader.
-    is_contested: bool,
+    /// Place of the leader as a word.
+    leader_place: &'static str,
     leader: Option<&'a str>,
     /// Ratio of the leader to a cell, by the cell's id.
     ratios: HashMap<&'a str, &'a RatioToLeader>,
@@ -24,8 +23,7 @@ impl<'a> Standings<'a> {
     pub(crate) fn of(comparison: &'a Comparison) -> Self {
         let unranked = comparison.unranked.iter();
         Self {
-            verdict: comparison.verdict,
-            is_contested: comparison.ahead_of_leader().is_some(),
+            leader_place: leader_place(comparison),
             leader: comparison.leader.as_deref(),
             ratios: comparison.ratios.iter().map(|ratio| (ratio.cell.as_str(), ratio)).collect(),
             unranked: unranked.map(|cell| (cell.cell.as_str(), cell.reason.as_str())).collect(),
@@ -53,12 +51,7 @@ impl<'a> Standings<'a> {
             Status::Unavailable => "unavailable",
             Status::Invalid => "invalid",
             Status::Ok if self.is_unranked(cell) => "not ranked",
-            Status::Ok if self.leads(cell) => match self.verdict {
-                Verdict::Best => "best",
-                Verdict::Tie => "tie",
-                _ if self.is_contested => "open",
-                _ => "ahead",
-            },
+            Status::Ok if self.leads(cell) => self.leader_place,
             Status::Ok => match self.ratio(cell).map(|ratio| ratio.place) {
                 Some(Place::Tie) => "tie",
                 Some(Place::Close) => "close",
@@ -68,6 +61,16 @@ impl<'a> Standings<'a> {
             },
         };
         word.to_string()
+    }
+}
+
+/// The place of the leader as a word. It is open where one with too few rounds may be ahead.
+pub(crate) fn leader_place(comparison: &Comparison) -> &'static str {
+    match comparison.verdict {
+        Verdict::Best => "best",
+        Verdict::Tie => "tie",
+        _ if comparison.ahead_of_leader().is_some() => "open",
+        _ => "ahead",
     }
 }
 
