@@ -76,7 +76,7 @@ pub fn detect(path: &Path) -> Environment {
     let settings = Settings {
         steal_share: CpuTicks::read().and_then(|ticks| ticks.steal_share()),
         swap_used_bytes: memory.swap_used_bytes,
-        damon_action: damon::reclaiming_action(Path::new("/sys")),
+        damon_action: damon::reclaiming_action(Path::new("/sys"), Path::new("/proc")),
         mount,
         device_note: match device {
             Ok(device) => device.note,
@@ -317,7 +317,7 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
     }
     if let Some(action) = &settings.damon_action {
         warnings.push(format!(
-            "DAMON is on ('{action}'): idle pages of a warm file may go while memory is free; stop it to measure without it"
+            "DAMON is on ({action}): idle pages of a warm file may go while memory is free; stop it to measure without it"
         ));
     }
     if let Some(share) = settings.steal_share.filter(|share| *share > 0.01) {
@@ -473,7 +473,7 @@ mod tests {
         let settings = Settings {
             steal_share: Some(0.034),
             swap_used_bytes: Some(1),
-            damon_action: Some("pageout".to_string()),
+            damon_action: Some("'pageout'".to_string()),
             mount,
             device_note: Some("no block device".to_string()),
         };
