@@ -7,14 +7,14 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -48,8 +48,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    fn call(call: &'static str, path: &Path, errno: Errno) -> Self {
-        Refusal::Call { call, path: path.to_path_buf(), source: errno.into() }
+    fn call<E: Into<io::Error>>(call: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+        let path = path.to_path_buf();
+        move |error| Refusal::Call { call, path, source: error.into() }
     }
 
     /// True if there is nothing of this name.
@@ -61,41 +62,39 @@ impl Refusal {
 /// A directory of this user that no other user can write to or exchange.
 #[derive(Debug)]
 pub struct Directory {
-    fd: OwnedFd,
+    file: File,
     path: PathBuf,
-}
-
-/// Requirement on the last step of a path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
-    /// Owned by the user, and not writable by others.
-    Own,
-    /// Its content cannot be exchanged.
-    Parent,
 }
 
 impl Directory {
     /// Open the directory at `path`, which must belong to this user.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
-        walk(path, false, Last::Own)
+        Self::at(path, false)
     }
 
     /// The same; missing parts of the path are made so that only this user can enter them.
     pub fn make(path: &Path) -> Result<Self, Refusal> {
-        walk(path, true, Last::Own)
+        Self::at(path, true)
+    }
+
+    fn at(path: &Path, make: bool) -> Result<Self, Refusal> {
+        let last = walk(path, make)?;
+        // A link of that name was made on purpose by someone.
+        if last.metadata.is_symlink() {
+            return Err(Refusal::Link { path: last.path });
+        }
+        last.check_is_directory()?;
+        check_own(&last.metadata, &last.path)?;
+        let file = last.reopened().map_err(Refusal::call("open", path))?;
+        Ok(Self { file, path: absolute(path)? })
     }
 
     /// Open a directory of the user in this one.
     pub fn below(&self, name: &str) -> Result<Self, Refusal> {
         let path = self.path.join(name);
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::LOOP => Refusal::Link { path: path.clone() },
-            errno => Refusal::call("open", &path, errno),
-        })?;
-        let stat = rustix::fs::fstat(&fd).map_err(|errno| Refusal::call("fstat", &path, errno))?;
-        check_own(&stat, &path)?;
-        Ok(Self { fd, path })
+        let file = self.open_in(name, OFlags::DIRECTORY | OFlags::RDONLY)?;
+        check_own(&metadata(&file, &path)?, &path)?;
+        Ok(Self { file, path })
     }
 
     /// Its path as given.
@@ -105,32 +104,33 @@ impl Directory {
 
     /// A path by which this process and its children reach a file in it by the descriptor, whatever has its name by now.
     pub fn through(&self, name: impl AsRef<Path>) -> PathBuf {
-        let descriptor = self.fd.as_raw_fd();
+        let descriptor = self.file.as_raw_fd();
         PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id())).join(name)
     }
 
     /// Open a file in it that belongs to the user: not a link, with a single name, and writable by no other user.
     pub fn file(&self, name: &str, flags: OFlags) -> Result<File, Refusal> {
-        let path = self.path.join(name);
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd =
-            rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).map_err(
-                |errno| match errno {
-                    Errno::LOOP => Refusal::Link { path: path.clone() },
-                    errno => Refusal::call("open", &path, errno),
-                },
-            )?;
-        let file = File::from(fd);
-        check_file(&file, &path)?;
+        let file = self.open_in(name, flags | OFlags::NONBLOCK)?;
+        check_file(&file, &self.path.join(name))?;
         Ok(file)
+    }
+
+    fn open_in(&self, name: &str, flags: OFlags) -> Result<File, Refusal> {
+        let path = self.path.join(name);
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.file, name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => Ok(fd.into()),
+            Err(Errno::LOOP) => Err(Refusal::Link { path }),
+            Err(errno) => Err(Refusal::call("open", &path)(errno)),
+        }
     }
 
     /// Names of its entries, in order.
     pub fn names(&self) -> Result<Vec<OsString>, Refusal> {
-        let failed = |errno| Refusal::call("read", &self.path, errno);
+        let failed = || Refusal::call("read", &self.path);
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.fd).map_err(failed)? {
-            let name = OsString::from_vec(entry.map_err(failed)?.file_name().to_bytes().to_vec());
+        for entry in rustix::fs::Dir::read_from(&self.file).map_err(failed())? {
+            let name = OsString::from_vec(entry.map_err(failed())?.file_name().to_bytes().to_vec());
             if name != "." && name != ".." {
                 names.push(name);
             }
@@ -141,93 +141,83 @@ impl Directory {
 
     /// Sync its entries to the device, so that a file made in it survives a power cut.
     pub fn sync(&self) -> Result<(), Refusal> {
-        match rustix::fs::fsync(&self.fd) {
+        match rustix::fs::fsync(&self.file) {
             // Filesystems in memory and some network filesystems have nothing to write.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
-            Err(errno) => Err(Refusal::call("fsync", &self.path, errno)),
+            Err(errno) => Err(Refusal::call("fsync", &self.path)(errno)),
         }
     }
 
     /// Keep others from entering. The mode of a directory with entries other than `ours` is not changed: it is refused
     /// if others can enter it.
     pub fn close_to_others(&self, ours: &[&str]) -> Result<(), Refusal> {
-        let stat = rustix::fs::fstat(&self.fd).map_err(|errno| Refusal::call("fstat", &self.path, errno))?;
-        if stat.st_mode & 0o077 == 0 {
+        if metadata(&self.file, &self.path)?.mode() & 0o077 == 0 {
             return Ok(());
         }
         if !self.names()?.iter().all(|name| ours.iter().any(|known| name == known)) {
             return Err(Refusal::Open { path: self.path.clone() });
         }
-        rustix::fs::fchmod(&self.fd, Mode::RWXU).map_err(|errno| Refusal::call("chmod", &self.path, errno))
+        rustix::fs::fchmod(&self.file, Mode::RWXU).map_err(Refusal::call("chmod", &self.path))
     }
 
     /// Its identity: device and inode.
     pub fn key(&self) -> io::Result<(u64, u64)> {
-        let stat = rustix::fs::fstat(&self.fd)?;
-        Ok((stat.st_dev, stat.st_ino))
+        self.file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
     }
 }
 
 impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.file.as_fd()
     }
 }
 
 /// Check that no other user could have written an open file, or have put another in its place at `path`.
 pub fn check(file: &File, path: &Path) -> Result<(), Refusal> {
-    check_file(file, path)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let directory = walk(parent, false, Last::Parent)?;
-    let exchanged = || Refusal::Exchanged { path: path.to_path_buf() };
-    let name = path.file_name().ok_or_else(exchanged)?;
-    let found = rustix::fs::statat(&directory.fd, name, AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| Refusal::call("stat", path, errno))?;
-    let open = rustix::fs::fstat(file).map_err(|errno| Refusal::call("fstat", path, errno))?;
-    if (found.st_dev, found.st_ino) == (open.st_dev, open.st_ino) { Ok(()) } else { Err(exchanged()) }
+    let open = check_file(file, path)?;
+    let found = walk(path, false)?.metadata;
+    if (found.dev(), found.ino()) == (open.dev(), open.ino()) {
+        Ok(())
+    } else {
+        Err(Refusal::Exchanged { path: path.to_path_buf() })
+    }
 }
 
 /// By descriptor: a regular file of this user, with a single name, that no other user may write.
-fn check_file(file: &File, path: &Path) -> Result<(), Refusal> {
-    let stat = rustix::fs::fstat(file).map_err(|errno| Refusal::call("fstat", path, errno))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+fn check_file(file: &File, path: &Path) -> Result<Metadata, Refusal> {
+    let metadata = metadata(file, path)?;
+    if !metadata.is_file() {
         return Err(Refusal::NotRegular { path: path.to_path_buf() });
     }
-    check_own(&stat, path)?;
-    // Its type in Stat differs by architecture.
-    let metadata = file.metadata().map_err(|source| Refusal::Call {
-        call: "fstat",
-        path: path.to_path_buf(),
-        source,
-    })?;
+    check_own(&metadata, path)?;
     match metadata.nlink() {
-        0 | 1 => Ok(()),
+        0 | 1 => Ok(metadata),
         links => Err(Refusal::Names { path: path.to_path_buf(), links }),
     }
 }
 
-fn check_own(stat: &Stat, path: &Path) -> Result<(), Refusal> {
-    let (owner, user) = (stat.st_uid, geteuid().as_raw());
+fn check_own(metadata: &Metadata, path: &Path) -> Result<(), Refusal> {
+    let (owner, user) = (metadata.uid(), geteuid().as_raw());
     if owner != user {
         return Err(Refusal::OtherOwner { path: path.to_path_buf(), owner, user });
     }
-    if is_writable_by_others(stat) {
+    if is_writable_by_others(metadata) {
         return Err(Refusal::Writable { path: path.to_path_buf() });
     }
     Ok(())
 }
 
 /// Check that only this user and root can exchange the content of a directory.
-fn check_parent(stat: &Stat, path: &Path) -> Result<(), Refusal> {
-    check_owner_on_the_way(stat, path)?;
-    if is_writable_by_others(stat) && stat.st_mode & STICKY == 0 {
+fn check_parent(metadata: &Metadata, path: &Path) -> Result<(), Refusal> {
+    check_owner_on_the_way(metadata, path)?;
+    if is_writable_by_others(metadata) && metadata.mode() & STICKY == 0 {
         return Err(Refusal::Writable { path: path.to_path_buf() });
     }
     Ok(())
 }
 
-fn check_owner_on_the_way(stat: &Stat, path: &Path) -> Result<(), Refusal> {
-    let (owner, user) = (stat.st_uid, geteuid().as_raw());
+fn check_owner_on_the_way(metadata: &Metadata, path: &Path) -> Result<(), Refusal> {
+    let (owner, user) = (metadata.uid(), geteuid().as_raw());
     if owner == user || owner == 0 || is_outside(owner) {
         return Ok(());
     }
@@ -243,93 +233,72 @@ fn is_outside(owner: u32) -> bool {
     owner == overflow && !map.is_empty() && !whole
 }
 
-fn is_writable_by_others(stat: &Stat) -> bool {
-    stat.st_mode & 0o002 != 0
-        || stat.st_mode & 0o020 != 0 && !accounts::is_private_group(stat.st_gid, stat.st_uid)
+fn is_writable_by_others(metadata: &Metadata) -> bool {
+    let mode = metadata.mode();
+    mode & 0o002 != 0 || mode & 0o020 != 0 && !accounts::is_private_group(metadata.gid(), metadata.uid())
 }
 
-fn walk(path: &Path, make: bool, last: Last) -> Result<Directory, Refusal> {
-    let whole = std::path::absolute(path).map_err(|source| Refusal::Call {
-        call: "open",
-        path: path.to_path_buf(),
-        source,
-    })?;
-    let mut pending = steps(&whole);
-    let mut at = PathStep::root()?;
+fn metadata(file: &File, path: &Path) -> Result<Metadata, Refusal> {
+    file.metadata().map_err(Refusal::call("fstat", path))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
+    std::path::absolute(path).map_err(Refusal::call("open", path))
+}
+
+/// Follow a path to its last step, which is not examined: it may be a link, or another user's. openat2(2) would open the
+/// path in one call, but tells neither owners nor modes of its steps, and either refuses every link or follows any.
+fn walk(path: &Path, make: bool) -> Result<PathStep, Refusal> {
+    let mut at = PathStep::open(CWD, OsStr::new("/"), PathBuf::from("/"))?;
+    let mut pending = steps(&absolute(path)?);
     let mut links = 0;
     while let Some(name) = pending.pop_front() {
-        check_parent(&at.stat, &at.path)?;
-        let next = match at.step(&name) {
-            Err(refusal) if make && refusal.is_missing() => {
-                match rustix::fs::mkdirat(&at.fd, &name, Mode::RWXU) {
-                    Ok(()) => {
-                        // Files written in it later are lost in a power cut unless the directory itself was synced.
-                        let _ = reopened(&at.fd).map(|fd| rustix::fs::fsync(&fd));
-                        at.step(&name)?
-                    }
-                    Err(Errno::EXIST) => at.step(&name)?,
-                    Err(errno) => return Err(Refusal::call("mkdir", &at.path.join(&name), errno)),
-                }
+        at.check_is_directory()?;
+        check_parent(&at.metadata, &at.path)?;
+        let mut next = at.step(&name);
+        if make && next.as_ref().is_err_and(Refusal::is_missing) {
+            match rustix::fs::mkdirat(&at.file, &name, Mode::RWXU) {
+                // Files written in it later are lost in a power cut unless the directory itself was synced.
+                Ok(()) => drop(at.reopened().map(rustix::fs::fsync)),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(Refusal::call("mkdir", &at.path.join(&name))(errno)),
             }
-            other => other?,
-        };
-        match FileType::from_raw_mode(next.stat.st_mode) {
-            FileType::Directory => at = next,
-            FileType::Symlink => {
-                links += 1;
-                // The last step names a directory itself: a link of that name was made on purpose by someone.
-                if (pending.is_empty() && last == Last::Own) || links > MOST_LINKS {
-                    return Err(Refusal::Link { path: next.path });
-                }
-                check_owner_on_the_way(&next.stat, &next.path)?;
-                let target = rustix::fs::readlinkat(&next.fd, "", Vec::new())
-                    .map_err(|errno| Refusal::call("readlink", &next.path, errno))?;
-                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                if target.is_absolute() {
-                    at = PathStep::root()?;
-                }
-                for step in steps(&target).into_iter().rev() {
-                    pending.push_front(step);
-                }
-            }
-            _ => return Err(Refusal::call("open", &next.path, Errno::NOTDIR)),
+            next = at.step(&name);
+        }
+        let next = next?;
+        if !next.metadata.is_symlink() || pending.is_empty() {
+            at = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(Refusal::Link { path: next.path });
+        }
+        check_owner_on_the_way(&next.metadata, &next.path)?;
+        let target = rustix::fs::readlinkat(&next.file, "", Vec::new())
+            .map_err(Refusal::call("readlink", &next.path))?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        for step in steps(&target).into_iter().rev() {
+            pending.push_front(step);
         }
     }
-    match last {
-        Last::Own => check_own(&at.stat, &at.path)?,
-        Last::Parent => check_parent(&at.stat, &at.path)?,
-    }
-    let fd = reopened(&at.fd).map_err(|errno| Refusal::call("open", &whole, errno))?;
-    Ok(Directory { fd, path: whole })
+    Ok(at)
 }
 
-/// The same directory, opened for reading.
-fn reopened(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(fd, ".", OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// The names in a path, including `..`.
+/// The names in a path, including `..`, and `/` if it begins at the root.
 fn steps(path: &Path) -> VecDeque<OsString> {
-    let names = path.components().filter_map(|component| match component {
-        Component::Normal(name) => Some(name.to_os_string()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    });
-    names.collect()
+    let names = path.components().filter(|component| *component != Component::CurDir);
+    names.map(|component| component.as_os_str().to_os_string()).collect()
 }
 
-/// A step of the path.
+/// A step of the path, held by a descriptor.
 struct PathStep {
-    fd: OwnedFd,
-    stat: Stat,
+    file: File,
+    metadata: Metadata,
     path: PathBuf,
 }
 
 impl PathStep {
-    fn root() -> Result<Self, Refusal> {
-        Self::open(rustix::fs::CWD, OsStr::new("/"), PathBuf::from("/"))
-    }
-
     fn step(&self, name: &OsStr) -> Result<Self, Refusal> {
         let mut path = self.path.clone();
         if name == ".." {
@@ -337,15 +306,24 @@ impl PathStep {
         } else {
             path.push(name);
         }
-        Self::open(self.fd.as_fd(), name, path)
+        Self::open(self.file.as_fd(), name, path)
     }
 
     fn open(at: BorrowedFd<'_>, name: &OsStr, path: PathBuf) -> Result<Self, Refusal> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(at, name, flags, Mode::empty())
-            .map_err(|errno| Refusal::call("open", &path, errno))?;
-        let stat = rustix::fs::fstat(&fd).map_err(|errno| Refusal::call("fstat", &path, errno))?;
-        Ok(Self { fd, stat, path })
+        let fd = rustix::fs::openat(at, name, flags, Mode::empty()).map_err(Refusal::call("open", &path))?;
+        let file = File::from(fd);
+        Ok(Self { metadata: metadata(&file, &path)?, file, path })
+    }
+
+    fn check_is_directory(&self) -> Result<(), Refusal> {
+        if self.metadata.is_dir() { Ok(()) } else { Err(Refusal::call("open", &self.path)(Errno::NOTDIR)) }
+    }
+
+    /// The directory opened for reading, which a step itself is not.
+    fn reopened(&self) -> Result<File, Errno> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.file, ".", flags, Mode::empty()).map(File::from)
     }
 }
 

@@ -118,7 +118,8 @@ fn a_file_is_the_users_own_and_has_one_name() {
     symlink("nowhere", place.path().join("dangling")).expect("link");
     assert!(refused(directory.file("dangling", make)).ends_with("dangling is a link"));
     assert!(!place.path().join("nowhere").exists());
-    rustix::fs::mknodat(&directory, "pipe", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("fifo");
+    rustix::fs::mknodat(&directory, "pipe", rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .expect("fifo");
     assert!(refused(directory.file("pipe", OFlags::RDWR)).ends_with("pipe is not a regular file"));
     fs::write(place.path().join("open"), "").expect("write");
     mode(&place.path().join("open"), 0o666);
@@ -149,6 +150,10 @@ fn a_file_that_could_be_exchanged_is_told() {
     fs::write(&path, "").expect("write");
     let open = || File::open(&path).expect("open");
     check(&open(), &path).expect("nobody else");
+    symlink(place.path(), place.path().join("way")).expect("link");
+    check(&open(), &place.path().join("way/run.jsonl")).expect("the user's own link on the way");
+    symlink("run.jsonl", place.path().join("name")).expect("link");
+    assert!(refused(check(&open(), &place.path().join("name"))).contains("was exchanged"));
     let held = open();
     fs::rename(&path, place.path().join("other")).expect("rename");
     fs::write(&path, "").expect("write");
