@@ -15,6 +15,7 @@ mod damon;
 pub mod dataset;
 pub mod device;
 pub mod environment;
+pub mod file_lock;
 pub mod files;
 #[cfg(test)]
 mod fuzz;

@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use pagewise_host::file_lock::try_lock;
 use pagewise_host::settings::record;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::toolchain;
 use pagewise_host::trusted::Directory;
-use rustix::fs::{FlockOperation, OFlags};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
 use crate::output::say;
 use journal::{Journal, JournalEntry};
@@ -238,18 +238,6 @@ pub fn sweep_machine() -> Swept {
     }
     swept.undone.extend(toolchain::sweep().into_iter().map(Undone::Removed));
     swept
-}
-
-/// False: another process has it.
-fn try_lock(lock: &File) -> io::Result<bool> {
-    loop {
-        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK) => return Ok(false),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
 }
 
 fn unusable() -> &'static str {

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use pagewise_host::file_lock::try_lock;
 use pagewise_host::scratch;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::trusted::{self, Refusal};
 use pagewise_model::run::{Header, Record, Run};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::exit::Exit;
@@ -163,20 +164,16 @@ impl RunFile {
 fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
     let deadline = Instant::now() + within;
     loop {
-        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            Err(Errno::WOULDBLOCK) => {
+        match try_lock(file) {
+            Ok(true) => return Ok(()),
+            Ok(false) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            Ok(false) => {
                 let reason = anyhow!("{} is being written by another process", path.display());
                 return Err(Exit::Busy.because(reason));
             }
-            Err(errno) => bail!(
-                "the run file {} cannot be locked: flock: {}; it must be on a filesystem with locks",
-                path.display(),
-                io::Error::from(errno)
+            Err(error) => bail!(
+                "the run file {} cannot be locked: flock: {error}; it must be on a filesystem with locks",
+                path.display()
             ),
         }
     }

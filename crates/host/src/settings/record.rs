@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
 use super::{SettingError, SettingFile};
 use crate::boot;
+use crate::file_lock::try_lock;
 use crate::kernel_files::{self, CallError};
 use crate::steps::{RunStep, reached};
 use crate::trusted::{Directory, Refusal};
@@ -59,14 +59,7 @@ pub struct Lock(#[allow(dead_code)] File);
 /// Acquire the right to change a setting; `None`: another run has it.
 pub fn lock(setting: &Path) -> io::Result<Option<Lock>> {
     let file = File::open(setting)?;
-    loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(Lock(file))),
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
+    Ok(try_lock(&file)?.then_some(Lock(file)))
 }
 
 /// Record that a setting, which has the text `before` without pagewise, is about to get the value `wanted`.
