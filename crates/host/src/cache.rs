@@ -159,8 +159,7 @@ fn path_of(file: &File) -> PathBuf {
 
 /// The filesystem of `file` if it stores files in memory: nothing can be evicted there, and no device reads.
 pub fn in_memory(file: &File) -> Option<String> {
-    let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
-    if let Some(mount) = mount.filter(|mount| mount.kind() == FilesystemKind::Memory) {
+    if let Some(mount) = Mount::of(file).filter(|mount| mount.kind() == FilesystemKind::Memory) {
         return Some(mount.filesystem);
     }
     // A nameless file cannot be found by its path; statfs(2) identifies the two types by number.

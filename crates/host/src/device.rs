@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::kernel_files::{self, chosen};
+use crate::kernel_files::{self, chosen, major_minor};
 use crate::mounts::{FilesystemKind, Mount};
 use crate::{btrfs, overlay};
 
@@ -27,8 +27,6 @@ pub struct BlockDevice {
     pub rotational: Option<bool>,
     /// I/O scheduler in force.
     pub scheduler: Option<String>,
-    /// Readahead of its queue.
-    pub readahead_bytes: Option<u64>,
     /// Size of a logical block, which O_DIRECT must respect.
     pub logical_block_bytes: Option<u64>,
     /// Other layers between the filesystem and the medium, one sentence.
@@ -86,8 +84,7 @@ impl BlockDevice {
         if let Some(device) = fs::metadata(&mount.source)
             .ok()
             .filter(|source| mount.source.starts_with("/dev/") && source.file_type().is_block_device())
-            .map(|source| (rustix::fs::major(source.rdev()), rustix::fs::minor(source.rdev())))
-            .and_then(|number| Self::numbered(sys, number))
+            .and_then(|source| Self::numbered(sys, major_minor(source.rdev())))
         {
             return Ok(device);
         }
@@ -120,8 +117,6 @@ impl BlockDevice {
             model: kernel_files::text(disk.join("device/model")),
             rotational: kernel_files::number::<u8>(queue.join("rotational")).map(|flag| flag == 1),
             scheduler: scheduler.map(|text| chosen(&text).unwrap_or(&text).to_string()),
-            readahead_bytes: kernel_files::number::<u64>(queue.join("read_ahead_kb"))
-                .and_then(|kib| kib.checked_mul(1024)),
             logical_block_bytes: kernel_files::number(queue.join("logical_block_size")),
             note: note(&disk),
             number,
@@ -152,8 +147,7 @@ pub(crate) fn real_path(path: &Path) -> Result<(PathBuf, Mount, (u32, u32)), NoD
             .map_err(|error| NoDevice(format!("/proc/self/mountinfo: {error}")))?
             .ok_or_else(|| NoDevice("no mount in /proc/self/mountinfo contains the path".to_string()))?;
         if mount.filesystem != "overlay" {
-            let number = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-            return Ok((path, mount, number));
+            return Ok((path, mount, major_minor(metadata.dev())));
         }
         path = overlay::layer_path(&mount, &path).map_err(NoDevice)?;
     }
@@ -282,7 +276,6 @@ mod tests {
         write(&format!("{disk}/device/model"), "Fast Disk 9000          \n");
         write(&format!("{disk}/queue/rotational"), "0\n");
         write(&format!("{disk}/queue/scheduler"), "[none] mq-deadline\n");
-        write(&format!("{disk}/queue/read_ahead_kb"), "128\n");
         write(&format!("{disk}/queue/logical_block_size"), "4096\n");
         write(&format!("{disk}/nvme0n1p2/partition"), "2\n");
         let mapped = "devices/virtual/block/dm-0";
@@ -311,7 +304,6 @@ mod tests {
         assert_eq!(device.model.as_deref(), Some("Fast Disk 9000"));
         assert_eq!(device.rotational, Some(false));
         assert_eq!(device.scheduler.as_deref(), Some("none"));
-        assert_eq!(device.readahead_bytes, Some(128 * 1024));
         assert!(device.writes_through, "nothing is known of it");
         let mapped = BlockDevice::numbered(sys.path(), (253, 0)).expect("device");
         assert!(!mapped.writes_through);

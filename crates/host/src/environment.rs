@@ -15,21 +15,19 @@ use crate::boot;
 use crate::counters::CpuTicks;
 use crate::damon;
 use crate::device::BlockDevice;
-use crate::kernel_files::{self, chosen, field};
+use crate::kernel_files::{self, chosen, field, major_minor};
 use crate::memory::Memory;
 use crate::mounted;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
-use crate::settings::mglru;
+use crate::settings::{Readahead, mglru};
 
 /// Examine the machine and the filesystem that holds `path`, a file or a directory.
 pub fn detect(path: &Path) -> Environment {
     let memory = Memory::read();
     let cpuinfo = kernel_files::text("/proc/cpuinfo").unwrap_or_default();
     let mount = Mount::holding(path).ok().flatten();
-    let number = fs::metadata(path)
-        .ok()
-        .map(|metadata| (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev())));
+    let number = fs::metadata(path).ok().map(|metadata| major_minor(metadata.dev()));
     let device = BlockDevice::behind(path);
     let known = device.as_ref().ok();
     let uname = rustix::system::uname();
@@ -63,7 +61,7 @@ pub fn detect(path: &Path) -> Environment {
         device_model: known.and_then(|device| device.model.clone()),
         device_rotational: known.and_then(|device| device.rotational),
         device_scheduler: known.and_then(|device| device.scheduler.clone()),
-        readahead_bytes: readahead_bytes(number, mount.as_ref(), known).map(Bytes),
+        readahead_bytes: readahead(path),
         direct_alignment_bytes: direct_alignment_at(path)
             .or_else(|| block_bytes_at(path).max(known.and_then(|device| device.logical_block_bytes))),
         worker_answer_ns: None,
@@ -214,29 +212,9 @@ pub(crate) fn read_anything(text: &str) {
     }
 }
 
-/// Readahead in force: that of the filesystem's backing device info, or else of the disk's queue.
-fn readahead_bytes(
-    number: Option<(u32, u32)>,
-    mount: Option<&Mount>,
-    device: Option<&BlockDevice>,
-) -> Option<u64> {
-    let of = |path: String| kernel_files::number::<u64>(path).and_then(|kib| kib.checked_mul(1024));
-    let by_number =
-        number.and_then(|(major, minor)| of(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")));
-    if by_number.is_some() {
-        return by_number;
-    }
-    // btrfs has its own, over all its devices.
-    if mount.is_some_and(|mount| mount.filesystem == "btrfs") {
-        let device = device?;
-        let name = device.partition.as_ref().unwrap_or(&device.name);
-        return fs::read_dir("/sys/fs/btrfs").ok()?.flatten().find_map(|entry| {
-            let filesystem = entry.path();
-            let ours = filesystem.join("devices").join(name).exists();
-            ours.then(|| of(filesystem.join("bdi/read_ahead_kb").display().to_string())).flatten()
-        });
-    }
-    device?.readahead_bytes
+/// Readahead in force.
+fn readahead(path: &Path) -> Option<Bytes> {
+    Readahead::of(path).ok()?.read().ok()?.parse().ok().map(Bytes)
 }
 
 /// Alignment that O_DIRECT requires of offsets, lengths and memory for an open file: the larger of STATX_DIOALIGN's two

@@ -126,23 +126,20 @@ pub fn sparse_or_compressed_bytes(file: &File) -> Option<String> {
         let share = percent_of(size - written, size);
         return Some(format!("{share} of it was never written: {written} of its {size} bytes hold data"));
     }
-    let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
-    let filesystem = mount.map_or_else(|| "its filesystem".to_string(), |mount| mount.filesystem);
+    let filesystem = Mount::of(file).map_or_else(|| "its filesystem".to_string(), |mount| mount.filesystem);
     let plain = PLAIN_FILESYSTEMS.contains(&filesystem.as_str());
     (!plain).then(|| format!("{filesystem} may not store its bytes as they are"))
 }
 
 /// True if the filesystem of a file hides what a device moves for it, or the file itself is compressed.
 pub fn is_hidden_by_filesystem(file: &File) -> bool {
-    let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
     let is_compressed = || ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::COMPRESSED));
-    mount.is_some_and(|mount| mount.hides_bytes()) || is_compressed()
+    Mount::of(file).is_some_and(|mount| mount.hides_bytes()) || is_compressed()
 }
 
 /// True if a program serves the filesystem of a file.
 pub fn is_served_by_program(file: &File) -> bool {
-    let mount = Mount::holding(&scratch::reopen_path(file)).ok().flatten();
-    mount.is_some_and(|mount| mount.kind() == FilesystemKind::Fuse)
+    Mount::of(file).is_some_and(|mount| mount.kind() == FilesystemKind::Fuse)
 }
 
 fn irregular(metadata: &fs::Metadata) -> Option<&'static str> {

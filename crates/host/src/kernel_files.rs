@@ -98,6 +98,11 @@ pub(crate) fn device_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// Major and minor number of a st_dev.
+pub(crate) fn major_minor(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,14 @@
 //! The filesystem of a path: /proc/self/mountinfo (proc_pid_mountinfo(5)), and the meaning of its type for measurements.
 
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use crate::kernel_files::device_number;
+use crate::kernel_files::{device_number, major_minor};
+use crate::scratch;
 
 /// One mounted filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +48,14 @@ impl Mount {
     /// The filesystem that holds `path`.
     pub fn holding(path: &Path) -> io::Result<Option<Self>> {
         let path = fs::canonicalize(path)?;
-        let device = fs::metadata(&path)?.dev();
-        let number = (rustix::fs::major(device), rustix::fs::minor(device));
+        let number = major_minor(fs::metadata(&path)?.dev());
         let mountinfo = fs::read("/proc/self/mountinfo")?;
         Ok(choose(parse(&String::from_utf8_lossy(&mountinfo)), &path, number))
+    }
+
+    /// The filesystem that holds an open file; `None` also for a file without a name.
+    pub fn of(file: &File) -> Option<Self> {
+        Self::holding(&scratch::reopen_path(file)).ok().flatten()
     }
 
     /// The kind of its type.

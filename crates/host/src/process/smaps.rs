@@ -4,6 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::files::FileKey;
+use crate::kernel_files::major_minor;
 
 /// State of a process's mapping of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,10 +80,9 @@ impl<'a> MapsLine<'a> {
 /// True if a line of maps shows a mapping of the file.
 pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
     let Some(found) = MapsLine::parse(line) else { return false };
-    let device = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
     found.inode == file.inode
         && file.inode != 0
-        && (found.device == device || Path::new(found.path) == file.path)
+        && (found.device == major_minor(file.device) || Path::new(found.path) == file.path)
 }
 
 fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {

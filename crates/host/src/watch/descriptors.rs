@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use pagewise_model::watched::{DescriptorBinding, WatchedFile};
-use rustix::fs::{OFlags, major, minor};
+use rustix::fs::OFlags;
 
 use crate::kernel_files;
 use crate::process::parse_fdinfo_flags;
@@ -67,7 +67,7 @@ pub(super) fn look((process, descriptor): Key) -> DescriptorBinding {
         return DescriptorBinding::Unknown;
     };
     let file = WatchedFile {
-        device: (major(found.dev()), minor(found.dev())),
+        device: kernel_files::major_minor(found.dev()),
         inode: found.ino(),
         path: path.to_string_lossy().into_owned(),
     };
