@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -19,8 +19,7 @@ use rustix::io::Errno;
 use crate::files::FileKey;
 use crate::memory::Memory;
 use crate::mounts::{FilesystemKind, Mount};
-use crate::process::maps_file;
-use crate::{kernel_files, scratch};
+use crate::{process, scratch};
 
 /// Size of a read that warms the cache.
 const WARM_READ_BYTES: u64 = 1 << 20;
@@ -222,22 +221,14 @@ pub fn drop_all() -> io::Result<()> {
 /// Processes that have the file mapped, with their names, as far as this user may see them.
 pub fn mappers(file: &File) -> Vec<(u32, String)> {
     let Ok(key) = FileKey::of(file) else { return Vec::new() };
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut found: Vec<(u32, String)> = processes
-        .flatten()
-        .filter_map(|entry| {
-            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let maps = fs::read(entry.path().join("maps")).ok()?;
-            let mapped = String::from_utf8_lossy(&maps).lines().any(|line| maps_file(line, &key));
-            mapped.then(|| (pid, name_of(&entry.path())))
-        })
-        .collect();
+    let maps = |pid: &u32| process::mappings(*pid, &key).is_ok_and(|count| count > 0);
+    let mut found: Vec<(u32, String)> = process::all().filter(maps).map(|pid| (pid, name_of(pid))).collect();
     found.sort();
     found
 }
 
-fn name_of(process: &Path) -> String {
-    kernel_files::text(process.join("comm")).unwrap_or_else(|| "unnamed".to_string())
+fn name_of(pid: u32) -> String {
+    Some(process::name(pid)).filter(|name| !name.is_empty()).unwrap_or_else(|| "unnamed".to_string())
 }
 
 /// A file that was brought into the page cache.
@@ -356,6 +347,7 @@ pub fn read_range(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     const LEN: u64 = (4 << 20) + 123;
     static GO: AtomicBool = AtomicBool::new(false);

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pagewise_model::{Bytes, Environment, format};
+use pagewise_model::{Bytes, CpuList, Environment, format};
 use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::boot;
@@ -46,7 +46,7 @@ pub fn detect(path: &Path) -> Environment {
         memory_available_bytes: memory.available_bytes.map(Bytes),
         last_level_cache_bytes: last_level_cache(Path::new("/sys/devices/system/cpu/cpu0/cache")).map(Bytes),
         numa_nodes: kernel_files::text("/sys/devices/system/node/has_memory")
-            .and_then(|list| list_count(&list)),
+            .and_then(|list| Some(list.parse::<CpuList>().ok()?.numbers().len() as u32)),
         hypervisor: hypervisor(&cpuinfo),
         transparent_hugepage: kernel_files::text("/sys/kernel/mm/transparent_hugepage/enabled")
             .and_then(|text| chosen(&text).map(str::to_string)),
@@ -191,15 +191,6 @@ fn cache_bytes(text: &str) -> Option<u64> {
     text[..split].parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Count of the numbers in a list such as `0-3,8`.
-fn list_count(list: &str) -> Option<u32> {
-    list.split(',').try_fold(0u32, |count, part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        count.checked_add(last.checked_sub(first)?.checked_add(1)?)
-    })
-}
-
 /// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str) {
@@ -208,7 +199,6 @@ pub(crate) fn read_anything(text: &str) {
     mglru::value(text);
     for line in text.lines() {
         cache_bytes(line);
-        list_count(line);
     }
 }
 
@@ -378,13 +368,10 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_lists_of_sysfs() {
+    fn sizes_of_sysfs() {
         assert_eq!(cache_bytes("36608K"), Some(36608 << 10));
         assert_eq!(cache_bytes("32M"), Some(32 << 20));
         assert_eq!((cache_bytes(""), cache_bytes("K")), (None, None));
-        assert_eq!(list_count("0"), Some(1));
-        assert_eq!(list_count("0-3,8"), Some(5));
-        assert_eq!((list_count(""), list_count("3-1")), (None, None));
     }
 
     #[test]

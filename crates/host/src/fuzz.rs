@@ -4,7 +4,7 @@
 use pagewise_fuzz::{Campaign, lines};
 use pagewise_model::random::Random;
 
-use crate::{cgroup, counters, device, environment, files, kernel_files, memory, mounts, placement, process};
+use crate::{cgroup, counters, device, environment, files, kernel_files, memory, mounts, process};
 
 const DATA_BYTES: u64 = 32 << 20;
 
@@ -38,7 +38,6 @@ fn read(text: &str, key: &files::FileKey) {
     process::read_anything(text, key);
     cgroup::read_anything(text);
     environment::read_anything(text);
-    placement::read_anything(text);
     for mount in mounts::parse(text) {
         mount.kind();
         mount.has_option("compress");

@@ -7,7 +7,8 @@ use std::path::Path;
 use pagewise_model::{CpuList, Numa};
 use pagewise_sys::{Advice, CpuMask, FileMapping, placement};
 
-use crate::{kernel_files, mounted};
+use crate::kernel_files::{self, kib_field};
+use crate::mounted;
 
 /// Maximum number of pages whose node is queried.
 const SAMPLE_PAGES_MAX: usize = 4096;
@@ -75,9 +76,10 @@ impl Topology {
             Node {
                 number,
                 cpus: list(&directory.join("cpulist")).unwrap_or_default(),
-                memory_bytes: memory_bytes(
-                    &kernel_files::text(directory.join("meminfo")).unwrap_or_default(),
-                ),
+                // `Node 0 MemTotal:       24683656 kB`
+                memory_bytes: kernel_files::text(directory.join("meminfo"))
+                    .and_then(|text| kib_field(&text, &format!("Node {number} MemTotal")))
+                    .unwrap_or(0),
                 distances: distances.split_whitespace().map_while(|word| word.parse().ok()).collect(),
             }
         };
@@ -143,16 +145,6 @@ impl Topology {
 /// CPUs that are online, by their lines of /proc/stat: `cpu3 1312 0 ...`.
 fn counted_cpus(stat: &str) -> Vec<u32> {
     stat.lines().filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect()
-}
-
-/// `Node 0 MemTotal:       24683656 kB`
-fn memory_bytes(meminfo: &str) -> u64 {
-    meminfo
-        .lines()
-        .find_map(|line| {
-            line.split_once("MemTotal:")?.1.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-        })
-        .map_or(0, |kib| kib.saturating_mul(1024))
 }
 
 /// Check that a worker can be confined to these CPUs, by confining a thread of this process.
@@ -246,12 +238,6 @@ pub fn describe() -> Result<String, String> {
         })
         .collect();
     Ok(nodes.join("; "))
-}
-
-/// Pass a text to every parser here.
-#[cfg(test)]
-pub(crate) fn read_anything(text: &str) {
-    memory_bytes(text);
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 
 mod smaps;
 
-use std::path::Path;
-use std::{fs, path::PathBuf};
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use pagewise_model::counters::{ProcessCounters, ThreadCounters};
 use pagewise_sys::schedule;
@@ -14,15 +15,24 @@ use rustix::process::Pid;
 
 use crate::counters::tick_ns;
 use crate::files::FileKey;
-use crate::kernel_files::{self, field, kib_field};
+use crate::kernel_files::{self, field, kib_field, numbered};
+pub(crate) use smaps::MapsLine;
 pub use smaps::{MappingState, mapping, mappings};
-pub(crate) use smaps::{MapsLine, maps_file};
+
+/// The processes that /proc shows.
+pub fn all() -> impl Iterator<Item = u32> {
+    numbered("/proc")
+}
+
+/// A field of /proc/PID/status of a process or thread.
+pub(crate) fn status_field(process: impl Display, name: &str) -> Option<String> {
+    field(&kernel_files::text(format!("/proc/{process}/status"))?, name).map(str::to_string)
+}
 
 /// True if a signal is in this mask of a process or thread: `SigIgn`, `SigCgt`.
 pub fn has_signal(process: u32, mask: &str, signal: i32) -> bool {
-    let status = kernel_files::text(format!("/proc/{process}/status")).unwrap_or_default();
-    let mask = field(&status, mask);
-    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    let mask = status_field(process, mask).and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Memory of a process without a file that is in place (RssAnon).
@@ -106,13 +116,12 @@ pub fn begin_peak_anew(pid: u32) {
 
 /// True if no thread of a process is running, or waiting for a CPU. Then its CPU time is up to date.
 pub fn is_asleep(pid: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
-    let is_running = |thread: fs::DirEntry| {
-        let stat = kernel_files::text(thread.path().join("stat"));
+    let is_running = |thread: u32| {
+        let stat = kernel_files::text(format!("/proc/{pid}/task/{thread}/stat"));
         // Behind the name, which may hold anything.
         stat.is_some_and(|text| text.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R')))
     };
-    !threads.flatten().any(is_running)
+    !numbered(format!("/proc/{pid}/task")).any(is_running)
 }
 
 /// CPU time of a process until now, that of its ended threads too: at this very moment, while counters take time to be read. A thread that
@@ -140,13 +149,11 @@ pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -
 const THREAD_LISTINGS: u32 = 3;
 
 fn read_threads(process: &Path) -> Vec<ThreadCounters> {
+    let directory = process.join("task");
     let mut threads = Vec::new();
     for _ in 0..THREAD_LISTINGS {
-        let Ok(entries) = fs::read_dir(process.join("task")) else { return Vec::new() };
-        let mut listed: Vec<(u32, PathBuf)> = entries
-            .flatten()
-            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
-            .collect();
+        let mut listed: Vec<(u32, PathBuf)> =
+            numbered(&directory).map(|id: u32| (id, directory.join(id.to_string()))).collect();
         listed.sort_unstable();
         threads = listed.iter().map(|(id, directory)| read_thread(*id, directory)).collect();
         if listed.iter().all(|(_, directory)| directory.exists()) {
@@ -249,31 +256,32 @@ pub fn name(pid: u32) -> String {
 
 /// The CPUs that process `pid` may use, in the kernel's format: Cpus_allowed_list of its first thread.
 pub fn cpus_allowed(pid: u32) -> Option<String> {
-    let status = kernel_files::text(format!("/proc/{pid}/status"))?;
-    field(&status, "Cpus_allowed_list").filter(|list| !list.is_empty()).map(str::to_string)
+    status_field(pid, "Cpus_allowed_list").filter(|list| !list.is_empty())
 }
 
 /// True if all descriptors of the file in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`: it has none, or they
 /// are not visible.
 pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
-    let process = PathBuf::from(format!("/proc/{pid}"));
     let mut direct = None;
-    for entry in fs::read_dir(process.join("fd")).ok()?.flatten() {
+    for descriptor in numbered::<i32>(format!("/proc/{pid}/fd")) {
         use std::os::unix::fs::MetadataExt;
-        let Ok(metadata) = fs::metadata(entry.path()) else { continue };
-        if (metadata.dev(), metadata.ino()) != (file.device, file.inode) {
-            continue;
+        let Ok(metadata) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else { continue };
+        if (metadata.dev(), metadata.ino()) == (file.device, file.inode) {
+            let one = descriptor_flags(pid, descriptor)?.contains(OFlags::DIRECT);
+            direct = Some(direct.unwrap_or(true) && one);
         }
-        let flags = parse_fdinfo_flags(&kernel_files::text(process.join("fdinfo").join(entry.file_name()))?)?;
-        // The value of O_DIRECT differs by architecture; the worker runs on this one.
-        let one = flags & OFlags::DIRECT.bits() != 0;
-        direct = Some(direct.unwrap_or(true) && one);
     }
     direct
 }
 
-pub(crate) fn parse_fdinfo_flags(text: &str) -> Option<u32> {
-    u32::from_str_radix(field(text, "flags")?, 8).ok()
+/// The flags of a descriptor of a process or thread: /proc/PID/fdinfo. The values of some differ by architecture; the
+/// process runs on this one.
+pub(crate) fn descriptor_flags(process: impl Display, descriptor: i32) -> Option<OFlags> {
+    parse_fdinfo_flags(&kernel_files::text(format!("/proc/{process}/fdinfo/{descriptor}"))?)
+}
+
+fn parse_fdinfo_flags(text: &str) -> Option<OFlags> {
+    u32::from_str_radix(field(text, "flags")?, 8).ok().map(OFlags::from_bits_retain)
 }
 
 /// Pass a text to every parser here.
@@ -443,7 +451,10 @@ mod tests {
 
     #[test]
     fn fdinfo_flags_are_octal() {
-        assert_eq!(parse_fdinfo_flags("pos:\t0\nflags:\t0140000\nmnt_id:\t24\n"), Some(0o140_000));
+        assert_eq!(
+            parse_fdinfo_flags("pos:\t0\nflags:\t0140000\nmnt_id:\t24\n").map(|flags| flags.bits()),
+            Some(0o140_000)
+        );
         assert_eq!(parse_fdinfo_flags("pos:\t0\n"), None);
     }
 

@@ -261,8 +261,7 @@ impl Watch {
     /// The descriptors that a process has from the beginning.
     fn tell_descriptors(&mut self, process: Pid) {
         let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
-        let entries = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
-        for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        for descriptor in kernel_files::numbered(format!("/proc/{number}/fd")) {
             let binding = Binding { time_ns, process: number, thread: number, descriptor };
             self.look_if_new(binding);
         }
@@ -499,10 +498,9 @@ fn file_of(device: (u32, u32), inode: u64, path: &str) -> Option<WatchedFile> {
 }
 
 fn threads(process: Pid) -> Result<Vec<Pid>, String> {
-    let directory = format!("/proc/{}/task", process.as_raw_nonzero());
-    let entries = std::fs::read_dir(directory).map_err(|_| "the process has ended".to_string())?;
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Ok(numbers.filter_map(Pid::from_raw).collect())
+    let numbers = kernel_files::numbered(format!("/proc/{}/task", process.as_raw_nonzero()));
+    let threads: Vec<Pid> = numbers.filter_map(Pid::from_raw).collect();
+    if threads.is_empty() { Err("the process has ended".to_string()) } else { Ok(threads) }
 }
 
 /// Wait until the process ends or the time is over; true if it has ended.

@@ -33,7 +33,7 @@ pub fn mapping(pid: u32, file: &FileKey) -> io::Result<Option<MappingState>> {
 pub fn mappings(pid: u32, file: &FileKey) -> io::Result<u64> {
     let maps = fs::read(format!("/proc/{pid}/maps"))?;
     let maps = String::from_utf8_lossy(&maps);
-    Ok(maps.lines().filter(|line| maps_file(line, file)).count() as u64)
+    Ok(maps.lines().filter_map(|line| MapsLine::of(line, file)).count() as u64)
 }
 
 /// A line of maps, which is the first of an smaps entry too: `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026
@@ -50,6 +50,13 @@ pub(crate) struct MapsLine<'a> {
 }
 
 impl<'a> MapsLine<'a> {
+    /// The mapping, if it is one of the file.
+    fn of(line: &'a str, file: &FileKey) -> Option<Self> {
+        let is_known =
+            |found: &Self| found.device == major_minor(file.device) || Path::new(found.path) == file.path;
+        Self::parse(line).filter(|found| file.inode != 0 && found.inode == file.inode && is_known(found))
+    }
+
     pub(crate) fn parse(line: &'a str) -> Option<Self> {
         let mut rest = line;
         let mut words = std::iter::from_fn(|| {
@@ -77,14 +84,6 @@ impl<'a> MapsLine<'a> {
     }
 }
 
-/// True if a line of maps shows a mapping of the file.
-pub(crate) fn maps_file(line: &str, file: &FileKey) -> bool {
-    let Some(found) = MapsLine::parse(line) else { return false };
-    found.inode == file.inode
-        && file.inode != 0
-        && (found.device == major_minor(file.device) || Path::new(found.path) == file.path)
-}
-
 fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
     let mut state: Option<MappingState> = None;
     let mut flags: Option<Vec<&str>> = None;
@@ -92,11 +91,12 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
     for line in text.lines() {
         // An entry begins with an address range; its fields begin with a capital letter.
         if line.starts_with(|first: char| first.is_ascii_digit() || first.is_ascii_lowercase()) {
-            ours = maps_file(line, file);
-            if ours {
+            let found = MapsLine::of(line, file);
+            ours = found.is_some();
+            if let Some(found) = found {
                 let new = || MappingState { line: line.trim_end().to_string(), ..MappingState::default() };
                 let state = state.get_or_insert_with(new);
-                state.mapped_bytes = state.mapped_bytes.saturating_add(range_bytes(line).unwrap_or(0));
+                state.mapped_bytes = state.mapped_bytes.saturating_add(found.end.saturating_sub(found.start));
                 state.count += 1;
             }
             continue;
@@ -127,17 +127,12 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
     Some(state)
 }
 
-fn range_bytes(line: &str) -> Option<u64> {
-    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)
-}
-
 /// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str, file: &FileKey) {
     parse_smaps(text, file);
     for line in text.lines() {
-        maps_file(line, file);
+        MapsLine::of(line, file);
     }
 }
 
@@ -150,6 +145,10 @@ mod tests {
     const SMAPS_OLD: &str = include_str!("../../tests/fixtures/smaps-3.10.txt");
     const SMAPS_LINE: &str = "7f7df7e00000-7f7df8200000 r--s 00000000 fe:00 3366913                    \
         /var/tmp/pagewise data";
+
+    fn maps_file(line: &str, file: &FileKey) -> bool {
+        MapsLine::of(line, file).is_some()
+    }
 
     fn key(inode: u64, path: &str) -> FileKey {
         FileKey { device: rustix::fs::makedev(0xfe, 0), inode, path: PathBuf::from(path) }

@@ -9,7 +9,7 @@ use pagewise_model::watched::{DescriptorBinding, WatchedFile};
 use rustix::fs::OFlags;
 
 use crate::kernel_files;
-use crate::process::parse_fdinfo_flags;
+use crate::process::descriptor_flags;
 
 /// A descriptor of a process.
 pub(super) type Key = (u32, i32);
@@ -62,20 +62,13 @@ pub(super) fn look((process, descriptor): Key) -> DescriptorBinding {
     if !found.is_file() {
         return DescriptorBinding::NoFile;
     }
-    let info = kernel_files::text(format!("/proc/{process}/fdinfo/{descriptor}"));
-    let Some(flags) = info.and_then(|text| parse_fdinfo_flags(&text)) else {
-        return DescriptorBinding::Unknown;
-    };
+    let Some(flags) = descriptor_flags(process, descriptor) else { return DescriptorBinding::Unknown };
     let file = WatchedFile {
         device: kernel_files::major_minor(found.dev()),
         inode: found.ino(),
         path: path.to_string_lossy().into_owned(),
     };
-    DescriptorBinding::File {
-        file,
-        len: found.len(),
-        direct: OFlags::from_bits_retain(flags).contains(OFlags::DIRECT),
-    }
+    DescriptorBinding::File { file, len: found.len(), direct: flags.contains(OFlags::DIRECT) }
 }
 
 #[cfg(test)]

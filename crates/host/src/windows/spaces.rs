@@ -6,11 +6,12 @@ use std::os::unix::fs::MetadataExt;
 
 use pagewise_sys::tracee::{ERRAND_BYTES, Errand, Registers, Stop, Unable, prepare, read_memory};
 use pagewise_sys::userfault::{self, SinglePageFaults, in_place};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{ForeignRawFd, Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use crate::kernel_files::{self, field};
-use crate::process::{MapsLine, parse_fdinfo_flags};
+use crate::kernel_files;
+use crate::process::{MapsLine, descriptor_flags, status_field};
 use crate::watch::touches::{FileNumber, Range, Touches};
 
 // Calls of x86-64.
@@ -111,7 +112,7 @@ pub(super) fn refusal() -> Option<String> {
 
 /// The process of a thread.
 pub(super) fn process_of(thread: i32) -> Option<i32> {
-    field(&kernel_files::text(format!("/proc/{thread}/status"))?, "Tgid")?.parse().ok()
+    status_field(thread, "Tgid")?.parse().ok()
 }
 
 /// The regular file of a descriptor of a thread: the first thread of a process has none any more when it has ended.
@@ -119,16 +120,13 @@ pub(super) fn file_of(thread: Pid, descriptor: i32) -> Option<FileOfCall> {
     let process = thread.as_raw_nonzero();
     let found =
         fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok().filter(fs::Metadata::is_file)?;
-    let info = kernel_files::text(format!("/proc/{process}/fdinfo/{descriptor}"))?;
-    let flags = parse_fdinfo_flags(&info)?;
-    const ACCESS: u32 = 3;
-    Some(FileOfCall { number: (found.dev(), found.ino()), for_reading_only: flags & ACCESS == 0 })
+    let for_reading_only = !descriptor_flags(process, descriptor)?.intersects(OFlags::RWMODE);
+    Some(FileOfCall { number: (found.dev(), found.ino()), for_reading_only })
 }
 
 /// True if the process confines its calls (seccomp(2)), so that an errand might end it.
 fn is_confined(process: Pid) -> bool {
-    let status = kernel_files::text(format!("/proc/{}/status", process.as_raw_nonzero()));
-    status.as_ref().and_then(|status| field(status, "Seccomp")) != Some("0")
+    status_field(process.as_raw_nonzero(), "Seccomp").as_deref() != Some("0")
 }
 
 impl Spaces {

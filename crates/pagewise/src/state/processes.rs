@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 
+use pagewise_host::process;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The variable that holds the mark.
@@ -18,9 +19,7 @@ pub fn kill_marked(mark: &str) -> Vec<u32> {
     let wanted = OsString::from(format!("{VARIABLE}={mark}")).into_encoded_bytes();
     let mut killed = Vec::new();
     for _ in 0..PASSES {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let found: Vec<u32> = pids.filter(|pid| kill_if(*pid, &wanted)).collect();
+        let found: Vec<u32> = process::all().filter(|pid| kill_if(*pid, &wanted)).collect();
         if found.is_empty() {
             break;
         }
