@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use crate::checked;
+
 /// Actions of a child between fork and exec. If a step fails it does not start, and `spawn` returns the errno.
 #[derive(Debug, Default)]
 pub struct Spawn {
@@ -188,21 +190,19 @@ impl CpuMask {
     fn read(&mut self) -> io::Result<()> {
         self.0.fill(0);
         // SAFETY: the kernel writes at most the size that is given with the memory.
-        let written = unsafe {
+        checked(unsafe {
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*self.0), self.0.as_mut_ptr())
-        };
-        if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
+        .map(drop)
     }
 
     /// Set the mask and compare the result: the kernel silently drops CPUs that are offline or outside of the cpuset.
     /// `scratch` is as long as this mask.
     fn apply(&self, scratch: &mut Self) -> io::Result<()> {
         // SAFETY: the kernel reads the size that is given with the memory.
-        let set =
-            unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*self.0), self.0.as_ptr()) };
-        if set < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe {
+            libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*self.0), self.0.as_ptr())
+        })?;
         scratch.read()?;
         if scratch == self { Ok(()) } else { Err(rustix::io::Errno::INVAL.into()) }
     }

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::checked;
+
 // Numbers of <linux/fs.h> and <linux/fiemap.h>.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 const FIEMAP_FLAG_SYNC: u32 = 0x1;
@@ -50,10 +52,7 @@ pub fn written_bytes(file: impl AsFd, len: u64) -> io::Result<u64> {
         };
         // SAFETY: the kernel reads the head of the structure, writes to it, and writes at most `extent_count` extents behind it, for
         // which there is room.
-        let result = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) })?;
         let mut found = request.extents.iter().take(request.mapped_extents as usize);
         for extent in found.clone().filter(|extent| extent.flags & FIEMAP_EXTENT_UNWRITTEN == 0) {
             let end = extent.logical.saturating_add(extent.length).min(len);

@@ -25,3 +25,8 @@ pub use residency::{CacheStat, pread_dontcache};
 pub use ring::{Completion, Ring, RingError, RingOptions};
 pub use schedule::Schedule;
 pub use writable::{Advisor, WritableMapping};
+
+/// The number that a call returned; if it is negative, the call failed, and its errno is the error.
+fn checked<T: Default + PartialOrd>(returned: T) -> std::io::Result<T> {
+    if returned < T::default() { Err(std::io::Error::last_os_error()) } else { Ok(returned) }
+}

@@ -13,6 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use perf_event_open_sys::bindings as kernel;
 use rustix::process::Pid;
 
+use crate::checked;
+
 pub use record::{EventRecord, EventSample, MappedRange};
 pub use ring::EventRing;
 
@@ -77,7 +79,7 @@ impl Event {
         let mut attributes = attributes(options, counts_lost);
         let cpu = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the attributes live during the call, and have the size that they name.
-        let descriptor = unsafe {
+        let descriptor = checked(unsafe {
             perf_event_open_sys::perf_event_open(
                 &mut attributes,
                 thread.as_raw_nonzero().get(),
@@ -85,15 +87,12 @@ impl Event {
                 -1,
                 kernel::PERF_FLAG_FD_CLOEXEC.into(),
             )
-        };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        })?;
         // SAFETY: the call has just returned this descriptor, and nobody else has it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let mut id = 0u64;
         // SAFETY: the kernel writes one u64 through the pointer (PERF_EVENT_IOC_ID).
-        check(unsafe { libc::ioctl(descriptor.as_raw_fd(), IOC_ID, &raw mut id) })?;
+        checked(unsafe { libc::ioctl(descriptor.as_raw_fd(), IOC_ID, &raw mut id) })?;
         Ok(Self { descriptor, id, counts_lost })
     }
 
@@ -105,21 +104,22 @@ impl Event {
     /// Write records into the ring of another event of the same CPU.
     pub fn write_into(&self, ring: &EventRing) -> io::Result<()> {
         // SAFETY: the argument is a descriptor (PERF_EVENT_IOC_SET_OUTPUT), which lives during the call.
-        check(unsafe {
+        checked(unsafe {
             libc::ioctl(self.descriptor.as_raw_fd(), IOC_SET_OUTPUT, ring.descriptor().as_raw_fd())
         })
+        .map(drop)
     }
 
     /// Begin.
     pub fn enable(&self) -> io::Result<()> {
         // SAFETY: the call takes no pointer (PERF_EVENT_IOC_ENABLE).
-        check(unsafe { libc::ioctl(self.descriptor.as_raw_fd(), IOC_ENABLE, 0) })
+        checked(unsafe { libc::ioctl(self.descriptor.as_raw_fd(), IOC_ENABLE, 0) }).map(drop)
     }
 
     /// Stop. What was recorded stays in the ring.
     pub fn disable(&self) -> io::Result<()> {
         // SAFETY: the call takes no pointer (PERF_EVENT_IOC_DISABLE).
-        check(unsafe { libc::ioctl(self.descriptor.as_raw_fd(), IOC_DISABLE, 0) })
+        checked(unsafe { libc::ioctl(self.descriptor.as_raw_fd(), IOC_DISABLE, 0) }).map(drop)
     }
 
     /// Count so far, in all threads and processes that it watches.
@@ -200,8 +200,4 @@ fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_a
     attributes.set_exclude_kernel((!options.with_kernel).into());
     attributes.set_exclude_hv(1);
     attributes
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

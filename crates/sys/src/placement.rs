@@ -4,6 +4,8 @@ use std::io;
 
 use crate::mapping::FileMapping;
 
+use crate::checked;
+
 // linux/mempolicy.h
 const MPOL_BIND: libc::c_ulong = 2;
 const MPOL_MF_MOVE: libc::c_ulong = 1 << 1;
@@ -25,7 +27,7 @@ pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
     let bytes = mapping.bytes();
     // SAFETY: the range is mapped as long as `mapping` is borrowed; the mask holds the number of bits that is
     // given (the kernel takes one less). Moving a page does not change what it holds.
-    let bound = unsafe {
+    checked(unsafe {
         libc::syscall(
             libc::SYS_mbind,
             bytes.as_ptr(),
@@ -35,8 +37,8 @@ pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
             libc::c_ulong::from(MOST_NODES + 1),
             MPOL_MF_MOVE,
         )
-    };
-    if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    })
+    .map(drop)
 }
 
 /// Return for each page of the mapping whether it is in memory (mincore(2)), touched by this process or not. If the
@@ -45,11 +47,9 @@ pub fn resident_pages(mapping: &FileMapping) -> io::Result<Vec<bool>> {
     let bytes = mapping.bytes();
     let mut resident = vec![0u8; bytes.len().div_ceil(rustix::param::page_size())];
     // SAFETY: the range is mapped, and `resident` has a byte for each of its pages.
-    let asked =
-        unsafe { libc::mincore(bytes.as_ptr().cast_mut().cast(), bytes.len(), resident.as_mut_ptr().cast()) };
-    if asked < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(unsafe {
+        libc::mincore(bytes.as_ptr().cast_mut().cast(), bytes.len(), resident.as_mut_ptr().cast())
+    })?;
     Ok(resident.into_iter().map(|page| page & 1 == 1).collect())
 }
 
@@ -60,7 +60,7 @@ pub fn nodes_of_pages(mapping: &FileMapping, offsets: &[usize]) -> io::Result<Ve
     let pages: Vec<*const u8> = offsets.iter().map(|&offset| bytes[offset..].as_ptr()).collect();
     let mut status = vec![-libc::ENOENT; pages.len()];
     // SAFETY: `pages` and `status` hold as many entries as are given; a null target moves nothing.
-    let asked = unsafe {
+    checked(unsafe {
         libc::syscall(
             libc::SYS_move_pages,
             0,
@@ -70,10 +70,7 @@ pub fn nodes_of_pages(mapping: &FileMapping, offsets: &[usize]) -> io::Result<Ve
             status.as_mut_ptr(),
             0,
         )
-    };
-    if asked < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    })?;
     Ok(status.into_iter().map(|status: libc::c_int| u32::try_from(status).map_err(|_| -status)).collect())
 }
 

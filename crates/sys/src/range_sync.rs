@@ -4,6 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::checked;
+
 /// Write the dirty pages of `range` to the device and wait for them, and for those under writeback before (WAIT_BEFORE,
 /// WRITE, WAIT_AFTER). Neither metadata nor a flush of the device's cache follow: the bytes are not durable.
 pub fn sync_file_range(file: impl AsFd, range: Range<u64>) -> io::Result<()> {
@@ -13,8 +15,7 @@ pub fn sync_file_range(file: impl AsFd, range: Range<u64>) -> io::Result<()> {
     let offset = libc::off64_t::try_from(range.start).map_err(invalid)?;
     let len = libc::off64_t::try_from(range.end.saturating_sub(range.start)).map_err(invalid)?;
     // SAFETY: the call takes no pointers.
-    let result = unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), offset, len, flags) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    checked(unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), offset, len, flags) }).map(drop)
 }
 
 #[cfg(test)]

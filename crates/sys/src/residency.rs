@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
+use crate::checked;
+
 /// Pages of a range by state, as the kernel counts them (cachestat(2), Linux 6.5).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Cach
     let mut stat = CacheStat::default();
     // SAFETY: both structures are laid out as linux/mman.h defines them and outlive the call; the kernel
     // writes only to `stat`.
-    let result = unsafe {
+    checked(unsafe {
         libc::syscall(
             SYS_CACHESTAT,
             file.as_raw_fd(),
@@ -46,8 +48,8 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Cach
             &mut stat as *mut CacheStat,
             0u32,
         )
-    };
-    if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
+    })?;
+    Ok(stat)
 }
 
 /// Count the pages of the first `len` bytes that mincore(2) reports as resident. It reports all of them if the caller

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
+use crate::checked;
+
 /// The scheduling policy of a thread, with its attributes.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule(libc::sched_attr);
@@ -25,9 +27,8 @@ impl Schedule {
         let mut attributes = none();
         let (thread, size) = (thread.as_raw_nonzero().get(), size_of::<libc::sched_attr>() as u32);
         // SAFETY: the kernel writes at most the size that is given with the memory.
-        let result =
-            unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0u32) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(attributes)) }
+        checked(unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0u32) })?;
+        Ok(Self(attributes))
     }
 
     /// True if the thread shares the CPUs with others by its nice value (SCHED_OTHER).
@@ -46,8 +47,7 @@ impl Schedule {
         self.0.size = size_of::<libc::sched_attr>() as u32;
         let thread = thread.as_raw_nonzero().get();
         // SAFETY: the kernel reads the size that stands at the beginning of the memory.
-        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const self.0, 0u32) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const self.0, 0u32) }).map(drop)
     }
 }
 
@@ -61,12 +61,8 @@ pub fn cpu_time(process: Pid) -> io::Result<Duration> {
         return Err(io::Error::from_raw_os_error(found));
     }
     // SAFETY: the kernel writes a time into `time`.
-    let told = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    if told < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
-    }
+    checked(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
+    Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
 fn none() -> libc::sched_attr {

@@ -10,6 +10,8 @@ use std::mem::MaybeUninit;
 
 use rustix::process::Pid;
 
+use crate::checked;
+
 pub use errand::{ERRAND_BYTES, Errand, Unable, prepare};
 
 /// A thread that has stopped, or ended.
@@ -235,15 +237,14 @@ pub fn read_memory(process: Pid, address: u64, into: &mut [u8]) -> io::Result<us
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
     // SAFETY: the kernel writes into `into` at most as many bytes as it has; the other address is of the other process.
     let read = unsafe { libc::process_vm_readv(process.as_raw_nonzero().get(), &local, 1, &remote, 1, 0) };
-    if read < 0 { Err(io::Error::last_os_error()) } else { Ok(read as usize) }
+    checked(read).map(|read| read as usize)
 }
 
 /// A request whose `data` is a number, or points to memory of the kind and size that the request names.
 fn request(number: libc::c_uint, thread: Pid, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: each caller gives either no pointer, or one to memory of its own that is as large as the kernel reads or writes
     // (ptrace(2)). `address` is a size, or an address of the other process.
-    let result = unsafe { libc::ptrace(number, thread.as_raw_nonzero().get(), address, data) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(unsafe { libc::ptrace(number, thread.as_raw_nonzero().get(), address, data) }).map(drop)
 }
 
 #[cfg(test)]

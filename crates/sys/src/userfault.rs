@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::checked;
+
 /// Flags with which a process makes the descriptor: for faults of its own code alone, which needs no privilege.
 pub const FLAGS: u64 = (libc::O_CLOEXEC | USER_MODE_ONLY) as u64;
 /// UFFD_USER_MODE_ONLY.
@@ -71,7 +73,7 @@ impl SinglePageFaults {
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let mut api = Api { api: UFFD_API, features: UFFD_FEATURE_WP_ASYNC, ioctls: 0 };
         // SAFETY: the kernel reads and writes the structure that the number names.
-        check(unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, &raw mut api) })?;
+        checked(unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, &raw mut api) })?;
         Ok(Self(descriptor))
     }
 
@@ -79,7 +81,7 @@ impl SinglePageFaults {
     pub fn of_this_process() -> io::Result<Self> {
         // SAFETY: the call takes no pointer.
         let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, FLAGS) };
-        check(descriptor as libc::c_int)?;
+        checked(descriptor as libc::c_int)?;
         // SAFETY: the call has just returned this descriptor, and nobody else has it.
         Self::new(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
     }
@@ -89,7 +91,7 @@ impl SinglePageFaults {
         let mut range = Register { start, len, mode: REGISTER_MODE_WP, ioctls: 0 };
         // SAFETY: the kernel reads and writes the structure that the number names; the addresses in it are of the other
         // process, and what is registered (asynchronous protection) never makes a fault wait for anybody.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), UFFDIO_REGISTER, &raw mut range) })
+        checked(unsafe { libc::ioctl(self.0.as_raw_fd(), UFFDIO_REGISTER, &raw mut range) }).map(drop)
     }
 }
 
@@ -126,8 +128,7 @@ pub fn in_place(pagemap: &File, start: u64, end: u64) -> io::Result<Vec<InPlace>
         };
         // SAFETY: the kernel reads and writes the structure that the number names, and writes at most `vec_len` regions
         // to `vec`, which has room for them.
-        let count = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) };
-        check(count)?;
+        let count = checked(unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) })?;
         found.extend(regions.iter().take(count as usize).map(|region| InPlace {
             start: region.start,
             end: region.end,
@@ -139,10 +140,6 @@ pub fn in_place(pagemap: &File, start: u64, end: u64) -> io::Result<Vec<InPlace>
         from = scan.walk_end;
     }
     Ok(found)
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]
