@@ -7,7 +7,7 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::{Bytes, Untrusted};
 
 use crate::chart::{self, Chart, letter};
-use crate::paragraph::{WIDEST, paragraph, wrapped};
+use crate::paragraph::{WIDEST, paragraph, shortened, wrapped};
 use pagewise_model::format::{MISSING, rate};
 
 /// The narrowest layout; smaller widths are treated as this.
@@ -182,15 +182,6 @@ fn reads_per_second(group: &CurveGroup, point: &Point) -> Option<f64> {
 
 fn wide(column: &[String]) -> usize {
     column.iter().map(|text| text.chars().count()).max().unwrap_or(0)
-}
-
-/// A text cut to `len` characters, with a dot for the omitted part.
-fn shortened(text: &str, len: usize) -> String {
-    if text.chars().count() <= len {
-        return text.to_string();
-    }
-    let kept: String = text.chars().take(len.saturating_sub(1)).collect();
-    format!("{kept}…")
 }
 
 /// Headings of ascending ratios: two decimals, more if two of them would look alike.

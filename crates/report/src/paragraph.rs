@@ -48,6 +48,15 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// A text cut to `len` characters, with a dot for the omitted part.
+pub(crate) fn shortened(text: &str, len: usize) -> String {
+    if text.chars().count() <= len {
+        return text.to_string();
+    }
+    let kept: String = text.chars().take(len.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
 /// Write the lines of a table without trailing spaces.
 pub(crate) fn write_lines(out: &mut dyn Write, table: &str) -> io::Result<()> {
     table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))

@@ -13,7 +13,7 @@ use pagewise_model::Untrusted;
 use pagewise_model::pivot::PivotColumn;
 
 use crate::chart::{self, Chart, letter};
-use crate::paragraph::paragraph;
+use crate::paragraph::{paragraph, shortened};
 use pagewise_model::format::{MISSING, bytes, rate, time};
 
 /// Columns between two columns of a table.
@@ -320,7 +320,7 @@ fn write_grid(
             to += 1;
         }
         let line = |name: &str, texts: &[String]| {
-            let mut line = format!(" {:first$}", cut(name, first));
+            let mut line = format!(" {:first$}", shortened(name, first));
             for column in from..to {
                 let text = texts.get(column).map_or("", String::as_str);
                 line.push_str(&format!("{:BETWEEN$}{text:1$}", "", wide(column)));
@@ -334,12 +334,4 @@ fn write_grid(
         from = to;
     }
     Ok(())
-}
-
-fn cut(text: &str, len: usize) -> String {
-    if text.chars().count() <= len {
-        return text.to_string();
-    }
-    let kept: String = text.chars().take(len.saturating_sub(1)).collect();
-    format!("{kept}…")
 }

@@ -238,14 +238,7 @@ impl Accounts {
         let identity = (file.device.0, file.device.1, file.inode);
         let named = (file.inode, file.path);
         let known = self.by_identity.get(&identity).or_else(|| self.by_path.get(&named)).copied();
-        let index = known.unwrap_or_else(|| {
-            self.files.push(File {
-                identity,
-                disk: (self.disk_of)((identity.0, identity.1)),
-                ..File::default()
-            });
-            self.files.len() - 1
-        });
+        let index = known.unwrap_or_else(|| self.new_file(identity));
         self.files[index].path.get_or_insert_with(|| named.1.clone());
         self.by_identity.insert(identity, index);
         self.by_path.insert(named, index);
@@ -255,14 +248,16 @@ impl Accounts {
     /// Pages are those of a file that may not have been seen opened.
     fn file_of_pages(&mut self, pages: &Pages) -> usize {
         let identity = (pages.device.0, pages.device.1, pages.inode);
-        *self.by_identity.entry(identity).or_insert_with(|| {
-            self.files.push(File {
-                identity,
-                disk: (self.disk_of)((identity.0, identity.1)),
-                ..File::default()
-            });
-            self.files.len() - 1
-        })
+        let known = self.by_identity.get(&identity).copied();
+        let index = known.unwrap_or_else(|| self.new_file(identity));
+        self.by_identity.insert(identity, index);
+        index
+    }
+
+    fn new_file(&mut self, identity: (u32, u32, u64)) -> usize {
+        let disk = (self.disk_of)((identity.0, identity.1));
+        self.files.push(File { identity, disk, ..File::default() });
+        self.files.len() - 1
     }
 
     fn bound(&mut self, to: DescriptorBinding) -> To {
