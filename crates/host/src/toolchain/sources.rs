@@ -12,87 +12,31 @@ pub struct SourceFile {
 }
 
 macro_rules! sources {
-    ($folder:literal, $($name:literal)+) => {
-        &[$(SourceFile { name: $name, text: include_str!(concat!("../../../../workers/", $folder, "/", $name)) }),+]
+    ($folder:literal, $ending:literal: $($name:ident)+) => {
+        &[$(SourceFile {
+            name: concat!(stringify!($name), $ending),
+            text: include_str!(concat!("../../../../workers/", $folder, "/", stringify!($name), $ending)),
+        }),+]
     };
 }
 
 const JVM: &[SourceFile] = sources!(
-    "jvm/pagewise",
-    "CallFailure.java"
-    "CommitSampling.java"
-    "Commits.java"
-    "JobThreads.java"
-    "Failures.java"
-    "Files.java"
-    "FixedSampling.java"
-    "Gaps.java"
-    "Heap.java"
-    "Heartbeats.java"
-    "Histogram.java"
-    "Job.java"
-    "Json.java"
-    "Libc.java"
-    "Native.java"
-    "Offers.java"
-    "Part.java"
-    "Pieces.java"
-    "Prefetcher.java"
-    "Reader.java"
-    "Readers.java"
-    "Request.java"
-    "Sampling.java"
-    "Scanner.java"
-    "Scanners.java"
-    "Stalls.java"
-    "Target.java"
-    "TimedSampling.java"
-    "Words.java"
-    "Work.java"
-    "Worker.java"
-    "Writers.java"
+    "jvm/pagewise", ".java":
+    CallFailure CommitSampling Commits JobThreads Failures Files FixedSampling Gaps Heap Heartbeats
+    Histogram Job Json Libc Native Offers Part Pieces Prefetcher Reader Readers Request Sampling Scanner
+    Scanners Stalls Target TimedSampling Words Work Worker Writers
 );
 
 const GO: &[SourceFile] = sources!(
-    "go",
-    "amount.go"
-    "commit.go"
-    "consume.go"
-    "threads.go"
-    "failure.go"
-    "file.go"
-    "heartbeat.go"
-    "histogram.go"
-    "main.go"
-    "offers.go"
-    "reads.go"
-    "records.go"
-    "scan.go"
-    "stalls.go"
-    "syncs.go"
-    "table_pieces.go"
-    "task.go"
-    "timed.go"
-    "writers.go"
+    "go", ".go":
+    amount commit consume threads failure file heartbeat histogram main offers reads records scan stalls
+    syncs table_pieces task timed writers
 );
 
 const PYTHON: &[SourceFile] = sources!(
-    "python",
-    "amount.py"
-    "threads.py"
-    "failures.py"
-    "heartbeat.py"
-    "histogram.py"
-    "loops.py"
-    "offers.py"
-    "pieces.py"
-    "records.py"
-    "samples.py"
-    "sources.py"
-    "stalls.py"
-    "target.py"
-    "tasks.py"
-    "worker.py"
+    "python", ".py":
+    amount threads failures heartbeat histogram loops offers pieces records samples sources stalls
+    target tasks worker
 );
 
 /// The files of a language's worker.
