@@ -13,10 +13,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
 use pagewise_analysis::statistics::median;
-use pagewise_host::toolchain::{self, Choices, Language};
-use pagewise_model::Bytes;
+use pagewise_host::toolchain::{self, Language};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
+use pagewise_model::{Bytes, WorkerChoices};
 
 use crate::dataset::{Dataset, Scratch};
 use crate::once::ring::{Before, RingCell, RingFile};
@@ -51,7 +51,7 @@ pub struct Options {
     slice: u64,
     /// The JDK, 22 or newer; by default the one that pagewise finds.
     #[arg(long)]
-    jdk: Option<PathBuf>,
+    jdk: Option<String>,
     /// One pair of each cell: shows that it runs, and no more.
     #[arg(long)]
     quick: bool,
@@ -168,7 +168,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
 
 /// pagewise's worker, and the bare program.
 fn build(language: Language, options: &Options, scratch: &Scratch) -> Result<Programs> {
-    let choices = Choices { jdk: options.jdk.clone(), jvm_args: None };
+    let choices = WorkerChoices { jdk: options.jdk.clone(), ..WorkerChoices::default() };
     let found = toolchain::find(language, &choices)?;
     let worker = toolchain::build(&found, &choices, &AtomicBool::new(false))?;
     Programs::build(&found, worker, scratch)

@@ -35,9 +35,8 @@ impl Programs {
                 let classes = scratch.path("classes");
                 let mut javac = Command::new(found.home.join("bin/javac"));
                 compile(javac.arg("-d").arg(&classes).arg(sources.join("java/Bare.java")))?;
-                let flags = worker.arguments.iter().take_while(|flag| *flag != "-cp").map(PathBuf::from);
-                let mut command = vec![worker.program.clone()];
-                command.extend(flags);
+                let flags = worker.command.iter().take_while(|flag| *flag != "-cp");
+                let mut command: Vec<PathBuf> = flags.map(PathBuf::from).collect();
                 command.extend(["-cp".into(), classes, "Bare".into()]);
                 command
             }
@@ -47,7 +46,7 @@ impl Programs {
                 compile(go.args(["build", "-o"]).arg(&program).arg(".").current_dir(sources.join("go")))?;
                 vec![program]
             }
-            Language::Python => vec![worker.program.clone(), sources.join("python/bare.py")],
+            Language::Python => vec![found.program.clone(), sources.join("python/bare.py")],
         };
         Ok(Self { worker, bare })
     }
@@ -144,8 +143,8 @@ pub struct Side<'a> {
 impl<'a> Side<'a> {
     /// pagewise's worker. A job of reads stays open; records are a job each time.
     pub fn worker(programs: &Programs, contest: &Contest, files: &'a WorkFiles<'a>) -> Result<Self> {
-        let arguments = programs.worker.arguments.clone();
-        let process = Process::new(programs.start(&programs.worker.program, arguments)?)?;
+        let command = &programs.worker.command;
+        let process = Process::new(programs.start(Path::new(&command[0]), command[1..].iter().cloned())?)?;
         let job = match files {
             WorkFiles::Reads { dataset, table } => Job {
                 table_path: text(&table.path)?,

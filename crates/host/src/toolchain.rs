@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pagewise_model::WorkerChoices;
+
 use crate::probe::{Availability, Capability};
 use crate::trusted::Directory;
 
@@ -29,7 +31,7 @@ use store::WorkerStore;
 use variables::ToolchainVariables;
 
 /// The languages with a shipped worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Java, built by `javac`.
     Jvm,
@@ -69,15 +71,6 @@ impl fmt::Display for Language {
     }
 }
 
-/// The user's choices.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// The home of the JDK to use; no other is considered then.
-    pub jdk: Option<PathBuf>,
-    /// Flags of the JVM that replace pagewise's own, split like [`split_words`].
-    pub jvm_args: Option<String>,
-}
-
 /// A suitable toolchain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -101,74 +94,49 @@ pub struct Found {
 pub struct ToolchainError(pub String);
 
 /// The command of a worker that is ready to start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Built {
-    /// The program, by its absolute path.
-    pub program: PathBuf,
-    /// Its arguments. More options of a JVM may be inserted before them.
-    pub arguments: Vec<String>,
-    /// Variables that must not reach the worker: they would change it without showing in the recorded flags.
+    /// Program and arguments, with the path of its folder. More options of a JVM may be inserted after the program.
+    pub command: Vec<String>,
+    /// The same by the descriptor of its folder, while that is held open. (A JVM makes a path of it again, whose steps
+    /// nobody else can exchange.)
+    pub by_descriptor: Vec<String>,
+    /// Variables that must not reach the worker: they would change it without showing in its command.
     pub unset: &'static [&'static str],
     /// Version of the toolchain, as in [`Found`].
     pub version: String,
-    /// Flags of its build and start, to be recorded.
-    pub flags: String,
-    /// Its folder.
-    pub folder: WorkerFolder,
+    /// Its folder, held open.
+    pub folder: Arc<Directory>,
     /// Sentences about skipped candidates, including those of [`Found`].
     pub notes: Vec<String>,
 }
 
 impl Built {
-    /// Program and arguments that refer to the worker by the descriptor of its folder instead of its path, while that is
-    /// held open. (A JVM makes a path of it again, whose steps nobody else can exchange.)
-    pub fn by_descriptor(&self) -> (PathBuf, Vec<String>) {
-        let arguments = self
-            .arguments
-            .iter()
-            .map(|argument| self.folder.through(Path::new(argument)).to_string_lossy().into_owned());
-        (self.folder.through(&self.program), arguments.collect())
-    }
-}
-
-/// The folder of a built worker, held open. Two are equal if their paths are.
-#[derive(Clone, Debug)]
-pub struct WorkerFolder(Arc<Directory>);
-
-impl WorkerFolder {
-    fn of(directory: Directory) -> Self {
-        Self(Arc::new(directory))
-    }
-
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// A path in it by the descriptor; any other path unchanged.
-    fn through(&self, path: &Path) -> PathBuf {
-        match path.strip_prefix(self.path()) {
-            Ok(below) => self.0.through(below),
-            Err(_) => path.to_path_buf(),
+    /// The worker in `folder`, which `start` begins with the path that leads there.
+    fn of(
+        found: &Found,
+        folder: Directory,
+        unset: &'static [&'static str],
+        start: impl Fn(&Path) -> Vec<String>,
+    ) -> Self {
+        Self {
+            command: start(folder.path()),
+            by_descriptor: start(&folder.through("")),
+            unset,
+            version: found.version.clone(),
+            folder: Arc::new(folder),
+            notes: found.notes.clone(),
         }
     }
 }
 
-impl PartialEq for WorkerFolder {
-    fn eq(&self, other: &Self) -> bool {
-        self.path() == other.path()
-    }
-}
-
-impl Eq for WorkerFolder {}
-
 /// Look for a toolchain.
-pub fn find(language: Language, choices: &Choices) -> Result<Found, ToolchainError> {
+pub fn find(language: Language, choices: &WorkerChoices) -> Result<Found, ToolchainError> {
     ToolchainVariables::here().find(language, choices)
 }
 
 /// Build the worker, or use the one built before. Ends soon after `stop` is set.
-pub fn build(found: &Found, choices: &Choices, stop: &AtomicBool) -> Result<Built, ToolchainError> {
+pub fn build(found: &Found, choices: &WorkerChoices, stop: &AtomicBool) -> Result<Built, ToolchainError> {
     ToolchainVariables::here().build(found, choices, found.language.sources(), stop)
 }
 
@@ -179,13 +147,13 @@ pub fn sweep() -> Vec<PathBuf> {
 }
 
 /// Capabilities for `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
-pub fn capabilities(choices: &Choices) -> Vec<Capability> {
+pub fn capabilities(choices: &WorkerChoices) -> Vec<Capability> {
     let toolchain_variables = ToolchainVariables::here();
     Language::ALL.into_iter().map(|language| toolchain_variables.capability(language, choices)).collect()
 }
 
 impl ToolchainVariables {
-    fn find(&self, language: Language, choices: &Choices) -> Result<Found, ToolchainError> {
+    fn find(&self, language: Language, choices: &WorkerChoices) -> Result<Found, ToolchainError> {
         match language {
             Language::Jvm => jvm::find(self, choices),
             Language::Go => go::find(self),
@@ -196,7 +164,7 @@ impl ToolchainVariables {
     fn build(
         &self,
         found: &Found,
-        choices: &Choices,
+        choices: &WorkerChoices,
         sources: &[SourceFile],
         stop: &AtomicBool,
     ) -> Result<Built, ToolchainError> {
@@ -204,13 +172,13 @@ impl ToolchainVariables {
         let mut built = match found.language {
             Language::Jvm => jvm::build(self, &store, found, choices, sources, stop)?,
             Language::Go => go::build(self, &store, found, sources, stop)?,
-            Language::Python => python::build(self, &store, found, sources, stop)?,
+            Language::Python => python::build(&store, found, sources, stop)?,
         };
         built.notes.extend(store.notes);
         Ok(built)
     }
 
-    fn capability(&self, language: Language, choices: &Choices) -> Capability {
+    fn capability(&self, language: Language, choices: &WorkerChoices) -> Capability {
         let name = match language {
             Language::Jvm => "worker jvm",
             Language::Go => "worker go",

@@ -16,8 +16,6 @@ const WANTED: &str = "Go 1.21 or newer";
 const PROGRAM: &str = "worker";
 /// Version control of the surrounding folder is not queried, and no path of this build is in the program.
 pub(super) const BUILD_FLAGS: [&str; 3] = ["build", "-trimpath", "-buildvcs=false"];
-/// Variables that affect a Go program. They reach the worker and are recorded with its flags.
-const OBEYED: [&str; 5] = ["GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK"];
 
 pub(super) fn find(toolchain_variables: &ToolchainVariables) -> Result<Found, ToolchainError> {
     let on_path = toolchain_variables.on_path("go");
@@ -112,21 +110,8 @@ pub(super) fn build(
             BuildError::said(format!("{} build in {}: {why}", found.program.display(), work.display()))
         })
     })?;
-    let mut flags = format!("go {}, CGO_ENABLED=0", BUILD_FLAGS.join(" "));
-    for name in OBEYED {
-        if let Some(value) = toolchain_variables.variable(name) {
-            flags.push_str(&format!(", {name}={}", value.to_string_lossy()));
-        }
-    }
-    Ok(Built {
-        program: folder.path().join(PROGRAM),
-        arguments: Vec::new(),
-        unset: &[],
-        version: found.version.clone(),
-        flags,
-        folder,
-        notes: found.notes.clone(),
-    })
+    let start = |folder: &Path| vec![folder.join(PROGRAM).to_string_lossy().into_owned()];
+    Ok(Built::of(found, folder, &[], start))
 }
 
 /// The module names the language version of the toolchain itself. An older one would bring back that version's runtime

@@ -8,11 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use pagewise_model::WorkerChoices;
+
 use super::child::{self, Said};
 use super::shell_words::split_words;
 use super::store::{BuildError, WorkerStore};
 use super::variables::{ToolchainVariables, entries, is_program, numbers};
-use super::{Built, Choices, Found, Language, SourceFile, ToolchainError};
+use super::{Built, Found, Language, SourceFile, ToolchainError};
 
 /// JEP 454: the foreign-function and memory API is final in JDK 22.
 const MIN_VERSION: u64 = 22;
@@ -53,12 +55,12 @@ const USER_FOLDERS: [&str; 3] = [".sdkman/candidates/java", ".jdks", ".asdf/inst
 
 pub(super) fn find(
     toolchain_variables: &ToolchainVariables,
-    choices: &Choices,
+    choices: &WorkerChoices,
 ) -> Result<Found, ToolchainError> {
     if let Some(jdk) = &choices.jdk {
-        let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.clone());
+        let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.into());
         return check(toolchain_variables, &home)
-            .map_err(|why| ToolchainError(format!("--jdk {}: {why}; a {WANTED} is needed", jdk.display())));
+            .map_err(|why| ToolchainError(format!("--jdk {jdk}: {why}; a {WANTED} is needed")));
     }
     let mut search = JdkSearch { toolchain_variables, seen: BTreeSet::new(), passed: Vec::new() };
     let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
@@ -259,7 +261,7 @@ pub(super) fn build(
     toolchain_variables: &ToolchainVariables,
     store: &WorkerStore,
     found: &Found,
-    choices: &Choices,
+    choices: &WorkerChoices,
     sources: &[SourceFile],
     stop: &AtomicBool,
 ) -> Result<Built, ToolchainError> {
@@ -285,29 +287,21 @@ pub(super) fn build(
             BuildError::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))
         })
     })?;
-    let mut notes = found.notes.clone();
+    let mut built = Built::of(found, folder, &UNSET, |folder| start(found, &flags, folder));
     let set = UNSET.iter().filter(|name| toolchain_variables.variable(name).is_some());
-    notes.extend(
+    built.notes.extend(
         set.map(|name| format!("{name} is set and is kept from the jvm worker; --jvm-args sets its flags")),
     );
-    Ok(Built {
-        program: found.program.clone(),
-        arguments: arguments(&flags, folder.path()),
-        unset: &UNSET,
-        version: found.version.clone(),
-        flags: flags.join(" "),
-        folder,
-        notes,
-    })
+    Ok(built)
 }
 
-fn arguments(flags: &[String], folder: &Path) -> Vec<String> {
-    let place = ["-cp".to_string(), folder.to_string_lossy().into_owned(), MAIN_CLASS.to_string()];
-    flags.iter().cloned().chain(place).collect()
+fn start(found: &Found, flags: &[String], folder: &Path) -> Vec<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    [&[text(&found.program)], flags, &["-cp".to_string(), text(folder), MAIN_CLASS.to_string()]].concat()
 }
 
 /// The flags of the JVM: pagewise's own or the user's, and native access.
-fn flags(choices: &Choices) -> Result<Vec<String>, ToolchainError> {
+fn flags(choices: &WorkerChoices) -> Result<Vec<String>, ToolchainError> {
     let mut flags = match &choices.jvm_args {
         None => JVM_ARGS.map(str::to_string).to_vec(),
         Some(text) => split_words(text).map_err(|error| ToolchainError(format!("--jvm-args: {error}")))?,
@@ -365,8 +359,9 @@ mod tests {
 
     #[test]
     fn flags_are_replaced_and_native_access_stays() {
-        let chosen = |text: &str| Choices { jvm_args: Some(text.to_string()), ..Choices::default() };
-        let standard = flags(&Choices::default()).expect("flags").join(" ");
+        let chosen =
+            |text: &str| WorkerChoices { jvm_args: Some(text.to_string()), ..WorkerChoices::default() };
+        let standard = flags(&WorkerChoices::default()).expect("flags").join(" ");
         assert!(
             standard.starts_with("-Xms256m -Xmx256m") && standard.ends_with(&ALWAYS.join(" ")),
             "{standard}"

@@ -15,8 +15,6 @@ const SCRIPT: &str = "worker.py";
 /// Unbuffered, so that the last output is not lost; no files are written next to the script. Not isolated (`-I`): numpy
 /// may be in the user's own folder.
 const ARGUMENTS: [&str; 2] = ["-u", "-B"];
-/// Variables that affect Python. They reach the worker and are recorded with its flags.
-const OBEYED: [&str; 5] = ["PYTHONPATH", "PYTHONHOME", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL"];
 
 /// Prints its properties, on lines that can be distinguished from the output of the user's start-up files. Python 2 can
 /// run it too, so that it is reported as too old. Modules of the current folder must not be imported.
@@ -85,7 +83,6 @@ fn check(toolchain_variables: &ToolchainVariables, program: &Path) -> Result<Fou
 }
 
 pub(super) fn build(
-    toolchain_variables: &ToolchainVariables,
     store: &WorkerStore,
     found: &Found,
     sources: &[SourceFile],
@@ -94,20 +91,10 @@ pub(super) fn build(
     let folder = store.worker(Language::Python, super::folder(store, found, sources), stop, |workshop| {
         workshop.write_all(&workshop.product(), sources).map(drop)
     })?;
-    let script = folder.path().join(SCRIPT).to_string_lossy().into_owned();
-    let mut flags = ARGUMENTS.join(" ");
-    for name in OBEYED {
-        if let Some(value) = toolchain_variables.variable(name) {
-            flags.push_str(&format!(", {name}={}", value.to_string_lossy()));
-        }
-    }
-    Ok(Built {
-        program: found.program.clone(),
-        arguments: ARGUMENTS.into_iter().map(str::to_string).chain([script]).collect(),
-        unset: &["PYTHONINSPECT"],
-        version: found.version.clone(),
-        flags,
-        folder,
-        notes: found.notes.clone(),
-    })
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let start = |folder: &Path| {
+        let script = text(&folder.join(SCRIPT));
+        [&[text(&found.program)], &ARGUMENTS.map(str::to_string)[..], &[script]].concat()
+    };
+    Ok(Built::of(found, folder, &["PYTHONINSPECT"], start))
 }

@@ -24,7 +24,7 @@ use rustix::fs::{Access, FlockOperation, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::variables::ToolchainVariables;
-use super::{Found, Language, SourceFile, ToolchainError, WorkerFolder};
+use super::{Found, Language, SourceFile, ToolchainError};
 use crate::trusted::{Directory, Refusal};
 
 /// Lists every product of its folder.
@@ -173,18 +173,18 @@ impl WorkerStore {
         folder: PathBuf,
         stop: &AtomicBool,
         make: impl FnOnce(&Workshop) -> Result<(), BuildError>,
-    ) -> Result<WorkerFolder, ToolchainError> {
+    ) -> Result<Directory, ToolchainError> {
         let refused = |trouble: BuildError| trouble.of(language);
         match Directory::open(&self.workers) {
             Ok(workers) => {
                 if let Some(folder) = complete(&workers, &folder) {
-                    return Ok(WorkerFolder::of(folder));
+                    return Ok(folder);
                 }
             }
             Err(refusal) if refusal.is_missing() => {}
             Err(refusal) => return Err(refused(refusal.into())),
         }
-        self.build(language, &folder, stop, make).map(WorkerFolder::of).map_err(refused)
+        self.build(language, &folder, stop, make).map_err(refused)
     }
 
     fn build(

@@ -13,10 +13,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pagewise_model::WorkerChoices;
 use tempfile::TempDir;
 
 use super::variables::ToolchainVariables;
-use super::{Built, Choices, Found, Language, SourceFile, ToolchainError};
+use super::{Built, Found, Language, SourceFile, ToolchainError};
 
 const SOURCE: &str = "the source of a worker\n";
 /// The fake compilers ignore names, and Python is started with this one.
@@ -117,7 +118,7 @@ impl Fakes {
     }
 
     fn find(&self, language: Language) -> Result<Found, ToolchainError> {
-        self.toolchain_variables.find(language, &Choices::default())
+        self.toolchain_variables.find(language, &WorkerChoices::default())
     }
 
     #[track_caller]
@@ -135,7 +136,7 @@ impl Fakes {
     }
 
     fn build(&self, found: &Found) -> Result<Built, ToolchainError> {
-        self.toolchain_variables.build(found, &Choices::default(), SOURCES, &AtomicBool::new(false))
+        self.toolchain_variables.build(found, &WorkerChoices::default(), SOURCES, &AtomicBool::new(false))
     }
 
     /// Reason that it cannot be built.

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Availability, Capability};
-use pagewise_host::toolchain::{self, Choices};
+use pagewise_host::toolchain;
 use pagewise_host::{environment, files, mounted};
 use pagewise_model::format::bytes;
-use pagewise_model::{Environment, Untrusted};
+use pagewise_model::{Environment, Untrusted, WorkerChoices};
 use pagewise_report::json;
 use serde::Serialize;
 
@@ -53,7 +53,8 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let control = Control::detect();
     environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
-    let workers = toolchain::capabilities(&Choices { jdk: arguments.jdk.clone(), jvm_args: None });
+    let jdk = arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned());
+    let workers = toolchain::capabilities(&WorkerChoices { jdk, ..WorkerChoices::default() });
     let capabilities = probe::probe_all(&directory).into_iter().chain(probe::options());
     let capabilities = capabilities.chain(workers).chain(probe::sights()).map(usable);
     let findings =

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use pagewise_host::files;
 use pagewise_host::probe::{self, Capability};
-use pagewise_host::toolchain::{self, Choices};
+use pagewise_host::toolchain;
 use pagewise_model::method::options::{OptionEntry, Since};
 use pagewise_model::method::{ListedMethod, listed, names};
-use pagewise_model::{MethodOption, Untrusted, Worker, Workload};
+use pagewise_model::{MethodOption, Untrusted, Worker, WorkerChoices, Workload};
 use pagewise_report::json;
 use pagewise_report::paragraph::paragraph;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         None => Workload::ALL.to_vec(),
         Some(question) => workloads_of(question)?,
     };
-    let workers = toolchain::capabilities(&Choices::default());
+    let workers = toolchain::capabilities(&WorkerChoices::default());
     let all = listed(&workloads);
     let shown = all.iter().map(|method| {
         let state = match &method.worker {

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use pagewise_host::toolchain::{Built, WorkerFolder};
+use pagewise_host::toolchain::Built;
+use pagewise_host::trusted::Directory;
 use pagewise_protocol::{Conversation, ConversationError, inherited_path};
 
 /// The program of a worker.
@@ -33,7 +34,7 @@ pub struct Stated {
     /// Recorded command, if it differs from the executed one.
     shown: Option<Vec<String>>,
     /// The folder whose descriptor is in its path.
-    _folder: Option<WorkerFolder>,
+    _folder: Option<Arc<Directory>>,
     /// Memory for its log, which it inherits.
     log: Option<OwnedFd>,
 }
@@ -47,12 +48,11 @@ impl Stated {
 
     /// A built worker, executed by the descriptor of its folder and recorded with its path.
     pub fn built(built: &Built) -> Self {
-        let (program, arguments) = built.by_descriptor();
         Self {
             unset: built.unset,
-            shown: Some(Self::new(&built.program, &built.arguments).command()),
+            shown: Some(built.command.clone()),
             _folder: Some(built.folder.clone()),
-            ..Self::new(program, &arguments)
+            ..Self::new(&built.by_descriptor[0], &built.by_descriptor[1..])
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use pagewise_host::toolchain::{self, Choices, Language};
+use pagewise_host::toolchain::{self, Language};
 use pagewise_model::method::names;
 use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
 use pagewise_protocol::Wait;
@@ -113,8 +113,7 @@ fn shipped(
     stop: &AtomicBool,
 ) -> Result<(Result<Program, String>, WorkerFound)> {
     let language = Language::of_name(name).context("a worker that is shipped has a language")?;
-    let chosen = Choices { jdk: choices.jdk.as_ref().map(Into::into), jvm_args: choices.jvm_args.clone() };
-    let built = toolchain::find(language, &chosen).and_then(|found| toolchain::build(&found, &chosen, stop));
+    let built = toolchain::find(language, choices).and_then(|found| toolchain::build(&found, choices, stop));
     let mut found = WorkerFound { name: name.to_string(), ..WorkerFound::default() };
     let built = match built {
         Ok(built) => built,

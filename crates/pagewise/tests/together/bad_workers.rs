@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use crate::support::{
     self, Finished, Place, cheating_worker, is_honest, kinds, load, misbehaving_worker, of_method, skipped,
 };
-use pagewise_host::toolchain::{self, Choices, Language};
+use pagewise_host::toolchain::{self, Language};
 use pagewise_model::FailureKind::{Disturbed, FalseTime, WorkerDied};
 use pagewise_model::run::Run;
-use pagewise_model::{FailureKind, Outcome};
+use pagewise_model::{FailureKind, Outcome, WorkerChoices};
 
 const ARGUMENTS: [&str; 9] = [
     "run",
@@ -156,7 +156,7 @@ fn one_whose_time_the_clock_outside_contradicts() {
 
 #[test]
 fn one_that_needs_more_than_its_heap() {
-    if let Err(reason) = toolchain::find(Language::Jvm, &Choices::default()) {
+    if let Err(reason) = toolchain::find(Language::Jvm, &WorkerChoices::default()) {
         return skipped("jvm", &reason.to_string());
     }
     let place = Place::new();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::{self, Finished, PAGEWISE, Place, skipped};
-use pagewise_host::toolchain::{self, Choices, Language};
-use pagewise_model::{Method, Worker, Workload};
+use pagewise_host::toolchain::{self, Language};
+use pagewise_model::{Method, Worker, WorkerChoices, Workload};
 use pagewise_protocol::Hello;
 use serde_json::Value;
 
@@ -133,7 +133,7 @@ fn the_example_in_c_conforms() {
 
 #[test]
 fn the_worker_in_go_conforms() {
-    let found = match toolchain::find(Language::Go, &Choices::default()) {
+    let found = match toolchain::find(Language::Go, &WorkerChoices::default()) {
         Ok(found) => found,
         Err(reason) => return skipped("go", &reason.to_string()),
     };
@@ -164,7 +164,7 @@ fn the_worker_in_go_conforms() {
 
 #[test]
 fn the_worker_in_python_conforms() {
-    let found = match toolchain::find(Language::Python, &Choices::default()) {
+    let found = match toolchain::find(Language::Python, &WorkerChoices::default()) {
         Ok(found) => found,
         Err(reason) => return skipped("python", &reason.to_string()),
     };
@@ -187,7 +187,7 @@ fn the_worker_in_python_conforms() {
 
 #[test]
 fn the_worker_in_java_conforms() {
-    let found = match toolchain::find(Language::Jvm, &Choices::default()) {
+    let found = match toolchain::find(Language::Jvm, &WorkerChoices::default()) {
         Ok(found) => found,
         Err(reason) => return skipped("jvm", &reason.to_string()),
     };

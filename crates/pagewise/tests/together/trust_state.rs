@@ -12,7 +12,8 @@ use crate::support::{
     is_root, load, skipped, wait_for,
 };
 use pagewise_host::Readahead;
-use pagewise_host::toolchain::{self, Choices, Language};
+use pagewise_host::toolchain::{self, Language};
+use pagewise_model::WorkerChoices;
 
 const SMALL: [&str; 12] = [
     "run",
@@ -160,7 +161,7 @@ fn as_root_nothing_is_made_in_another_users_home() {
     finished.expect_code_for(&load(&place.file("run.jsonl")));
     assert!(has_journal(&own.join(".local/state/pagewise")), "the state is in root's own home");
     for (language, method) in [(Language::Python, "python/pread"), (Language::Go, "go/pread")] {
-        if let Err(missing) = toolchain::find(language, &Choices::default()) {
+        if let Err(missing) = toolchain::find(language, &WorkerChoices::default()) {
             skipped(language.name(), &missing.to_string());
             continue;
         }

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::skipped;
-use pagewise_host::toolchain::{self, Choices, Found, Language};
+use pagewise_host::toolchain::{self, Found, Language};
+use pagewise_model::WorkerChoices;
 
 fn workers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers").canonicalize().expect("the workers")
 }
 
 fn found(language: Language) -> Option<Found> {
-    let found = toolchain::find(language, &Choices::default());
+    let found = toolchain::find(language, &WorkerChoices::default());
     found.inspect_err(|reason| skipped(language.name(), &reason.to_string())).ok()
 }
 

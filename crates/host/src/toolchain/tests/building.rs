@@ -29,20 +29,15 @@ fn with_jdk(javac: &str) -> (Fakes, Found) {
 fn a_jvm_worker_is_built_once() {
     let (fakes, found) = with_jdk(JAVAC);
     let built = fakes.build(&found).expect("built");
-    assert_eq!(built.program, found.home.join("bin/java"));
-    let always =
-        "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr --enable-native-access=ALL-UNNAMED";
-    let flags = &*format!("-Xms256m -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData {always}");
-    assert_eq!(built.flags, flags);
-    assert_eq!(
-        built.arguments.join(" "),
-        format!("{flags} -cp {} pagewise.Worker", built.folder.path().display())
-    );
+    let flags = format!("-Xms256m -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData {ALWAYS}");
+    let (java, folder) = (found.home.join("bin/java"), built.folder.path());
+    let command = format!("{} {flags} -cp {} pagewise.Worker", java.display(), folder.display());
+    assert_eq!(built.command.join(" "), command);
     assert_eq!((&*built.version, &*built.notes), ("25.0.1 (Fake)", &[] as &[String]));
     assert_eq!(names(&fakes.workers()), [built.folder.path().file_name().expect("name").to_string_lossy()]);
     assert_eq!(names(built.folder.path()), BUILT);
     assert_eq!(fs::metadata(fakes.workers()).expect("stat").mode() & 0o777, 0o700);
-    assert_eq!(fakes.build(&found).expect("built before"), built);
+    assert_eq!(fakes.build(&found).expect("built before").command, built.command);
     assert_eq!(fakes.builds(), 1);
 }
 
@@ -54,13 +49,18 @@ fn another_source_or_version_is_another_folder() {
     assert_ne!(fakes.build(&newer).expect("built").folder.path(), first);
     let stop = AtomicBool::new(false);
     let another = [SourceFile { name: "worker.py", text: "another source\n" }];
-    let other = fakes.toolchain_variables.build(&found, &Choices::default(), &another, &stop);
+    let other = fakes.toolchain_variables.build(&found, &WorkerChoices::default(), &another, &stop);
     assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
     // The flags of the run do not require another build.
-    let chosen = Choices { jvm_args: Some("-Xmx1g".to_string()), ..Choices::default() };
+    let chosen = WorkerChoices { jvm_args: Some("-Xmx1g".to_string()), ..WorkerChoices::default() };
     let built = fakes.toolchain_variables.build(&found, &chosen, SOURCES, &stop).expect("built");
-    assert_eq!((built.folder.path(), &*built.flags), (&*first, &*format!("-Xmx1g {ALWAYS}")));
+    assert_eq!(built.folder.path(), first);
+    assert!(
+        built.command.join(" ").contains(&format!("/bin/java -Xmx1g {ALWAYS} -cp ")),
+        "{:?}",
+        built.command
+    );
     assert_eq!(fakes.builds(), 3);
 }
 
@@ -167,8 +167,10 @@ fn who_builds_is_waited_for() {
     fakes.toolchain_variables.built_within = Duration::from_millis(100);
     assert_says(&fakes.unbuilt(&found), &["another process has held ", "/.lock for "]);
     let stop = AtomicBool::new(true);
-    let said =
-        fakes.toolchain_variables.build(&found, &Choices::default(), SOURCES, &stop).expect_err("stopped");
+    let said = fakes
+        .toolchain_variables
+        .build(&found, &WorkerChoices::default(), SOURCES, &stop)
+        .expect_err("stopped");
     assert_says(&said.to_string(), &["the jvm worker cannot be built: it was stopped"]);
     assert!(live.is_dir(), "it is not swept while its owner lives");
     drop(lock);
@@ -219,8 +221,8 @@ fn a_compiler_that_hangs_is_killed_with_its_group() {
     let _ = fs::remove_file(fakes.path("home/javac"));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let build =
-            scope.spawn(|| fakes.toolchain_variables.build(&found, &Choices::default(), SOURCES, &stop));
+        let build = scope
+            .spawn(|| fakes.toolchain_variables.build(&found, &WorkerChoices::default(), SOURCES, &stop));
         while fs::read_to_string(fakes.path("home/javac")).unwrap_or_default().is_empty() {
             assert!(!build.is_finished(), "it ended by itself");
             thread::sleep(Duration::from_millis(5));
@@ -249,11 +251,10 @@ fn a_go_worker_is_built_without_settings_of_the_user() {
     fakes.go("system/usr/local/go", "1.26.8");
     let found = fakes.found(Language::Go);
     let built = fakes.build(&found).expect("built");
-    assert_eq!(built.program, built.folder.path().join("worker"));
-    assert_eq!((built.arguments.len(), &*built.version), (0, "1.26.8"));
-    assert_eq!(built.flags, "go build -trimpath -buildvcs=false, CGO_ENABLED=0, GOGC=50");
+    let program = built.folder.path().join("worker");
+    assert_eq!((&*built.command, &*built.version), (&[text(&program).to_string()][..], "1.26.8"));
     // The fake writes its environment, and the module, into the program.
-    let said = fs::read_to_string(&built.program).expect("read");
+    let said = fs::read_to_string(&program).expect("read");
     let wanted = [
         "CGO_ENABLED='0'",
         "GOPROXY='off'",
@@ -275,11 +276,10 @@ fn a_python_worker_is_its_script() {
     let built = fakes.build(&found).expect("built");
     let script = built.folder.path().join("worker.py");
     assert_eq!(fs::read_to_string(&script).expect("read"), SOURCE);
-    assert_eq!(built.arguments, ["-u", "-B", text(&script)]);
-    assert_eq!((built.program, &*built.flags), (fakes.path("bin/python3"), "-u -B"));
+    assert_eq!(built.command, [text(&fakes.path("bin/python3")), "-u", "-B", text(&script)]);
     // numpy is not part of the script: the folder is the same with it.
     let numpy = Found { version: "3.11.7, numpy 2.1.0".to_string(), ..found };
-    assert_eq!(fakes.build(&numpy).expect("built").folder, built.folder);
+    assert_eq!(fakes.build(&numpy).expect("built").folder.path(), built.folder.path());
 }
 
 #[test]
@@ -343,13 +343,13 @@ fn a_read_only_cache_folder_is_named() {
     let wanted =
         format!("mkdir {}/pagewise: Read-only file system (os error 30)", fakes.path("cache").display());
     assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a writable folder"]);
-    let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());
+    let line = fakes.toolchain_variables.capability(Language::Jvm, &WorkerChoices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");
     // The worker built before is used.
     mounted.remount("rw");
     let built = fakes.build(&found).expect("built");
     mounted.remount("ro");
-    assert_eq!(fakes.build(&found).expect("built before"), built);
+    assert_eq!(fakes.build(&found).expect("built before").command, built.command);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_full_cache_folder_is_named_and_left_empty() {
     let stop = AtomicBool::new(false);
     let said = fakes
         .toolchain_variables
-        .build(&found, &Choices::default(), &large, &stop)
+        .build(&found, &WorkerChoices::default(), &large, &stop)
         .expect_err("full")
         .to_string();
     assert_says(&said, &["write ", "Large.java: No space left on device (os error 28); set XDG_CACHE_HOME"]);

@@ -85,7 +85,7 @@ fn a_cache_folder_that_others_write_is_refused_and_nothing_is_made() {
     mode(&shared, 0o777);
     fakes.set("XDG_CACHE_HOME", &shared);
     assert_says(&fakes.unbuilt(&found), &["shared can be written by others; set XDG_CACHE_HOME"]);
-    let line = fakes.toolchain_variables.capability(Language::Python, &Choices::default());
+    let line = fakes.toolchain_variables.capability(Language::Python, &WorkerChoices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("shared can be written by others")), "{line}");
     assert_eq!(names(&shared), Vec::<String>::new());
     // The sticky bit keeps others from exchanging what is made there.
@@ -98,10 +98,8 @@ fn a_worker_is_reached_by_the_folder_that_was_looked_at() {
     let fakes = Fakes::new();
     fakes.python("bin/python3", "3.11.7", "without numpy");
     let built = fakes.build(&fakes.found(Language::Python)).expect("built");
-    let (program, arguments) = built.by_descriptor();
-    assert_eq!(program, built.program);
-    assert_eq!(arguments[..2], built.arguments[..2]);
-    let script = &arguments[2];
+    assert_eq!(built.by_descriptor[..3], built.command[..3]);
+    let script = &built.by_descriptor[3];
     assert!(script.starts_with("/proc/") && script.ends_with("/worker.py"), "{script}");
     // Whatever has its name by now.
     let folder = built.folder.path();

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
+use super::tmpfs::text;
 use super::*;
 use crate::probe::Availability;
 
@@ -84,9 +85,10 @@ fn the_jdk_that_is_named_is_the_only_one() {
     fakes.set("JAVA_HOME", &good);
     let old = fakes.jdk("old", "11.0.2");
     let named = |jdk: &Path| {
-        fakes
-            .toolchain_variables
-            .find(Language::Jvm, &Choices { jdk: Some(jdk.to_path_buf()), ..Choices::default() })
+        fakes.toolchain_variables.find(
+            Language::Jvm,
+            &WorkerChoices { jdk: Some(text(jdk).to_string()), ..WorkerChoices::default() },
+        )
     };
     let said = named(&old).expect_err("too old").to_string();
     let shown = old.display();
@@ -204,7 +206,7 @@ fn the_doctor_has_a_line_for_each() {
     let home = fakes.jdk(&format!("{JDKS}/jdk-25"), "25.0.1");
     let lines: Vec<_> = Language::ALL
         .into_iter()
-        .map(|language| fakes.toolchain_variables.capability(language, &Choices::default()))
+        .map(|language| fakes.toolchain_variables.capability(language, &WorkerChoices::default()))
         .collect();
     assert_eq!(
         lines.iter().map(|line| line.name).collect::<Vec<_>>(),
@@ -216,7 +218,7 @@ fn the_doctor_has_a_line_for_each() {
     assert!(lines[1].reason().is_some_and(|reason| reason.contains("go is not on PATH")), "{}", lines[1]);
     assert_eq!(names(&fakes.path("home")), Vec::<String>::new(), "nothing is built");
     fakes.toolchain_variables.variables.remove(std::ffi::OsStr::new("HOME"));
-    let line = fakes.toolchain_variables.capability(Language::Jvm, &Choices::default());
+    let line = fakes.toolchain_variables.capability(Language::Jvm, &WorkerChoices::default());
     let Availability::Unavailable { reason } = &line.state else { panic!("{line}") };
     assert_says(reason, &["neither XDG_CACHE_HOME nor HOME is set"]);
 }

@@ -19,7 +19,7 @@ fn machine(cache: &Path) -> ToolchainVariables {
 
 /// Find the toolchain, or print the reason that the test is skipped.
 fn found(machine: &ToolchainVariables, language: Language) -> Option<Found> {
-    let found = machine.find(language, &Choices::default());
+    let found = machine.find(language, &WorkerChoices::default());
     found.inspect_err(|missing| println!("skipped: {language}: {missing}")).ok()
 }
 
@@ -30,20 +30,20 @@ fn hello(language: Language, name: &'static str, text: &'static str) {
     let Some(found) = found(&machine, language) else { return };
     let stop = AtomicBool::new(false);
     let built =
-        machine.build(&found, &Choices::default(), &[SourceFile { name, text }], &stop).expect("built");
+        machine.build(&found, &WorkerChoices::default(), &[SourceFile { name, text }], &stop).expect("built");
     println!("{built:?}");
-    let mut command = Command::new(&built.program);
+    let mut command = Command::new(&built.command[0]);
     built.unset.iter().for_each(|name| {
         command.env_remove(name);
     });
-    let output = command.args(&built.arguments).output().expect("start");
+    let output = command.args(&built.command[1..]).output().expect("start");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n", "{output:?}");
     let again = machine
-        .build(&found, &Choices::default(), &[SourceFile { name, text }], &stop)
+        .build(&found, &WorkerChoices::default(), &[SourceFile { name, text }], &stop)
         .expect("built before");
-    assert_eq!(again, built);
+    assert_eq!(again.command, built.command);
     let broken = [SourceFile { name, text: "no program at all(\n" }];
-    let broken = machine.build(&found, &Choices::default(), &broken, &stop);
+    let broken = machine.build(&found, &WorkerChoices::default(), &broken, &stop);
     if language != Language::Python {
         let said = broken.expect_err("no program").to_string();
         println!("{said}");
@@ -78,7 +78,7 @@ fn a_newer_jdk_is_found_beside_the_one_on_path() {
     let first: u64 = found.version.split('.').next().and_then(|text| text.parse().ok()).expect("a version");
     assert!(first >= 22, "{found:?}");
     for language in Language::ALL {
-        println!("{}", machine.capability(language, &Choices::default()));
+        println!("{}", machine.capability(language, &WorkerChoices::default()));
     }
     assert_eq!(fs::read_dir(folder.path()).expect("list").count(), 0);
 }
@@ -93,7 +93,7 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
     let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k") else { return };
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
     let source = [SourceFile { name: "main.go", text: source }];
-    let said = machine.build(&found, &Choices::default(), &source, &AtomicBool::new(false));
+    let said = machine.build(&found, &WorkerChoices::default(), &source, &AtomicBool::new(false));
     let said = said.expect_err("full").to_string();
     println!("{said}");
     assert_says(
@@ -110,7 +110,7 @@ fn the_shipped_sources_build() {
     for language in Language::ALL {
         let Some(found) = found(&machine, language) else { continue };
         let stop = AtomicBool::new(false);
-        let built = machine.build(&found, &Choices::default(), language.sources(), &stop);
+        let built = machine.build(&found, &WorkerChoices::default(), language.sources(), &stop);
         println!("{:?}", built.expect("the worker builds"));
     }
 }
@@ -121,8 +121,8 @@ fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
     let machine = machine(cache.path());
     let Some(found) = found(&machine, Language::Python) else { return };
     let sources = Language::Python.sources();
-    let built = machine.build(&found, &Choices::default(), sources, &AtomicBool::new(false)).expect("built");
-    let (program, arguments) = built.by_descriptor();
+    let built =
+        machine.build(&found, &WorkerChoices::default(), sources, &AtomicBool::new(false)).expect("built");
     // Whatever has its name by now.
     let folder = built.folder.path();
     fs::rename(folder, folder.with_extension("old")).expect("rename");
@@ -131,8 +131,13 @@ fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
         fs::write(folder.join(source.name), "raise SystemExit('evil')\n").expect("write");
     }
     for (name, value) in [("PYTHONSAFEPATH", ""), ("PYTHONSAFEPATH", "1")] {
-        let mut command = Command::new(&program);
-        let output = command.args(&arguments).env(name, value).stdin(Stdio::null()).output().expect("start");
+        let mut command = Command::new(&built.by_descriptor[0]);
+        let output = command
+            .args(&built.by_descriptor[1..])
+            .env(name, value)
+            .stdin(Stdio::null())
+            .output()
+            .expect("start");
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains("\"hello\""), "{name}={value}: {output:?}");
     }
