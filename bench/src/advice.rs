@@ -88,7 +88,7 @@ struct Case {
     label: String,
     /// The advised method.
     method: Option<String>,
-    told: Told,
+    text: Told,
 }
 
 /// What the full runs say of the advised method.
@@ -102,7 +102,7 @@ enum Told {
 
 impl Case {
     fn holds(&self) -> bool {
-        matches!(self.told, Told::Behind(times, _) if times <= AT_MOST)
+        matches!(self.text, Told::Behind(times, _) if times <= AT_MOST)
     }
 }
 
@@ -122,7 +122,7 @@ fn cases_of(run: &str, advising: &Judged, telling: &[Judged]) -> Vec<Case> {
             run: run.to_string(),
             label: advice.conditions.label.clone(),
             method: advice.recommended.clone(),
-            told: tell(advice.recommended.as_deref(), &advice.sentence, &rankings),
+            text: tell(advice.recommended.as_deref(), &advice.sentence, &rankings),
         }
     });
     cases.collect()
@@ -172,9 +172,9 @@ fn tell(method: Option<&str>, sentence: &str, rankings: &[Ranking]) -> Told {
 
 /// A line for each case, and how many hold.
 fn print(cases: &[Case], out: &mut impl Write) -> Result<()> {
-    for Case { run, label, method, told } in cases {
+    for Case { run, label, method, text } in cases {
         let method = method.as_deref().unwrap_or("-");
-        match told {
+        match text {
             Told::Behind(times, best) => {
                 let mark = if *times <= AT_MOST { "" } else { "  behind" };
                 writeln!(out, "{run}: {label}: {method}; best: {}, {times:.3}x{mark}", best.join(", "))?;
@@ -182,9 +182,9 @@ fn print(cases: &[Case], out: &mut impl Write) -> Result<()> {
             Told::Nothing(reason) => writeln!(out, "{run}: {label}: {method}; not told: {reason}")?,
         }
     }
-    let told = cases.iter().filter(|case| matches!(case.told, Told::Behind(..))).count();
+    let text = cases.iter().filter(|case| matches!(case.text, Told::Behind(..))).count();
     let (held, percent) = (cases.iter().filter(|case| case.holds()).count(), (AT_MOST - 1.0) * 100.0);
-    writeln!(out, "\nwithin {percent:.0} % of the best: {held} of {told}; not told: {}", cases.len() - told)?;
+    writeln!(out, "\nwithin {percent:.0} % of the best: {held} of {text}; not told: {}", cases.len() - text)?;
     Ok(())
 }
 
@@ -259,7 +259,7 @@ mod tests {
         assert!(nothing(Some("mmap"), &[]));
         assert!(nothing(Some("mmap"), &[Ranking::default()]), "it has no best");
         assert!(nothing(Some("read"), &[ranking("mmap", &[("pread", 1.5)])]));
-        let case = |told| Case { run: "r".into(), label: "l".into(), method: Some("mmap".into()), told };
+        let case = |text| Case { run: "r".into(), label: "l".into(), method: Some("mmap".into()), text };
         let cases = [
             case(Told::Behind(1.05, vec!["pread".into()])),
             case(Told::Behind(1.06, vec!["pread".into()])),

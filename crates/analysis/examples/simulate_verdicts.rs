@@ -70,13 +70,13 @@ fn main() -> io::Result<()> {
                 let setting = ComparisonScenario { truth: truth.clone(), sampling, noise: noise.clone() };
                 let tally = simulate(&setting, comparisons, seed);
                 let percent = |count: u32| format!("{:.1}", 100.0 * tally.share(count));
-                let told = match tally.far {
+                let text = match tally.far {
                     0 => "–".to_string(),
                     far => format!("{:.1}", 100.0 * f64::from(tally.far_behind) / f64::from(far)),
                 };
                 writeln!(
                     out,
-                    "| {name} | {methods} | {shown} | {} | {} | {} | {} | {told} |",
+                    "| {name} | {methods} | {shown} | {} | {} | {} | {} | {text} |",
                     percent(tally.right_winner),
                     percent(tally.false_winner),
                     percent(tally.false_exclusion),

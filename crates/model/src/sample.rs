@@ -506,20 +506,20 @@ enum Word {
 impl TryFrom<OutcomeFields> for Outcome {
     type Error = String;
 
-    fn try_from(told: OutcomeFields) -> Result<Self, String> {
+    fn try_from(fields: OutcomeFields) -> Result<Self, String> {
         let missing = |field: &str| format!("missing field `{field}`");
-        Ok(match told.outcome {
+        Ok(match fields.outcome {
             Word::Taken => Outcome::Taken {
-                measurement: Box::new(told.measurement.ok_or_else(|| missing("measurement"))?),
-                evidence: told.evidence.ok_or_else(|| missing("evidence"))?,
-                failures: told.failures.ok_or_else(|| missing("failures"))?,
+                measurement: Box::new(fields.measurement.ok_or_else(|| missing("measurement"))?),
+                evidence: fields.evidence.ok_or_else(|| missing("evidence"))?,
+                failures: fields.failures.ok_or_else(|| missing("failures"))?,
             },
             Word::Broken => Outcome::Broken {
-                failures: told.failures.ok_or_else(|| missing("failures"))?,
-                stderr_tail: told.stderr_tail.ok_or_else(|| missing("stderr_tail"))?,
+                failures: fields.failures.ok_or_else(|| missing("failures"))?,
+                stderr_tail: fields.stderr_tail.ok_or_else(|| missing("stderr_tail"))?,
             },
             Word::Unavailable => {
-                Outcome::Unavailable { reason: told.reason.ok_or_else(|| missing("reason"))? }
+                Outcome::Unavailable { reason: fields.reason.ok_or_else(|| missing("reason"))? }
             }
         })
     }

@@ -50,7 +50,7 @@ struct Log {
     file: File,
     source: Vec<u8>,
     /// Durations of the syncs that are told, in order.
-    told_ns: Vec<u64>,
+    claimed_ns: Vec<u64>,
     due: u64,
 }
 
@@ -58,7 +58,7 @@ impl Log {
     fn open(job: Job, kind: Kind) -> io::Result<Self> {
         let file = File::options().write(true).open(&job.path)?;
         let source = std::fs::read(&job.source_path)?;
-        Ok(Self { job, kind, file, source, told_ns: Vec::new(), due: 0 })
+        Ok(Self { job, kind, file, source, claimed_ns: Vec::new(), due: 0 })
     }
 
     /// A sync is due: made or not, told or not.
@@ -75,7 +75,7 @@ impl Log {
             self.file.sync_data()?;
         }
         if self.kind != Kind::Understates || self.due.is_multiple_of(2) {
-            self.told_ns.push(nanoseconds(started).max(1));
+            self.claimed_ns.push(nanoseconds(started).max(1));
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Session for Log {
             self.sync(true)?;
         }
         let (latency_ns, latency_counts) = buckets(latencies);
-        let (sync_duration_ns, sync_duration_counts) = buckets(std::mem::take(&mut self.told_ns));
+        let (sync_duration_ns, sync_duration_counts) = buckets(std::mem::take(&mut self.claimed_ns));
         Ok(SampleReply {
             operations: done,
             elapsed_ns: nanoseconds(started),

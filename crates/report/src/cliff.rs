@@ -192,10 +192,10 @@ fn headings(ratios: &[f64]) -> Vec<String> {
         other.is_some_and(|other| times(*other, decimals) == times(ratios[index], decimals))
     };
     let heading = |index: usize| {
-        let told = |decimals: &usize| {
+        let are_distinct = |decimals: &usize| {
             !alike(index, index.wrapping_sub(1), *decimals) && !alike(index, index + 1, *decimals)
         };
-        times(ratios[index], (2..MOST_DECIMALS).find(told).unwrap_or(MOST_DECIMALS))
+        times(ratios[index], (2..MOST_DECIMALS).find(are_distinct).unwrap_or(MOST_DECIMALS))
     };
     (0..ratios.len()).map(heading).collect()
 }

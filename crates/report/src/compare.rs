@@ -41,21 +41,21 @@ pub fn lines(gated: &Gated, width: usize) -> Vec<Line> {
     if !difference.crossings.is_empty() {
         lines.push(Line::new());
         lines.push(Line::strong("Data over page cache at which the order changes".to_string()));
-        let told = difference.crossings.iter().map(crossing);
-        lines.extend(told.flat_map(|told| wrapped("  ", &told, width)).map(Line::plain));
+        let crossings = difference.crossings.iter().map(crossing);
+        lines.extend(crossings.flat_map(|crossing| wrapped("  ", &crossing, width)).map(Line::plain));
     }
     let unmatched = unmatched(difference);
     if !unmatched.is_empty() {
         lines.push(Line::new());
         lines.push(Line::strong("Not compared".to_string()));
-        lines.extend(unmatched.iter().flat_map(|told| wrapped("  ", told, width)).map(Line::weak));
+        lines.extend(unmatched.iter().flat_map(|one| wrapped("  ", one, width)).map(Line::weak));
     }
     lines.push(Line::new());
     lines.extend(text(&summary(difference)));
     for findings in &gated.gates {
-        let (head, told) = gate(findings);
+        let (head, sentences) = gate(findings);
         lines.push(if findings.failed.is_empty() { Line::strong(head) } else { Line::bad(head) });
-        lines.extend(told.iter().flat_map(|told| wrapped("  ", told, width)).map(Line::plain));
+        lines.extend(sentences.iter().flat_map(|sentence| wrapped("  ", sentence, width)).map(Line::plain));
     }
     lines
 }
@@ -92,7 +92,7 @@ fn of_situation(situation: &ChangedSituation, relative_to: Option<&str>, width: 
     )));
     for change in &situation.methods {
         let figure = |value: Option<f64>| {
-            value.map_or_else(|| MISSING.to_string(), |value| situation.figure.told(value))
+            value.map_or_else(|| MISSING.to_string(), |value| situation.figure.text(value))
         };
         let (base, new) = (figure(change.base), figure(change.new));
         let mut spans = vec![Span::plain(format!(
@@ -110,7 +110,7 @@ fn of_situation(situation: &ChangedSituation, relative_to: Option<&str>, width: 
         let reason = change.reason.iter().flat_map(|reason| wrapped("      ", reason, width));
         lines.extend(reason.map(Line::weak));
     }
-    let advice = advice(&situation.advice).into_iter().flat_map(|told| wrapped("  ", &told, width));
+    let advice = advice(&situation.advice).into_iter().flat_map(|text| wrapped("  ", &text, width));
     lines.extend(advice.map(Line::plain));
     lines
 }
@@ -163,11 +163,11 @@ fn advice(advice: &ChangedAdvice) -> Option<String> {
 /// `pread (4 of 5 runs), mmap`.
 pub(crate) fn methods(advised: &[Advised]) -> String {
     let runs: usize = advised.iter().map(|one| one.runs).sum();
-    let told = advised.iter().map(|one| {
+    let text = advised.iter().map(|one| {
         let method = one.method.as_deref().unwrap_or("nothing");
         if one.runs == runs { method.to_string() } else { format!("{method} ({} of {runs} runs)", one.runs) }
     });
-    told.collect::<Vec<_>>().join(", ")
+    text.collect::<Vec<_>>().join(", ")
 }
 
 fn crossing(crossing: &ChangedCrossing) -> String {
@@ -195,14 +195,14 @@ fn crossing(crossing: &ChangedCrossing) -> String {
 }
 
 fn unmatched(difference: &Difference) -> Vec<String> {
-    let told = difference.unmatched.iter().map(|one| {
+    let text = difference.unmatched.iter().map(|one| {
         let side = if one.is_base { "base" } else { "new" };
         match &one.method {
             Some(method) => format!("{side} only: {method} ({})", one.label),
             None => format!("{side} only: {}", one.label),
         }
     });
-    told.collect()
+    text.collect()
 }
 
 /// `12 methods: 1 slower, 9 close, 2 open.`
@@ -210,15 +210,15 @@ fn summary(difference: &Difference) -> String {
     let changes = || difference.situations.iter().flat_map(|one| &one.methods);
     let of = |finding: &ChangeFinding| changes().filter(|change| change.finding == *finding).count();
     let all = changes().count();
-    let told = ChangeFinding::ALL.iter().map(|finding| (of(finding), finding.name()));
-    let told: Vec<String> =
-        told.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    let told = if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) };
+    let text = ChangeFinding::ALL.iter().map(|finding| (of(finding), finding.name()));
+    let text: Vec<String> =
+        text.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(", ")) };
     let together = match difference.noise_is_known && all > 1 {
         true => " The intervals hold together with 95 %.",
         false => "",
     };
-    format!("{}{told}.{together}", counted(all as u64, "comparison"))
+    format!("{}{text}.{together}", counted(all as u64, "comparison"))
 }
 
 /// A situation of two sides as text.
@@ -268,7 +268,7 @@ impl DifferenceText {
 fn situation(situation: &ChangedSituation, relative_to: Option<&str>) -> SituationText {
     let unit = situation.figure.unit();
     let row = |change: &Change| {
-        let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.told(value));
+        let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.text(value));
         let reason = change.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         let said = format!("{}{reason}", word(change));
         let ratio = TextCell { text: ratio_of(change), value: change.ratio };
@@ -295,20 +295,24 @@ pub(crate) fn gate(gate: &GateFindings) -> (String, Vec<String>) {
 
 /// Write two sides as Markdown.
 pub fn markdown(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
-    let told = DifferenceText::of(&gated.difference);
-    told.heading.iter().try_for_each(|line| writeln!(out, "{}  ", text(line)))?;
-    told.warnings.iter().try_for_each(|warning| writeln!(out, "\n> {}", text(warning)))?;
+    let difference = DifferenceText::of(&gated.difference);
+    difference.heading.iter().try_for_each(|line| writeln!(out, "{}  ", text(line)))?;
+    difference.warnings.iter().try_for_each(|warning| writeln!(out, "\n> {}", text(warning)))?;
     for (verdict, sentences) in gated.gates.iter().map(gate) {
         writeln!(out, "\n**{}**", text(verdict))?;
         sentences.iter().try_for_each(|one| writeln!(out, "- {}", text(one)))?;
     }
-    for SituationText { label, table, advice } in &told.situations {
+    for SituationText { label, table, advice } in &difference.situations {
         writeln!(out, "\n#### {}\n", text(label))?;
         write_table(out, table)?;
         advice.iter().try_for_each(|advice| writeln!(out, "\n{}", text(advice)))?;
     }
-    told.crossings.iter().chain(&told.unmatched).try_for_each(|one| writeln!(out, "\n- {}", text(one)))?;
-    writeln!(out, "\n{}", text(told.summary))
+    difference
+        .crossings
+        .iter()
+        .chain(&difference.unmatched)
+        .try_for_each(|one| writeln!(out, "\n- {}", text(one)))?;
+    writeln!(out, "\n{}", text(difference.summary))
 }
 
 /// Which methods changed, and by how much, of each situation: ratios with intervals.

@@ -27,14 +27,14 @@ impl ComparisonText {
                 TextCell::from(&cell.method),
                 value.map_or_else(
                     || MISSING.into(),
-                    |value| TextCell::of(value.told(|value| figure.told(value)), value.median),
+                    |value| TextCell::of(value.text(|value| figure.text(value)), value.median),
                 ),
                 standings
                     .ratio(cell)
-                    .map_or_else(|| MISSING.into(), |ratio| TextCell::of(ratio_told(ratio), ratio.ratio)),
+                    .map_or_else(|| MISSING.into(), |ratio| TextCell::of(ratio_text(ratio), ratio.ratio)),
                 standings.place(cell).into(),
                 TextCell::number(p99.map(|p99| p99 as f64), time),
-                cell.limit.told().unwrap_or_else(|| MISSING.to_string()).into(),
+                cell.limit.text().unwrap_or_else(|| MISSING.to_string()).into(),
             ]
         };
         let headings = ["method", figure.unit(), "leader over it", "place", "p99", "limited by"];
@@ -46,7 +46,7 @@ impl ComparisonText {
 }
 
 /// `1.25x [1.18x, 1.51x]`.
-fn ratio_told(ratio: &RatioToLeader) -> String {
+fn ratio_text(ratio: &RatioToLeader) -> String {
     if ratio.changed {
         return "changed during the run".to_string();
     }

@@ -38,16 +38,16 @@ pub(crate) fn unwrapped(inspection: &Inspection, shown: Shown<'_>) -> Vec<Line> 
 fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> {
     let left_out = &inspection.left_out;
     let more = |hidden: usize, left_out: u64, what: &str| more(hidden, left_out, what, shown.others);
-    let paragraph = |told: &str| wrapped("  ", told, width).into_iter().map(Line::plain).collect::<Vec<_>>();
+    let paragraph = |text: &str| wrapped("  ", text, width).into_iter().map(Line::plain).collect::<Vec<_>>();
     let mut lines = vec![Line::strong(head(inspection))];
-    for told in unseen(inspection) {
-        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::weak));
+    for text in unseen(inspection) {
+        lines.extend(wrapped("  ", &text, width).into_iter().map(Line::weak));
     }
-    for told in [lost(inspection), unattributed(inspection), slowed(inspection)].into_iter().flatten() {
-        lines.extend(wrapped("  ", &told, width).into_iter().map(Line::bad));
+    for text in [lost(inspection), unattributed(inspection), slowed(inspection)].into_iter().flatten() {
+        lines.extend(wrapped("  ", &text, width).into_iter().map(Line::bad));
     }
-    for told in verdicts(inspection, shown) {
-        lines.extend(paragraph(&told));
+    for text in verdicts(inspection, shown) {
+        lines.extend(paragraph(&text));
     }
     let (code, data): (Vec<&InspectedFile>, Vec<&InspectedFile>) =
         inspection.files.iter().partition(|file| file.code);
@@ -56,22 +56,22 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
     for file in &named {
         lines.push(Line::new());
         lines.push(Line::strong(title(file)));
-        for (name, told) in facts(file, inspection.page_bytes) {
-            lines.extend(labelled(name, &told, width));
+        for (name, text) in facts(file, inspection.page_bytes) {
+            lines.extend(labelled(name, &text, width));
         }
     }
     lines.push(Line::new());
     lines.extend(
-        more(data.len() - named.len(), left_out.files, "file").iter().flat_map(|told| paragraph(told)),
+        more(data.len() - named.len(), left_out.files, "file").iter().flat_map(|text| paragraph(text)),
     );
-    lines.extend(of_code(&code, left_out.files).iter().flat_map(|told| paragraph(told)));
-    lines.extend(others(inspection).iter().flat_map(|told| paragraph(told)));
+    lines.extend(of_code(&code, left_out.files).iter().flat_map(|text| paragraph(text)));
+    lines.extend(others(inspection).iter().flat_map(|text| paragraph(text)));
     let named = inspection.threads.len().min(shown.most);
     for thread in &inspection.threads[..named] {
         lines.extend(labelled("thread", &of_thread(thread, inspection), width));
     }
     let hidden = inspection.threads.len() - named;
-    lines.extend(more(hidden, left_out.threads, "thread").iter().flat_map(|told| paragraph(told)));
+    lines.extend(more(hidden, left_out.threads, "thread").iter().flat_map(|text| paragraph(text)));
     lines
 }
 
@@ -98,8 +98,8 @@ fn more(hidden: usize, left_out: u64, what: &str, others: Option<&str>) -> Optio
 }
 
 /// A paragraph with a name before its first line.
-fn labelled(name: &str, told: &str, width: usize) -> Vec<Line> {
-    let mut lines = wrapped(&" ".repeat(2 + NAME), told, width);
+fn labelled(name: &str, text: &str, width: usize) -> Vec<Line> {
+    let mut lines = wrapped(&" ".repeat(2 + NAME), text, width);
     if let Some(first) = lines.first_mut() {
         *first = format!("  {name:NAME$}{}", first.trim_start());
     }
@@ -182,7 +182,7 @@ fn title(file: &InspectedFile) -> String {
     let size = file.file_bytes.map(bytes);
     let direct = file.direct.then(|| "O_DIRECT".to_string());
     let facts = size.into_iter().chain(file.filesystem.clone()).chain(direct);
-    facts.fold(name(file), |told, fact| format!("{told} · {fact}"))
+    facts.fold(name(file), |text, fact| format!("{text} · {fact}"))
 }
 
 fn was_used(file: &InspectedFile) -> bool {
@@ -207,25 +207,25 @@ fn facts(file: &InspectedFile, page_bytes: u64) -> Vec<(&'static str, String)> {
 }
 
 fn calls(calls: &Calls) -> String {
-    let mut told = vec![format!("{} of {}", counted(calls.count, "call"), bytes(calls.bytes))];
+    let mut parts = vec![format!("{} of {}", counted(calls.count, "call"), bytes(calls.bytes))];
     if !calls.sizes.is_empty() {
         let sizes: Vec<String> = calls
             .sizes
             .iter()
             .map(|(size, count)| format!("{} of {}", grouped(*count), bytes(*size)))
             .collect();
-        told.push(format!("most often {}", sizes.join(", ")));
+        parts.push(format!("most often {}", sizes.join(", ")));
     }
     if calls.placed > 0 {
-        told.push(format!("{} in order", percent(calls.in_order as f64 / calls.placed as f64)));
+        parts.push(format!("{} in order", percent(calls.in_order as f64 / calls.placed as f64)));
     }
-    told.push(counted(calls.threads, "thread"));
+    parts.push(counted(calls.threads, "thread"));
     if calls.failed > 0 {
-        told.push(format!("{} failed", grouped(calls.failed)));
+        parts.push(format!("{} failed", grouped(calls.failed)));
     }
-    told.extend(calls.in_calls_ns.map(|in_calls_ns| format!("{} in them", time(in_calls_ns))));
-    told.push(waited(&calls.waits, calls.count));
-    told.join("; ")
+    parts.extend(calls.in_calls_ns.map(|in_calls_ns| format!("{} in them", time(in_calls_ns))));
+    parts.push(waited(&calls.waits, calls.count));
+    parts.join("; ")
 }
 
 /// The reads that writes cause, of what they change a part of.
@@ -238,7 +238,7 @@ fn read_for(writes: &Calls) -> String {
 
 fn mapped(mapping: &Mapped, page_bytes: u64) -> String {
     let faults = mapping.minor_faults + mapping.major_faults;
-    let mut told = vec![
+    let mut parts = vec![
         format!(
             "{} major and {} over {}",
             grouped(mapping.major_faults),
@@ -249,9 +249,9 @@ fn mapped(mapping: &Mapped, page_bytes: u64) -> String {
         counted(mapping.threads, "thread"),
     ];
     if mapping.major_faults > 0 || mapping.waits.count > 0 {
-        told.push(waited(&mapping.waits, faults));
+        parts.push(waited(&mapping.waits, faults));
     }
-    told.join("; ")
+    parts.join("; ")
 }
 
 /// `waited in 49 %: 124 ms, median 55 µs, longest 2 ms`.
@@ -281,7 +281,7 @@ fn waited(waits: &Waits, of: u64) -> String {
 
 fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
     let other = if mapped { "by faults" } else { "otherwise" };
-    let mut told = vec![match (brought.by_calls_bytes, brought.by_faults_bytes) {
+    let mut parts = vec![match (brought.by_calls_bytes, brought.by_faults_bytes) {
         (0, faults) => format!("{} {other}", bytes(faults)),
         (calls, 0) => format!("{} by calls", bytes(calls)),
         (calls, faults) => {
@@ -292,31 +292,31 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
         // A bound that excludes nothing is none.
         Some(share) if share > 0.99 && share < 1.0 => {}
         Some(share) if share < 1.0 => {
-            told.push(format!("at least {} of what was read was cached", percent_down(1.0 - share)))
+            parts.push(format!("at least {} of what was read was cached", percent_down(1.0 - share)))
         }
-        Some(factor) => told.push(format!("{} of what was read", multiple(factor))),
+        Some(factor) => parts.push(format!("{} of what was read", multiple(factor))),
         None => {}
     }
     if let Some(factor) = brought.per_faulted.filter(|factor| *factor >= 1.5) {
-        told.push(format!("{} the pages that faulted", multiple(factor)));
+        parts.push(format!("{} the pages that faulted", multiple(factor)));
     }
     match (brought.untouched_at_least, brought.untouched_at_most) {
         (None, Some(most)) if most >= VACUOUS => {}
         (Some(least), Some(most)) if least < 1.0 - VACUOUS && most >= VACUOUS => {}
-        (_, Some(0.0)) => told.push("all that faults brought in was touched".to_string()),
+        (_, Some(0.0)) => parts.push("all that faults brought in was touched".to_string()),
         (Some(least), Some(most)) if percent(least) == percent(most) => {
-            told.push(format!("{} of it was never touched", percent(least)));
+            parts.push(format!("{} of it was never touched", percent(least)));
         }
         (Some(least), Some(most)) => {
-            told.push(format!("{} to {} of it was never touched", percent(least), percent(most)));
+            parts.push(format!("{} to {} of it was never touched", percent(least), percent(most)));
         }
-        (None, Some(most)) => told.push(format!("at most {} of it was never touched", percent(most))),
+        (None, Some(most)) => parts.push(format!("at most {} of it was never touched", percent(most))),
         _ => {}
     }
     if brought.again_bytes > 0 {
-        told.push(format!("{} for the second time", bytes(brought.again_bytes)));
+        parts.push(format!("{} for the second time", bytes(brought.again_bytes)));
     }
-    told.join("; ")
+    parts.join("; ")
 }
 
 /// The program and its libraries, together.
@@ -337,13 +337,13 @@ fn of_code(code: &[&InspectedFile], left_out: u64) -> Option<String> {
 
 /// Lines about accesses to no file, or to an unknown one.
 fn others(inspection: &Inspection) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if let Some(other) = inspection.no_file.filter(|other| other.calls > 0) {
         let (calls, moved) = (counted(other.calls, "call"), bytes(other.bytes));
-        told.push(format!("Pipes, sockets, devices: {calls} of {moved}."));
+        parts.push(format!("Pipes, sockets, devices: {calls} of {moved}."));
     }
     if let Some(other) = inspection.unknown.filter(|other| other.descriptors + other.calls > 0) {
-        told.push(format!(
+        parts.push(format!(
             "Not attributed: {} of {} on {}, closed before anybody could look at {}.",
             counted(other.calls, "call"),
             bytes(other.bytes),
@@ -352,13 +352,13 @@ fn others(inspection: &Inspection) -> Vec<String> {
         ));
     }
     if let Some(requests) = inspection.ring_requests.filter(|requests| *requests > 0) {
-        told.push(format!(
+        parts.push(format!(
             "io_uring: {}, whose files and offsets are not seen.",
             counted(requests, "request")
         ));
     }
     if inspection.cut_processes > 0 {
-        told.push(format!(
+        parts.push(format!(
             "Not watched: {}, from the execution of a program that gains privileges on (setuid, capabilities of a file).",
             processes(inspection.cut_processes)
         ));
@@ -366,30 +366,30 @@ fn others(inspection: &Inspection) -> Vec<String> {
     let totals = &inspection.totals;
     // A program that is over soon is not looked at after its beginning.
     if let (Some(device), Some(read @ 1..)) = (totals.device_read_bytes, totals.read_call_bytes) {
-        told.push(format!(
+        parts.push(format!(
             "By /proc, when it was looked at last: {} read from devices, {} returned by calls.",
             bytes(device),
             bytes(read)
         ));
     }
     if !inspection.files.iter().any(|file| !file.code && was_used(file)) && !lacks(inspection, Sight::Calls) {
-        told.push("No other file was accessed.".to_string());
+        parts.push("No other file was accessed.".to_string());
     }
-    told
+    parts
 }
 
 fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
     let share = |part_ns: u64| percent(part_ns as f64 / thread.watched_ns.max(1) as f64);
-    let mut told = vec![format!("{} ({}), {}", thread.thread, thread.name, time(thread.watched_ns))];
+    let mut parts = vec![format!("{} ({}), {}", thread.thread, thread.name, time(thread.watched_ns))];
     for wait in thread.waits.iter().take(3) {
         let (of, file) = (words(wait.by).share_of, &inspection.files[wait.file]);
-        told.push(format!("{} in {of} {}", share(wait.waited_ns), name(file)));
+        parts.push(format!("{} in {of} {}", share(wait.waited_ns), name(file)));
     }
     let elsewhere =
         if unseen_waits(inspection).is_some() { "blocked, reason not seen" } else { "blocked elsewhere" };
-    told.push(format!("{} {elsewhere}", share(thread.blocked_elsewhere_ns)));
-    told.push(format!("{} without a CPU", share(thread.preempted_ns)));
-    told.join("; ")
+    parts.push(format!("{} {elsewhere}", share(thread.blocked_elsewhere_ns)));
+    parts.push(format!("{} without a CPU", share(thread.preempted_ns)));
+    parts.join("; ")
 }
 
 #[cfg(test)]
@@ -471,7 +471,7 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
 
     #[test]
     fn the_next_command_has_the_conditions_that_were_seen() {
-        let told =
+        let phrase =
             |inspection: &Inspection| text(inspection).split_whitespace().collect::<Vec<_>>().join(" ");
         let mut seen = inspection(0);
         seen.subject.memory_limit_bytes = Some(128 << 20);
@@ -480,7 +480,7 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
             let mapping = seen.files[0].mapping.as_mut().expect("a mapping");
             (mapping.major_faults, mapping.minor_faults) = (faults / 2, faults - faults / 2);
             (mapping.in_order, mapping.in_order_pages, mapping.threads) = (in_order, in_order, threads);
-            told(&seen)
+            phrase(&seen)
         };
         let random =
             "pagewise read '/data/a b.db' --workload random-read --read-size 4KiB --memory 128MiB --evict ";
@@ -490,21 +490,21 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
         assert!(of_mapping(16_000, 15_000, 3).contains(values), "{}", of_mapping(16_000, 15_000, 3));
         let pass = "pagewise scan '/data/a b.db' --memory 128MiB --evict ";
         for (faults, in_order, threads) in [(20, 19, 1), (1000, 998, 2), (200_000, 199_900, 1)] {
-            let told = of_mapping(faults, in_order, threads);
-            assert!(told.contains(pass), "{told}");
+            let phrase = of_mapping(faults, in_order, threads);
+            assert!(phrase.contains(pass), "{phrase}");
         }
         // What is read by calls is replayed as it is.
         seen.threads[0].waits[0] = FileWait { file: 1, by: By::Reads, waited_ns: 500_000 };
         let command = "pagewise advise --memory 128MiB --file /data/log --evict -- COMMAND ";
-        assert!(told(&seen).contains(command), "{}", told(&seen));
+        assert!(phrase(&seen).contains(command), "{}", phrase(&seen));
         seen.subject.started = true;
         seen.subject.command = "sqlite3 a.db 'select 1'".into();
-        assert!(told(&seen).contains("--evict -- sqlite3 a.db 'select 1' "), "{}", told(&seen));
+        assert!(phrase(&seen).contains("--evict -- sqlite3 a.db 'select 1' "), "{}", phrase(&seen));
         let shown = Shown { most: SHOWN, replayed: None, is_own: false, others: None };
         let of_run_file = lines(&seen, 120, shown).iter().map(|line| line.text() + " ").collect::<String>();
         assert!(!of_run_file.contains("-- sqlite3"), "{of_run_file}");
         seen.threads[0].waits[0].by = By::Syncs;
-        assert!(!told(&seen).contains("Measure it"), "{}", told(&seen));
+        assert!(!phrase(&seen).contains("Measure it"), "{}", phrase(&seen));
     }
 
     #[test]
@@ -516,9 +516,9 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
             seen.files
                 .push(InspectedFile { path: Some(format!("/usr/share/locale/{index}")), ..small.clone() });
         }
-        let told = text(&seen);
-        assert!(told.contains("/data/log · 1 MiB") && !told.contains("locale"), "{told}");
-        assert!(told.contains("5 files more: --all shows them"), "{told}");
+        let phrase = text(&seen);
+        assert!(phrase.contains("/data/log · 1 MiB") && !phrase.contains("locale"), "{phrase}");
+        assert!(phrase.contains("5 files more: --all shows them"), "{phrase}");
         let all =
             lines(&seen, 120, Shown { most: usize::MAX, replayed: None, is_own: true, others: Some(ALL) });
         assert_eq!(all.iter().filter(|line| line.text().contains("locale")).count(), 5);
@@ -526,7 +526,7 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
 
     #[test]
     fn a_bound_that_excludes_nothing_is_left_out() {
-        let told = |at_least, at_most, per_read| {
+        let phrase = |at_least, at_most, per_read| {
             let mut seen = inspection(0);
             let brought = seen.files[0].brought_in.as_mut().expect("pages");
             (brought.untouched_at_least, brought.untouched_at_most) = (at_least, at_most);
@@ -534,12 +534,12 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
             text(&seen)
         };
         for (at_least, at_most) in [(None, Some(0.99)), (Some(0.0), Some(0.99))] {
-            let told = told(at_least, at_most, Some(0.997));
-            assert!(!told.contains("never touched") && !told.contains("was cached"), "{told}");
+            let phrase = phrase(at_least, at_most, Some(0.997));
+            assert!(!phrase.contains("never touched") && !phrase.contains("was cached"), "{phrase}");
         }
-        assert!(told(None, Some(0.4), None).contains("at most 40 % of it was never touched"));
-        assert!(told(Some(0.5), Some(0.99), None).contains("50 % to 99 % of it was never touched"));
-        assert!(told(None, None, Some(0.75)).contains("at least 25 % of what was read was cached"));
+        assert!(phrase(None, Some(0.4), None).contains("at most 40 % of it was never touched"));
+        assert!(phrase(Some(0.5), Some(0.99), None).contains("50 % to 99 % of it was never touched"));
+        assert!(phrase(None, None, Some(0.75)).contains("at least 25 % of what was read was cached"));
     }
 
     #[test]
@@ -557,13 +557,16 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
         let mut blind = inspection(0);
         let closed = |sight| Missing { sight, reason: "closed; as root: open it".into() };
         blind.missing = vec![closed(Sight::Calls), closed(Sight::PageCache)];
-        let told = "Not seen: calls that read and write; pages that come into the page cache: closed; as root: open it.";
-        assert!(text(&blind).contains(told), "{}", text(&blind));
+        let phrase = "Not seen: calls that read and write; pages that come into the page cache: closed; as root: open it.";
+        assert!(text(&blind).contains(phrase), "{}", text(&blind));
         // What a mapping waited for is known; what calls waited for is not.
-        let told = text(&blind).split_whitespace().collect::<Vec<_>>().join(" ");
+        let phrase = text(&blind).split_whitespace().collect::<Vec<_>>().join(" ");
         let unknown = "Whether threads waited in reads, writes and syncs is unknown: that was not seen. Blocked for any reason: thread 7 (server), 50 % of its time.";
-        assert!(told.contains(unknown) && told.contains("blocked 50 % of the time in page faults"), "{told}");
-        assert!(told.contains("0 % blocked, reason not seen"), "{told}");
+        assert!(
+            phrase.contains(unknown) && phrase.contains("blocked 50 % of the time in page faults"),
+            "{phrase}"
+        );
+        assert!(phrase.contains("0 % blocked, reason not seen"), "{phrase}");
         blind.threads[0].waits.clear();
         assert!(!text(&blind).contains("is unknown"), "too short to matter");
         assert!(text(&blind).contains("No thread waited in reads"));

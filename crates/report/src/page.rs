@@ -81,27 +81,27 @@ fn whole(out: &mut dyn Write, title: &str, mark: &str, page: &Html) -> io::Resul
 
 /// Write one page of two sides of runs.
 pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
-    let told = DifferenceText::of(&gated.difference);
+    let text = DifferenceText::of(&gated.difference);
     let mut page = Html::default();
-    told.heading.iter().for_each(|line| page.paragraph(line));
-    page.paragraph(&told.summary);
+    text.heading.iter().for_each(|line| page.paragraph(line));
+    page.paragraph(&text.summary);
     for (verdict, sentences) in gated.gates.iter().map(compare::gate) {
         page.heading(2, verdict);
         page.list(&sentences);
     }
-    if !told.warnings.is_empty() {
+    if !text.warnings.is_empty() {
         page.heading(2, "What to distrust");
-        page.list(&told.warnings);
+        page.list(&text.warnings);
     }
     sections::draw(&mut page, &compare::plots(&gated.difference), 1, ROOM);
     page.heading(2, "What changed");
-    for SituationText { label, table, advice } in &told.situations {
+    for SituationText { label, table, advice } in &text.situations {
         page.heading(3, label);
         advice.iter().for_each(|advice| page.paragraph(advice));
         page.table(table, label);
     }
     for (heading, items) in
-        [("Where the order of methods changes", &told.crossings), ("Not compared", &told.unmatched)]
+        [("Where the order of methods changes", &text.crossings), ("Not compared", &text.unmatched)]
     {
         if !items.is_empty() {
             page.heading(2, heading);

@@ -80,7 +80,7 @@ fn names(columns: &[PivotColumn]) -> Vec<String> {
 fn score(score: &Option<Score>, reads_per_op: u32) -> String {
     let Some(score) = score else { return String::new() };
     match score.ops_per_ms {
-        Some(value) => value.times(reads_per_second(reads_per_op)).told(rate),
+        Some(value) => value.times(reads_per_second(reads_per_op)).text(rate),
         None => score.status.name().to_string(),
     }
 }
@@ -186,7 +186,7 @@ fn place(table: &MethodTable) -> String {
 fn ratio(ratio: &Option<PairedRatio>) -> String {
     let Some(ratio) = ratio else { return MISSING.to_string() };
     let words = ratio.in_words();
-    match ratio.told {
+    match ratio.finding {
         Finding::Higher | Finding::Lower => words,
         Finding::Indistinguishable => format!("{words} {NOT_TOLD}"),
         Finding::TooFewRounds => format!("{words} too few rounds"),
@@ -246,7 +246,7 @@ fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<String> {
         return vec![row.status.name().to_string()];
     }
     let time = |value: Option<pagewise_analysis::judge::MedianInterval>| {
-        value.map_or_else(|| MISSING.to_string(), |value| value.told(time))
+        value.map_or_else(|| MISSING.to_string(), |value| value.text(time))
     };
     vec![
         time(row.to_half_ns),

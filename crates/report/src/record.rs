@@ -28,45 +28,45 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
     let by_bytes = |file: &&TraceFile| (Reverse(file.read_bytes), Reverse(file.mapped_faults));
     files.sort_by_key(|file| (Reverse(file.was_dropped()), by_bytes(file)));
     for file in files.iter().take(NAMED) {
-        let mut told = Vec::new();
+        let mut parts = Vec::new();
         if file.reads > 0 {
             let reads = format::counted(file.reads, "read");
-            told.push(format!("{reads} of {}", format::bytes(file.read_bytes)));
+            parts.push(format!("{reads} of {}", format::bytes(file.read_bytes)));
         }
         if file.touched_pages > 0 {
-            told.push(format!(
+            parts.push(format!(
                 "among them {} touched through a mapping",
                 format::counted(file.touched_pages, "page")
             ));
         }
         if let Some(came) = file.brought_in_bytes {
-            told.push(format!("{} came into the page cache for them", format::bytes(came)));
+            parts.push(format!("{} came into the page cache for them", format::bytes(came)));
         }
         if file.left_out_bytes > 0 {
-            told.push(format!(
+            parts.push(format!(
                 "not in the trace: {} at offsets in memory of the program",
                 format::bytes(file.left_out_bytes)
             ));
         }
         if file.mapped_faults > 0 {
-            told.push(format!(
+            parts.push(format!(
                 "not in the trace: accesses to its mapping ({})",
                 format::counted(file.mapped_faults, "fault")
             ));
         }
         if file.writes > 0 && file.reads == 0 {
-            told.push(format!("not in the trace: {}", format::counted(file.writes, "write")));
+            parts.push(format!("not in the trace: {}", format::counted(file.writes, "write")));
         }
-        if told.is_empty() {
-            told.push("no access to it was seen".to_string());
+        if parts.is_empty() {
+            parts.push("no access to it was seen".to_string());
         }
         if file.identity.is_none() {
-            told.push(
+            parts.push(
                 "it is gone, its path is not UTF-8, or it is no file to be read again: it cannot be replayed"
                     .to_string(),
             );
         }
-        lines.push(format!("  {}: {}", Untrusted(&file.path), told.join("; ")));
+        lines.push(format!("  {}: {}", Untrusted(&file.path), parts.join("; ")));
         if file.was_dropped() && file.reads == 0 {
             lines.push(format!(
                 "! none of its reads are in the trace, so no replay stands for the program at {}: {}",
@@ -130,19 +130,19 @@ mod tests {
             ..TraceFile::default()
         };
         let named = TraceFile { path: "/my.db".into(), resident_before: Some(0), ..TraceFile::default() };
-        let told = |named: TraceFile| {
+        let text = |named: TraceFile| {
             let files = (1..=6).map(read).chain([named]).collect();
             lines(&TraceTrailer { files, ..TraceTrailer::default() }, Path::new("t"), 9)[1..3].to_vec()
         };
-        let [file, warning] = &told(named.clone())[..] else { panic!("two lines") };
+        let [file, warning] = &text(named.clone())[..] else { panic!("two lines") };
         assert!(file.starts_with("  /my.db: no access to it was seen"), "{file}");
         assert!(warning.ends_with("at /my.db: is it the file that the program reads?"), "{warning}");
-        let [file, warning] = &told(TraceFile { mapped_faults: 9, ..named.clone() })[..] else {
+        let [file, warning] = &text(TraceFile { mapped_faults: 9, ..named.clone() })[..] else {
             panic!("two lines")
         };
         assert!(file.contains("/my.db: not in the trace: accesses to its mapping (9 faults)"), "{file}");
         assert!(warning.ends_with("record it with --windows, or measure it with pagewise read"), "{warning}");
-        let [file, next] = &told(TraceFile { reads: 1, read_bytes: 3, ..named })[..] else {
+        let [file, next] = &text(TraceFile { reads: 1, read_bytes: 3, ..named })[..] else {
             panic!("two lines")
         };
         assert!(file.starts_with("  /my.db: 1 read of 3") && next.starts_with("  /6: "), "{file} {next}");

@@ -24,7 +24,7 @@ pub fn lines(reproduction: &Reproduction, width: usize, all: bool) -> Vec<Line> 
         lines.push(Line::strong(study.study.clone()));
         lines.extend(wrapped("  ", &study.published, width).into_iter().map(Line::weak));
         let missing = study.missing.iter().map(|missing| format!("! not measured: {missing}"));
-        lines.extend(missing.flat_map(|told| wrapped("  ", &told, width)).map(Line::plain));
+        lines.extend(missing.flat_map(|text| wrapped("  ", &text, width)).map(Line::plain));
         for (index, claim) in study.claims.iter().enumerate() {
             lines.push(Line::new());
             lines.extend(of_claim(claim, &study.claims[..index], width, all));
@@ -37,30 +37,30 @@ pub fn lines(reproduction: &Reproduction, width: usize, all: bool) -> Vec<Line> 
 
 /// The lines of a claim after others.
 fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], width: usize, all: bool) -> Vec<Line> {
-    let word = claim.word.told();
+    let word = claim.word.text();
     let word = match claim.word {
         Word::Holds => Span::strong(word),
         Word::DoesNotHold => Span::bad(word),
         Word::CannotBeTested => Span::weak(word),
     };
     let mut lines = vec![Line(vec![Span::plain(format!("  {:NAME$} ", claim.id)), word])];
-    let mut add = |told: &str| lines.extend(wrapped("    ", told, width).into_iter().map(Line::plain));
+    let mut add = |text: &str| lines.extend(wrapped("    ", text, width).into_iter().map(Line::plain));
     add(&claim.says);
     add(&format!("published: {}", claim.published));
-    for told in told(claim, before) {
-        add(&told);
+    for text in parts(claim, before) {
+        add(&text);
     }
     if all {
         let cases = claim.tests.iter().flat_map(|test| test.cases.iter().map(move |case| (test, case)));
         for (test, case) in cases {
-            add(&format!("- {}: {}", case.finding.told(), told_case(test, case)));
+            add(&format!("- {}: {}", case.finding.text(), case_text(test, case)));
         }
     }
     lines
 }
 
 /// The finding, its cause, and the fault of the published method, unless one of the claims before has it.
-fn told(claim: &JudgedClaim, before: &[JudgedClaim]) -> Vec<String> {
+fn parts(claim: &JudgedClaim, before: &[JudgedClaim]) -> Vec<String> {
     let mut all: Vec<String> =
         claim.tests.iter().filter_map(found).map(|found| format!("here: {found}")).collect();
     all.extend(claim.reason.iter().map(|reason| format!("not tested: {reason}")));
@@ -86,16 +86,16 @@ fn found(test: &JudgedTest) -> Option<String> {
             count(CaseFinding::Beyond)
         ),
     };
-    Some(format!("{}{tally}; the claim holds {}", told_case(test, case), bounds(test)))
+    Some(format!("{}{tally}; the claim holds {}", case_text(test, case), bounds(test)))
 }
 
 /// `at least 1.05x in every case`.
 fn bounds(test: &JudgedTest) -> String {
-    let told = |bound: f64| if test.is_ratio { multiple(bound) } else { value(test, bound, None) };
+    let text = |bound: f64| if test.is_ratio { multiple(bound) } else { value(test, bound, None) };
     let bounds = match (test.at_least, test.at_most) {
-        (Some(least), Some(most)) => format!("from {} to {}", told(least), told(most)),
-        (Some(least), None) => format!("with {} or more", told(least)),
-        (_, most) => format!("with {} or less", most.map(told).unwrap_or_default()),
+        (Some(least), Some(most)) => format!("from {} to {}", text(least), text(most)),
+        (Some(least), None) => format!("with {} or more", text(least)),
+        (_, most) => format!("with {} or less", most.map(text).unwrap_or_default()),
     };
     let which = match test.of_cases {
         Cases::Every => "every case",
@@ -109,16 +109,16 @@ fn bounds(test: &JudgedTest) -> String {
 }
 
 /// `mmap:buffer=4KiB over mmap: 1.13x [1.1, 1.16] in speed (append …)`.
-fn told_case(test: &JudgedTest, case: &Case) -> String {
+fn case_text(test: &JudgedTest, case: &Case) -> String {
     let method = match (&case.against, test.is_ratio) {
         (Some(against), true) => format!("{} over {against}", case.method),
         (Some(against), false) => format!("{} less {against}", case.method),
         (None, _) => case.method.clone(),
     };
     let found = match (case.value, &case.reason) {
-        (Some(found), _) => format!("{} {}", value(test, found, case.low.zip(case.high)), test.told),
+        (Some(found), _) => format!("{} {}", value(test, found, case.low.zip(case.high)), test.text),
         (None, Some(reason)) => reason.clone(),
-        (None, None) => format!("no value {}", test.told),
+        (None, None) => format!("no value {}", test.text),
     };
     format!("{method}: {found} ({})", case.conditions)
 }
@@ -128,13 +128,13 @@ fn value(test: &JudgedTest, value: f64, interval: Option<(f64, f64)>) -> String 
     if test.is_ratio {
         return factor(value, interval);
     }
-    let told = |value: f64| match test.is_difference && test.unit == Unit::Share {
+    let text = |value: f64| match test.is_difference && test.unit == Unit::Share {
         true => format!("{} points", plain(value * 100.0)),
         false => in_unit(test.unit, value),
     };
     match interval {
-        Some((low, high)) => format!("{} [{}, {}]", told(value), told(low), told(high)),
-        None => told(value),
+        Some((low, high)) => format!("{} [{}, {}]", text(value), text(low), text(high)),
+        None => text(value),
     }
 }
 
@@ -151,7 +151,7 @@ fn in_unit(unit: Unit, value: f64) -> String {
 /// `mmap (append …): 12 ms in total, 0.25 faults per operation`.
 fn counters(counters: &Counters) -> String {
     let values: Vec<String> =
-        counters.values.iter().map(|one| format!("{} {}", in_unit(one.unit, one.value), one.told)).collect();
+        counters.values.iter().map(|one| format!("{} {}", in_unit(one.unit, one.value), one.text)).collect();
     format!("counters of {}: {} ({})", counters.method, values.join(", "), counters.conditions)
 }
 
@@ -161,7 +161,7 @@ fn defect(defect: &JudgedDefect) -> String {
         Some((least, most)) => {
             let (least, most) = (in_unit(defect.unit, least), in_unit(defect.unit, most));
             let range = if least == most { least } else { format!("{least} to {most}") };
-            format!("here: {range} {}, in {}", defect.told, counted(defect.samples as u64, "sample"))
+            format!("here: {range} {}, in {}", defect.text, counted(defect.samples as u64, "sample"))
         }
     };
     format!("published method: {}; {here}", defect.says)
@@ -171,13 +171,13 @@ fn defect(defect: &JudgedDefect) -> String {
 fn summary(reproduction: &Reproduction) -> String {
     let claims: usize = Word::ALL.iter().map(|word| reproduction.count(*word)).sum();
     let [holds, fails, untested] = Word::ALL.map(|word| reproduction.count(word));
-    let told =
+    let text =
         |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
     format!(
         "{}: {}, {}, {untested} cannot be tested here",
         counted(claims as u64, "claim"),
-        told(holds, "holds", "hold"),
-        told(fails, "does not hold", "do not hold")
+        text(holds, "holds", "hold"),
+        text(fails, "does not hold", "do not hold")
     )
 }
 
@@ -191,7 +191,7 @@ pub fn markdown(out: &mut dyn Write, reproduction: &Reproduction) -> io::Result<
         }
         let row = |claim: &JudgedClaim| {
             let cells =
-                [&claim.id, &claim.says, &claim.published, claim.word.told(), &told(claim, &[]).join(" · ")];
+                [&claim.id, &claim.says, &claim.published, claim.word.text(), &parts(claim, &[]).join(" · ")];
             cells.iter().map(|cell| (*cell).into()).collect()
         };
         let empty = TextTable::of(&["claim", "says", "published", "here", "found"]);

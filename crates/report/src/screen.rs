@@ -117,13 +117,13 @@ impl Answer {
 
 /// Traces that stand for their programs, and what those could gain; traces that do not have a warning.
 fn proven(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
-    let told = |(judged, _): &RunWithPath<'_>| {
+    let of_run = |(judged, _): &RunWithPath<'_>| {
         let stands = judged.self_replay.iter().filter(|replay| replay.stands);
         let stands = stands.flat_map(|replay| wrapped("  ", &replay.sentence, width)).map(Line::weak);
         let gain = judged.gain.iter().flat_map(|gain| wrapped("  ", &gain.sentence, width)).map(Line::plain);
         stands.chain(gain).collect::<Vec<Line>>()
     };
-    runs.iter().flat_map(told).collect()
+    runs.iter().flat_map(of_run).collect()
 }
 
 /// The conditions that all comparisons of a run have.
@@ -236,8 +236,8 @@ fn without_figures(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     }
     let mut lines = vec![Line::new(), Line::strong("Without figures".to_string())];
     for (why, methods) in reasons.iter().take(MOST_REASONS) {
-        let told = beginning("  ", &format!("{} {why}", listed(methods)), width);
-        lines.extend(told.into_iter().map(Line::plain));
+        let text = beginning("  ", &format!("{} {why}", listed(methods)), width);
+        lines.extend(text.into_iter().map(Line::plain));
     }
     if reasons.len() > MOST_REASONS {
         lines.push(Line::weak(format!("  and {} more, as the tables say", reasons.len() - MOST_REASONS)));
@@ -302,8 +302,8 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let is_large = environment.readahead_bytes > Some(Environment::USUAL_READAHEAD);
     let command = environment.usual_readahead_command().filter(|_| is_large);
     // A warning may say so already.
-    let is_told = |command: &String| judged.warnings.iter().any(|warning| warning.contains(command));
-    let cure = command.filter(|command| !is_told(command));
+    let is_known = |command: &String| judged.warnings.iter().any(|warning| warning.contains(command));
+    let cure = command.filter(|command| !is_known(command));
     let cure = cure.map_or_else(String::new, |command| format!("; try: {command}"));
     Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
 }
@@ -323,13 +323,13 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
         Some(_) => cliff::printed(sentence),
         None => sentence.clone(),
     };
-    let mut told = sentences.iter().map(|sentence| wrapped("  ", &printed(sentence), width));
+    let mut text = sentences.iter().map(|sentence| wrapped("  ", &printed(sentence), width));
     let mut lines = vec![Line::new()];
     lines.extend(heading.map(Line::strong));
-    lines.extend(told.next().into_iter().flatten().map(Line::plain));
+    lines.extend(text.next().into_iter().flatten().map(Line::plain));
     lines.extend(chart.into_iter().map(Line::plain));
     let mut left_out = 0;
-    for sentence in told {
+    for sentence in text {
         if left_out > 0 || lines.len() + sentence.len() + 1 > room {
             left_out += 1;
         } else {
@@ -407,12 +407,12 @@ fn footer(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
     let each = || paths.iter().map(|path| shell_word(path)).collect::<Vec<_>>().join(" ");
     let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or_else(each));
-    let mut told = wrapped("", &text, width);
-    if told.len() > MOST_FOOTER_LINES {
-        told.truncate(MOST_FOOTER_LINES);
-        told.push("  …".to_string());
+    let mut phrase = wrapped("", &text, width);
+    if phrase.len() > MOST_FOOTER_LINES {
+        phrase.truncate(MOST_FOOTER_LINES);
+        phrase.push("  …".to_string());
     }
-    std::iter::once(Line::new()).chain(told.into_iter().map(Line::plain)).collect()
+    std::iter::once(Line::new()).chain(phrase.into_iter().map(Line::plain)).collect()
 }
 
 /// Several paths as one pattern of a shell, if their beginning tells them from other files: it has the time of the run.
@@ -423,9 +423,9 @@ fn pattern(paths: &[&str]) -> Option<String> {
     };
     let start = others.iter().map(|other| common(first, other)).min()?;
     let start = first.get(..start)?;
-    let is_telling = start.chars().filter(char::is_ascii_digit).count() >= DIGITS_OF_TIME;
+    let is_unique = start.chars().filter(char::is_ascii_digit).count() >= DIGITS_OF_TIME;
     let is_safe = shell_word(start) == start && paths.iter().all(|path| path.ends_with(".jsonl"));
-    (is_telling && is_safe).then(|| format!("{start}*.jsonl"))
+    (is_unique && is_safe).then(|| format!("{start}*.jsonl"))
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ fn marks(body: &mut String, plot: &Plot, frame: &Frame) {
                 found,
                 "{}<circle{state} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}</title></circle>",
                 range(plot, mark, frame, (x, y)),
-                escaped(told(mark))
+                escaped(text(mark))
             );
         }
         let _ = write!(body, "<g class=\"series c{colour}\">");
@@ -211,7 +211,7 @@ fn dashes(index: usize) -> String {
     }
 }
 
-fn told(mark: &Mark) -> String {
+fn text(mark: &Mark) -> String {
     match &mark.invalid {
         Some(reason) => format!("{} (invalid: {reason})", mark.label),
         None => mark.label.clone(),

@@ -36,8 +36,8 @@ impl TextCell {
     }
 
     /// A number as text, or the mark of an unknown one.
-    pub(crate) fn number(value: Option<f64>, told: impl Fn(f64) -> String) -> Self {
-        value.map_or_else(|| MISSING.into(), |value| Self::of(told(value), value))
+    pub(crate) fn number(value: Option<f64>, text: impl Fn(f64) -> String) -> Self {
+        value.map_or_else(|| MISSING.into(), |value| Self::of(text(value), value))
     }
 
     /// A count.

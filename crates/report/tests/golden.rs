@@ -134,10 +134,10 @@ fn methods_by_threads_with_a_baseline_scaling_and_cold_starts() {
         ("/pivot/tables/0/columns", json!([1, 4, 16])),
         ("/pivot/tables/0/rows/1/scores/0/ops_per_ms/median", json!(24.7642264)),
         ("/pivot/tables/0/advantages/0/ratios/0/ratio", json!(0.646917555)),
-        ("/pivot/tables/0/advantages/0/ratios/0/told", json!("lower")),
+        ("/pivot/tables/0/advantages/0/ratios/0/finding", json!("lower")),
         ("/pivot/tables/0/scaling/1/ratios/0/ratio", json!(1.90170592)),
         ("/pivot/falls/0/rows/1/ratios/0/ratio", json!(0.00931027256)),
-        ("/pivot/cold_starts/0/other_over_baseline/told", json!("higher")),
+        ("/pivot/cold_starts/0/other_over_baseline/finding", json!("higher")),
         ("/pivot/cold_starts/0/rows/1/to_steady_ns/median", json!(1_003_000_000)),
     ];
     expect_values(&run, &values);
@@ -534,10 +534,10 @@ fn a_narrow_heading_of_bars_keeps_what_tells_them_from_others() {
         let screen = screen_of(std::slice::from_ref(&run), width);
         screen.lines().find(|line| line.ends_with("how much slower")).map(String::from)
     };
-    let told = |condition: &str| {
+    let text = |condition: &str| {
         format!("random-read, batches of 16 reads of 16 KiB, {condition}: reads/s, and how much slower")
     };
-    assert_eq!(heading(100), Some(told("warm, 1 thread")));
+    assert_eq!(heading(100), Some(text("warm, 1 thread")));
     assert_eq!(heading(80).as_deref(), Some("random-read, 1 thread: reads/s, and how much slower"));
 }
 

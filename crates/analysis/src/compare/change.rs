@@ -238,6 +238,6 @@ fn change(pair: &Pair, between_runs: Option<Interval>) -> Change {
 }
 
 /// True if so many runs on each side tell the noise between them.
-pub(super) fn tell_noise(base: usize, new: usize) -> bool {
+pub(super) fn show_noise(base: usize, new: usize) -> bool {
     base.min(new) >= FEWEST_RUNS
 }

@@ -127,10 +127,10 @@ impl Found {
 
 fn finding(base: &Found, new: &Found, ratio: Option<f64>, interval: Option<Interval>) -> CrossingFinding {
     let is_all = |found: &Found| {
-        super::change::tell_noise(found.logs.len(), found.searches) && found.logs.len() == found.searches
+        super::change::show_noise(found.logs.len(), found.searches) && found.logs.len() == found.searches
     };
     let is_none =
-        |found: &Found| super::change::tell_noise(found.searches, found.searches) && found.logs.is_empty();
+        |found: &Found| super::change::show_noise(found.searches, found.searches) && found.logs.is_empty();
     match (ratio, interval) {
         _ if is_all(base) && is_none(new) => CrossingFinding::Gone,
         _ if is_none(base) && is_all(new) => CrossingFinding::Appeared,

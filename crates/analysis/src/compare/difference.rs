@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::advice::ChangedAdvice;
-use super::change::{Change, Pair, Series, changes, tell_noise};
+use super::change::{Change, Pair, Series, changes, show_noise};
 use super::crossing::{self, ChangedCrossing};
 use super::digest::{Digest, SituationDigest, refuse_twice};
 use super::facts::{self, ChangedFact};
@@ -144,7 +144,7 @@ impl Difference {
             base: Side::of(base),
             new: Side::of(new),
             relative_to: relative_to.map(str::to_string),
-            noise_is_known: tell_noise(base.len(), new.len()),
+            noise_is_known: show_noise(base.len(), new.len()),
             environment: facts::changed(base.iter().map(|run| &run.facts), new.iter().map(|run| &run.facts)),
             warnings: warnings(base, new),
             situations,
@@ -190,7 +190,7 @@ fn methods<'a>(situations: &[&'a SituationDigest]) -> Vec<&'a str> {
 
 fn warnings(base: &[Digest], new: &[Digest]) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !tell_noise(base.len(), new.len()) {
+    if !show_noise(base.len(), new.len()) {
         warnings.push(
             "the noise between runs is unknown: measure each side three times or more, and no interval here covers it until then"
                 .to_string(),

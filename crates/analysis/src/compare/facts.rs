@@ -31,8 +31,8 @@ const ALIASES: [(&str, &str); 4] = [
 pub fn of(judged: &Judged) -> Facts {
     let environment = serde_json::to_value(&judged.environment).unwrap_or(Value::Null);
     let fields = environment.as_object().into_iter().flatten();
-    let told = fields.filter(|(name, _)| !OF_THE_MOMENT.contains(&name.as_str()));
-    let mut facts: Facts = told.filter_map(|(name, value)| Some((fact(name), text(name, value)?))).collect();
+    let shown = fields.filter(|(name, _)| !OF_THE_MOMENT.contains(&name.as_str()));
+    let mut facts: Facts = shown.filter_map(|(name, value)| Some((fact(name), text(name, value)?))).collect();
     for worker in &judged.workers {
         let version = worker.version.clone().unwrap_or_else(|| UNKNOWN.to_string());
         facts.insert(format!("{}-version", worker.name), version);
@@ -41,8 +41,8 @@ pub fn of(judged: &Judged) -> Facts {
         let is_shipped = |name: &str| Worker::SHIPPED.iter().any(|worker| worker.name() == name);
         let is_own = judged.run.worker_command.is_none()
             && judged.workers.iter().all(|worker| is_shipped(&worker.name));
-        let told = if is_own { "not in totals" } else { "in totals" };
-        facts.insert("answers-of-workers".to_string(), told.to_string());
+        let shown = if is_own { "not in totals" } else { "in totals" };
+        facts.insert("answers-of-workers".to_string(), shown.to_string());
     }
     facts.insert("sample".to_string(), pagewise_model::format::time(judged.run.sample_ns));
     facts

@@ -170,11 +170,11 @@ fn explanations(all: &[Chosen<'_>]) -> Vec<Explanation> {
     let names: BTreeSet<&String> = with_advice.iter().flat_map(|chosen| chosen.facts.keys()).collect();
     let of = |name: &String| {
         let values = by_value(name, with_advice.iter().copied());
-        let is_telling = values.len() > 1 && values.len() * 2 <= with_advice.len();
+        let splits = values.len() > 1 && values.len() * 2 <= with_advice.len();
         let usual: Vec<(String, (String, usize))> =
             values.into_iter().filter_map(|(value, all)| Some((value.to_string(), usual(&all)?))).collect();
         let explained = usual.iter().map(|(_, (_, runs))| runs).sum();
-        (is_telling && explained > without).then(|| Explanation {
+        (splits && explained > without).then(|| Explanation {
             fact: name.clone(),
             explained,
             runs: with_advice.len(),

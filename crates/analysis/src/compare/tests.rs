@@ -307,14 +307,14 @@ fn gates_are_read_or_refused_with_what_would_do() {
     let read = |text: &str| text.parse::<Gate>();
     assert_eq!(read("slower=2.5%"), Ok(Gate::Slower(0.025)));
     assert_eq!(read("crossover-moved"), Ok(Gate::CrossoverMoved));
-    for (text, told) in [
+    for (text, phrase) in [
         ("slower=5", "invalid share '5': write a per cent, as in slower=5%"),
         ("slower=-1%", "invalid share '-1%': write a per cent, as in slower=5%"),
         ("slower=NaN%", "invalid share 'NaN%': write a per cent, as in slower=5%"),
         ("slower", "unknown condition 'slower': write slower=5%, advice-changed or crossover-moved"),
         ("", "unknown condition '': write slower=5%, advice-changed or crossover-moved"),
     ] {
-        assert_eq!(read(text), Err(told.to_string()));
+        assert_eq!(read(text), Err(phrase.to_string()));
     }
 }
 

@@ -173,12 +173,12 @@ fn bound_of(method: &str, cells: &[&CellJudgement]) -> Option<String> {
     if limit.bound == Some(BoundName::Unknown) {
         return None;
     }
-    let told = limit.told()?;
+    let text = limit.text()?;
     let interval = interval(*low, *high);
     Some(match limit.bound_certainty? {
-        Certainty::Named if limit.is_at_ceiling() => format!(" (limited by {told})"),
-        Certainty::Named => format!(" (limited by {told} {interval})"),
-        Certainty::About => format!(" ({told} {interval})"),
-        Certainty::Between => format!(" ({told})"),
+        Certainty::Named if limit.is_at_ceiling() => format!(" (limited by {text})"),
+        Certainty::Named => format!(" (limited by {text} {interval})"),
+        Certainty::About => format!(" ({text} {interval})"),
+        Certainty::Between => format!(" ({text})"),
     })
 }

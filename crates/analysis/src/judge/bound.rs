@@ -77,15 +77,15 @@ pub enum BoundName {
 impl BoundName {
     /// Its name in tables and JSON.
     pub const fn name(self) -> &'static str {
-        self.told().0
+        self.text().0
     }
 
     /// Subject of a sentence.
     pub const fn subject(self) -> &'static str {
-        self.told().1
+        self.text().1
     }
 
-    const fn told(self) -> (&'static str, &'static str) {
+    const fn text(self) -> (&'static str, &'static str) {
         match self {
             BoundName::SetUp => ("set-up", "set-up"),
             BoundName::TearDown => ("tear-down", "tear-down"),
@@ -221,7 +221,7 @@ impl Bound {
 
     /// It in words: `device-iops 98 %`, `about readahead 78 %`, `between cpu 45 % and readahead 37 %`.
     /// `None` without a valid sample.
-    pub fn told(&self) -> Option<String> {
+    pub fn text(&self) -> Option<String> {
         let with = |name: BoundName, share: Option<f64>| match share {
             Some(share) => format!("{} {}", name.name(), percent(share)),
             None => name.name().to_string(),

@@ -465,7 +465,7 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
     if samples.attempts.is_empty() {
         return (Status::Unavailable, Some("the run ended before its first sample".to_string()));
     }
-    let failure = telling_failure(samples);
+    let failure = main_failure(samples);
     let reasons: Vec<String> = failure.into_iter().chain(refused(samples)).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     match samples.valid().next() {
@@ -486,7 +486,7 @@ fn refused(samples: &CellSamples<'_>) -> Option<String> {
 
 /// The failure that ended the cell, or else the most frequent kind, with its first message and the last output of a worker that
 /// ended.
-fn telling_failure(samples: &CellSamples<'_>) -> Option<String> {
+fn main_failure(samples: &CellSamples<'_>) -> Option<String> {
     let failures: Vec<_> = samples
         .attempts
         .iter()
@@ -502,12 +502,12 @@ fn telling_failure(samples: &CellSamples<'_>) -> Option<String> {
         Some(ended) => ended,
         None => *failures.iter().find(|(failure, _)| failure.kind == first.kind)?,
     };
-    let told = format!("{}: {}", first.kind.name(), first.detail);
+    let text = format!("{}: {}", first.kind.name(), first.detail);
     Some(match outcome {
         Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {
-            format!("{told}; the end of its stderr: '{}'", on_one_line(stderr_tail))
+            format!("{text}; the end of its stderr: '{}'", on_one_line(stderr_tail))
         }
-        _ => told,
+        _ => text,
     })
 }
 

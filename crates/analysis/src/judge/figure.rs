@@ -37,7 +37,7 @@ impl FigureKind {
     }
 
     /// A figure of this kind, as it is shown.
-    pub fn told(self, value: f64) -> String {
+    pub fn text(self, value: f64) -> String {
         if self.is_time() { time(value) } else { rate(value) }
     }
 
@@ -75,7 +75,7 @@ impl MedianInterval {
     }
 
     /// `12.3k [12.1k, 12.6k]`, with each number formatted by `form`.
-    pub fn told(&self, form: impl Fn(f64) -> String) -> String {
+    pub fn text(&self, form: impl Fn(f64) -> String) -> String {
         let middle = form(self.median);
         match (self.low, self.high) {
             (Some(low), Some(high)) => format!("{middle} [{}, {}]", form(low), form(high)),

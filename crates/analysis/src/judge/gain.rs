@@ -65,8 +65,8 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
         Some(1.0) => (Some(0.0), "no method of these makes it shorter".to_string()),
         Some(times) => {
             let share = (1.0 - 1.0 / times) * reads_ns as f64 / program_ns as f64;
-            let told = format!("the quickest method makes the whole program at most {} shorter", percent_up(share));
-            (Some(share), told)
+            let text = format!("the quickest method makes the whole program at most {} shorter", percent_up(share));
+            (Some(share), text)
         }
     };
     let bound = bound(comparison, cells(), &quickest);

@@ -148,17 +148,17 @@ mod tests {
 
     #[test]
     fn a_quantile_needs_ten_operations_beyond_it_and_five_processes() {
-        let told = |processes: usize, operations: u64| {
+        let known = |processes: usize, operations: u64| {
             let one = measurement(vec![100], vec![operations]);
             let latency = Latency::merged(vec![&one; processes]).expect("timed");
             [latency.p50, latency.p90, latency.p99, latency.p999].map(|quantile| quantile.is_some())
         };
-        assert_eq!(told(5, 3), [false; 4]);
-        assert_eq!(told(5, 4), [true, false, false, false]);
-        assert_eq!(told(5, 20), [true, true, false, false]);
-        assert_eq!(told(5, 200), [true, true, true, false]);
-        assert_eq!(told(5, 2_000), [true; 4]);
-        assert_eq!(told(4, 100_000), [false; 4]);
+        assert_eq!(known(5, 3), [false; 4]);
+        assert_eq!(known(5, 4), [true, false, false, false]);
+        assert_eq!(known(5, 20), [true, true, false, false]);
+        assert_eq!(known(5, 200), [true, true, true, false]);
+        assert_eq!(known(5, 2_000), [true; 4]);
+        assert_eq!(known(4, 100_000), [false; 4]);
         let deep = |operations: u64| {
             let one = measurement(vec![100], vec![operations]);
             Latency::merged(vec![&one; 5]).expect("timed").p9999.is_some()

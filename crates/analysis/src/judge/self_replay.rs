@@ -51,7 +51,7 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
         median_count(&read.collect::<Vec<u64>>())
     });
     let method = trace.method.to_string();
-    let told = |difference: Option<f64>, stands: bool, sentence: String| {
+    let proof = |difference: Option<f64>, stands: bool, sentence: String| {
         Some(SelfReplay {
             method: method.clone(),
             program_bytes,
@@ -63,7 +63,7 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
         })
     };
     let unknown = |reason: String| {
-        told(
+        proof(
             None,
             false,
             format!(
@@ -111,7 +111,7 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
             )
         }
     };
-    told(
+    proof(
         Some(by),
         stands,
         match stands {
@@ -151,7 +151,7 @@ fn other_conditions(trace: &PlannedTrace, own: &CellSamples<'_>) -> Option<Strin
     }
     let limit = conditions.host_settings.memory_limit_bytes;
     (limit != trace.memory_limit).then(|| {
-        let told = |limit: Option<pagewise_model::Bytes>| {
+        let sentence_under = |limit: Option<pagewise_model::Bytes>| {
             limit.map_or_else(
                 || "without a memory limit".to_string(),
                 |limit| format!("with {limit} of memory"),
@@ -159,8 +159,8 @@ fn other_conditions(trace: &PlannedTrace, own: &CellSamples<'_>) -> Option<Strin
         };
         format!(
             "the program was recorded {}, and its trace replayed {}; record it with that limit",
-            told(trace.memory_limit),
-            told(limit)
+            sentence_under(trace.memory_limit),
+            sentence_under(limit)
         )
     })
 }

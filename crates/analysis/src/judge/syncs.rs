@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(syncs.bytes_per_sync.map(|bytes| bytes.median), Some(100.0));
         assert_eq!(syncs.not_durable(), None);
         let ranges = Syncs { call: SyncCall::SyncFileRange, is_durable: false, ..syncs };
-        assert!(ranges.not_durable().is_some_and(|told| told.starts_with("sync_file_range is not durable")));
+        assert!(ranges.not_durable().is_some_and(|text| text.starts_with("sync_file_range is not durable")));
         let memory = Syncs::of(&collected::of_samples(&cell, &samples), true).expect("syncs");
-        assert!(memory.not_durable().is_some_and(|told| told.ends_with("the file is stored in memory.")));
+        assert!(memory.not_durable().is_some_and(|text| text.ends_with("the file is stored in memory.")));
         let none = Sample::of(&cell, 0, Outcome::Unavailable { reason: "none".into() });
         assert_eq!(Syncs::of(&collected::of_samples(&cell, &[none]), false), None);
     }

@@ -210,8 +210,8 @@ fn a_lead_is_over_the_next_best_ranked_or_not() {
     assert_eq!((comparison.verdict, comparison.best.as_deref()), (Verdict::Best, Some("pread")));
     let (next, ratio) = comparison.closest_unranked().expect("it is not ranked");
     assert!(next == "uring:depth=32" && (ratio - 1.3).abs() < 1e-3, "{next} {ratio}");
-    let told = "it is about 1.30x as fast as uring:depth=32, which has too few rounds to be ranked";
-    assert!(judged.advice[0].sentence.contains(told), "{}", judged.advice[0].sentence);
+    let text = "it is about 1.30x as fast as uring:depth=32, which has too few rounds to be ranked";
+    assert!(judged.advice[0].sentence.contains(text), "{}", judged.advice[0].sentence);
 }
 
 #[test]

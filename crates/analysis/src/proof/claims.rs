@@ -156,13 +156,13 @@ pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
     }
     let operations: u128 = windows.iter().map(|window| u128::from(window.operations)).sum();
     let elapsed: u128 = windows.iter().map(|window| u128::from(window.elapsed_ns)).sum();
-    let told = (u128::from(subject.operations()), u128::from(subject.worker_ns()));
-    ((operations, elapsed) != told).then(|| {
+    let claimed = (u128::from(subject.operations()), u128::from(subject.worker_ns()));
+    ((operations, elapsed) != claimed).then(|| {
         format!(
             "{} windows hold {operations} operations in {elapsed} ns, the sample {} in {} ns",
             windows.len(),
-            told.0,
-            told.1
+            claimed.0,
+            claimed.1
         )
     })
 }

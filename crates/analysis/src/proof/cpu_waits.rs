@@ -387,8 +387,8 @@ mod tests {
         alone(&mut measurement);
         let mut evidence = honest::evidence(&cell);
         set(&mut evidence, 200, [100, 61, 7, 200]);
-        let told = failures(&cell, &measurement, &evidence, &honest::CONTEXT);
-        let details: Vec<_> = told.iter().map(|failure| &*failure.detail).collect();
+        let found = failures(&cell, &measurement, &evidence, &honest::CONTEXT);
+        let details: Vec<_> = found.iter().map(|failure| &*failure.detail).collect();
         assert_eq!(
             details,
             [

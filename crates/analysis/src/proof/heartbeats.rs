@@ -35,8 +35,8 @@ fn kinds(worker: &Worker) -> &'static [&'static str] {
 /// reported as a timeline of rates.
 pub(super) fn not_beating(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let (_, kinds) = asked(subject)?;
-    let is_told = |kind: &str| subject.evidence.heartbeats.iter().any(|beats| beats.kind == kind);
-    if let Some(kind) = kinds.iter().find(|kind| !is_told(kind)) {
+    let is_reported = |kind: &str| subject.evidence.heartbeats.iter().any(|beats| beats.kind == kind);
+    if let Some(kind) = kinds.iter().find(|kind| !is_reported(kind)) {
         return Some(format!("heartbeats of kind {kind} were requested, but none were reported"));
     }
     let wall_ns = subject.evidence.wall_ns;
@@ -76,8 +76,8 @@ fn missed(
     (least_ns, most_ns): (u64, u64),
 ) -> Option<String> {
     let interval_ns = subject.context.beating?.interval_ns;
-    let mut told = subject.evidence.heartbeats.iter().filter(|beats| kinds.contains(&&*beats.kind));
-    told.find_map(|beats| {
+    let mut beats_of_kinds = subject.evidence.heartbeats.iter().filter(|beats| kinds.contains(&&*beats.kind));
+    beats_of_kinds.find_map(|beats| {
         let wrong = misses(delays(beats), least_ns, most_ns, interval_ns)?;
         Some(format!("heartbeats of kind {} in the {stretch} stretch: {wrong}", beats.kind))
     })

@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn what_the_clock_of_one_shot_work_leaves_out_is_part_of_its_total() {
-        let told = |cell: &Cell,
-                    claimed_ns: u64,
-                    (idle_cpu_ns, region_cpu_ns): (u64, u64),
-                    forgives_answers: bool| {
+        let failures_of = |cell: &Cell,
+                           claimed_ns: u64,
+                           (idle_cpu_ns, region_cpu_ns): (u64, u64),
+                           forgives_answers: bool| {
             let context = context(forgives_answers);
             let mut measurement = Measurement {
                 measured_ns: claimed_ns,
@@ -113,8 +113,9 @@ mod tests {
             measurement.unaccounted_ns = unaccounted_ns(cell, &measurement, &evidence, &context);
             total_ns(&measurement)
         };
-        let total =
-            |cell: &Cell, claimed_ns, idle_cpu_ns| told(cell, claimed_ns, (idle_cpu_ns, 9_900_000), true);
+        let total = |cell: &Cell, claimed_ns, idle_cpu_ns| {
+            failures_of(cell, claimed_ns, (idle_cpu_ns, 9_900_000), true)
+        };
         let mine = fill("mine/mmap", Cold);
         let whole = total(&mine, 9_900_000, 0);
         // 10 ms and a twentieth may be left out without being a lie: they count all the same.
@@ -133,23 +134,23 @@ mod tests {
             "a runtime has work of its own"
         );
         assert_eq!(
-            told(&fill("mmap", Cold), 9_900_000, (0, 17_000_000), true),
+            failures_of(&fill("mmap", Cold), 9_900_000, (0, 17_000_000), true),
             total(&fill("mmap", Cold), 9_900_000, 0) + 7_000_000,
             "one thread used at most 10 ms in 10: others that were running at `go` used the rest before"
         );
         for claimed_ns in [9_900_000, 9_990_000, 1_000_000] {
-            let other = told(&mine, claimed_ns, (0, 9_900_000), false);
+            let other = failures_of(&mine, claimed_ns, (0, 9_900_000), false);
             assert_eq!(other, whole + 100_000, "the answer of somebody else's worker counts: {claimed_ns}");
         }
     }
 
     /// The rate that ranks a sample of which 1,000 operations in so much of 10 ms are told, in a run with another worker or without.
-    fn rate(cell: &Cell, told_ns: u64, forgives_answers: bool) -> f64 {
+    fn rate(cell: &Cell, claimed_ns: u64, forgives_answers: bool) -> f64 {
         let context = context(forgives_answers);
         let mut measurement = Measurement {
-            measured_ns: told_ns,
+            measured_ns: claimed_ns,
             operations: 1_000,
-            unaccounted_in_region_ns: unaccounted_in_region_ns(cell, &context, told_ns, WALL_NS),
+            unaccounted_in_region_ns: unaccounted_in_region_ns(cell, &context, claimed_ns, WALL_NS),
             ..measurement_of(cell)
         };
         measurement.unaccounted_ns = unaccounted_ns(cell, &measurement, &Evidence::default(), &context);
@@ -161,8 +162,8 @@ mod tests {
     fn who_hides_time_gains_nothing_where_somebody_elses_worker_takes_part() {
         for cell in [cell("mine/pread", Warm), cell("pread", Cold), cell("jvm/mmap", Warm)] {
             // An honest worker takes an answer, or three; ten milliseconds are no lie that a check could tell.
-            for told_ns in [9_900_000, 9_700_000, 5_000_000, 1] {
-                assert_eq!(rate(&cell, told_ns, false), 101_010.0, "{told_ns} of {}", cell.id());
+            for claimed_ns in [9_900_000, 9_700_000, 5_000_000, 1] {
+                assert_eq!(rate(&cell, claimed_ns, false), 101_010.0, "{claimed_ns} of {}", cell.id());
             }
             assert_eq!(rate(&cell, 9_700_000, true), 103_093.0, "all workers are pagewise's");
             assert_eq!(rate(&cell, 9_950_000, false), 100_503.0, "an answer may be quicker");

@@ -230,8 +230,8 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.method.is_direct())?;
     let (evidence, context) = (subject.evidence, subject.context);
-    let (told, claimed) = (evidence.device_written_bytes, evidence.requested_bytes);
-    match (evidence.descriptor_direct, told) {
+    let (written, claimed) = (evidence.device_written_bytes, evidence.requested_bytes);
+    match (evidence.descriptor_direct, written) {
         (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
         _ if context.memory_backed => {
             Some("the file is stored in memory, so no written byte reached a device".to_string())

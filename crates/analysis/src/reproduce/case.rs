@@ -32,7 +32,7 @@ pub enum CaseFinding {
 
 impl CaseFinding {
     /// As it is printed.
-    pub fn told(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             CaseFinding::Within => "within",
             CaseFinding::Beyond => "beyond",
@@ -157,7 +157,7 @@ impl<'a> Compared<'a> {
         Case {
             conditions: label(&self.of.cell.conditions),
             method: self.of.cell.method.to_string(),
-            against: self.against.map(|other| told_against(self.of.cell, other.cell)),
+            against: self.against.map(|other| against_text(self.of.cell, other.cell)),
             value: has_value.then(|| back(estimate)),
             low: interval.map(|interval| back(interval.low)),
             high: interval.map(|interval| back(interval.high)),
@@ -177,7 +177,7 @@ impl<'a> Compared<'a> {
 }
 
 /// The other side: its method, and its conditions where they differ.
-fn told_against(of: &Cell, other: &Cell) -> String {
+fn against_text(of: &Cell, other: &Cell) -> String {
     let own = texts(&of.conditions, &[]);
     let others = texts(&other.conditions, &[]);
     let differing: Vec<String> = others.into_iter().filter(|text| !own.contains(text)).collect();

@@ -34,7 +34,7 @@ impl Word {
     pub const ALL: [Word; 3] = [Word::Holds, Word::DoesNotHold, Word::CannotBeTested];
 
     /// As it is printed.
-    pub fn told(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Word::Holds => "holds",
             Word::DoesNotHold => "does not hold",
@@ -104,7 +104,7 @@ pub struct JudgedTest {
     /// The quantity.
     pub quantity: &'static str,
     /// It in a sentence.
-    pub told: &'static str,
+    pub text: &'static str,
     /// The form of its values, unless they are ratios.
     pub unit: Unit,
     /// True if values are ratios.
@@ -140,7 +140,7 @@ pub struct Counters {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Counter {
     /// Its name in a sentence.
-    pub told: &'static str,
+    pub text: &'static str,
     /// The form of its value.
     pub unit: Unit,
     /// Its median.
@@ -153,7 +153,7 @@ pub struct JudgedDefect {
     /// The fault.
     pub says: String,
     /// The quantity that this run has instead, in a sentence.
-    pub told: &'static str,
+    pub text: &'static str,
     /// The form of its values.
     pub unit: Unit,
     /// The least and the most among medians of cells; `None` without a valid sample.
@@ -257,7 +257,7 @@ fn judge_test(test: &Test, run: &Measured<'_>) -> JudgedTest {
     let word = word_of(test.cases, &cases);
     JudgedTest {
         quantity: definition.name,
-        told: definition.told,
+        text: definition.text,
         unit: definition.unit,
         is_ratio: test.over.is_some(),
         is_difference: test.minus.is_some(),
@@ -342,7 +342,7 @@ fn counters(claim: &Claim, cell: &CellSamples<'_>, cpus: u32) -> Counters {
     let value = |quantity: &Quantity| {
         let definition = quantity.definition();
         let values = by_round(definition, cell, cpus).values();
-        Some(Counter { told: definition.told, unit: definition.unit, value: median(&values)? })
+        Some(Counter { text: definition.text, unit: definition.unit, value: median(&values)? })
     };
     Counters {
         method: cell.cell.method.to_string(),
@@ -366,7 +366,7 @@ fn judge_defect(defect: &Defect, runs: &Known<'_>) -> JudgedDefect {
     let most = medians.iter().copied().max_by(f64::total_cmp);
     JudgedDefect {
         says: defect.says.clone(),
-        told: definition.told,
+        text: definition.text,
         unit: definition.unit,
         here: least.zip(most),
         samples: values.iter().map(Vec::len).sum(),

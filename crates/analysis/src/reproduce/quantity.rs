@@ -41,7 +41,7 @@ pub struct Definition {
     /// Its name in a study.
     pub name: &'static str,
     /// Its name in a sentence.
-    pub told: &'static str,
+    pub text: &'static str,
     /// The form of its values.
     pub unit: Unit,
     /// Its value.
@@ -51,28 +51,28 @@ pub struct Definition {
 /// Every quantity. The best of several cells is the one with the highest.
 #[rustfmt::skip]
 pub const ALL: &[Definition] = &[
-    Definition { name: "speed", told: "in speed", unit: Unit::Rate, of: speed },
-    Definition { name: "work-speed", told: "in speed, set-up and tear-down left out", unit: Unit::Rate, of: |one| Some(1e9 / positive(region_ns(one.measurement))?) },
-    Definition { name: "record-speed", told: "in records per second", unit: Unit::Rate, of: |one| Some(1e9 / record_time(one)?) },
-    Definition { name: "record-time", told: "per record", unit: Unit::Time, of: record_time },
-    Definition { name: "time", told: "in total", unit: Unit::Time, of: time },
-    Definition { name: "setup", told: "set-up", unit: Unit::Time, of: |one| Some(one.measurement.setup_ns as f64) },
-    Definition { name: "work", told: "work", unit: Unit::Time, of: |one| Some(region_ns(one.measurement) as f64) },
-    Definition { name: "device-rate", told: "from the device", unit: Unit::Bandwidth, of: device_rate },
-    Definition { name: "of-cap", told: "of the device's limit", unit: Unit::Share, of: of_cap },
-    Definition { name: "of-file", told: "of the file from the device", unit: Unit::Share, of: of_file },
-    Definition { name: "user", told: "of all CPUs in user mode", unit: Unit::Share, of: |one| of_cpus(one, one.evidence.user_ns) },
-    Definition { name: "system", told: "of all CPUs in the kernel", unit: Unit::Share, of: |one| of_cpus(one, one.evidence.system_ns) },
-    Definition { name: "wait", told: "of all CPUs idle with a task waiting for the device", unit: Unit::Share, of: |one| of_cpus(one, one.evidence.host.wait_ns) },
-    Definition { name: "threads-running", told: "of the threads' time on a CPU", unit: Unit::Share, of: threads_running },
-    Definition { name: "major-faults", told: "major faults per read", unit: Unit::Number, of: |one| per_read(one, one.evidence.major_faults) },
-    Definition { name: "faults", told: "faults per operation", unit: Unit::Number, of: |one| Some(one.evidence.minor_faults? as f64 / positive(operations(one.measurement))?) },
-    Definition { name: "amplification", told: "bytes from the device per byte asked for", unit: Unit::Number, of: |one| Some(one.evidence.device_read_bytes? as f64 / positive(one.evidence.requested_bytes)?) },
-    Definition { name: "refaults", told: "refaults per read", unit: Unit::Number, of: |one| per_read(one, one.evidence.group.as_ref()?.refaults) },
-    Definition { name: "written", told: "bytes to the device per byte written", unit: Unit::Number, of: |one| Some(one.evidence.device_written_bytes? as f64 / positive(one.evidence.requested_bytes)?) },
-    Definition { name: "stored", told: "of the records in the file, compared byte for byte", unit: Unit::Share, of: stored },
-    Definition { name: "cached-before", told: "of the data cached at the start", unit: Unit::Share, of: |one| Some(one.evidence.resident_before_bytes? as f64 / positive(one.cell.conditions.span_bytes.0)?) },
-    Definition { name: "cold-speed", told: "of the warm speed until the cache is warm", unit: Unit::Share, of: cold_speed },
+    Definition { name: "speed", text: "in speed", unit: Unit::Rate, of: speed },
+    Definition { name: "work-speed", text: "in speed, set-up and tear-down left out", unit: Unit::Rate, of: |one| Some(1e9 / positive(region_ns(one.measurement))?) },
+    Definition { name: "record-speed", text: "in records per second", unit: Unit::Rate, of: |one| Some(1e9 / record_time(one)?) },
+    Definition { name: "record-time", text: "per record", unit: Unit::Time, of: record_time },
+    Definition { name: "time", text: "in total", unit: Unit::Time, of: time },
+    Definition { name: "setup", text: "set-up", unit: Unit::Time, of: |one| Some(one.measurement.setup_ns as f64) },
+    Definition { name: "work", text: "work", unit: Unit::Time, of: |one| Some(region_ns(one.measurement) as f64) },
+    Definition { name: "device-rate", text: "from the device", unit: Unit::Bandwidth, of: device_rate },
+    Definition { name: "of-cap", text: "of the device's limit", unit: Unit::Share, of: of_cap },
+    Definition { name: "of-file", text: "of the file from the device", unit: Unit::Share, of: of_file },
+    Definition { name: "user", text: "of all CPUs in user mode", unit: Unit::Share, of: |one| of_cpus(one, one.evidence.user_ns) },
+    Definition { name: "system", text: "of all CPUs in the kernel", unit: Unit::Share, of: |one| of_cpus(one, one.evidence.system_ns) },
+    Definition { name: "wait", text: "of all CPUs idle with a task waiting for the device", unit: Unit::Share, of: |one| of_cpus(one, one.evidence.host.wait_ns) },
+    Definition { name: "threads-running", text: "of the threads' time on a CPU", unit: Unit::Share, of: threads_running },
+    Definition { name: "major-faults", text: "major faults per read", unit: Unit::Number, of: |one| per_read(one, one.evidence.major_faults) },
+    Definition { name: "faults", text: "faults per operation", unit: Unit::Number, of: |one| Some(one.evidence.minor_faults? as f64 / positive(operations(one.measurement))?) },
+    Definition { name: "amplification", text: "bytes from the device per byte asked for", unit: Unit::Number, of: |one| Some(one.evidence.device_read_bytes? as f64 / positive(one.evidence.requested_bytes)?) },
+    Definition { name: "refaults", text: "refaults per read", unit: Unit::Number, of: |one| per_read(one, one.evidence.group.as_ref()?.refaults) },
+    Definition { name: "written", text: "bytes to the device per byte written", unit: Unit::Number, of: |one| Some(one.evidence.device_written_bytes? as f64 / positive(one.evidence.requested_bytes)?) },
+    Definition { name: "stored", text: "of the records in the file, compared byte for byte", unit: Unit::Share, of: stored },
+    Definition { name: "cached-before", text: "of the data cached at the start", unit: Unit::Share, of: |one| Some(one.evidence.resident_before_bytes? as f64 / positive(one.cell.conditions.span_bytes.0)?) },
+    Definition { name: "cold-speed", text: "of the warm speed until the cache is warm", unit: Unit::Share, of: cold_speed },
 ];
 
 /// One of [`ALL`].

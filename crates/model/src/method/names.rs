@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_message_ends_with_what_was_probably_meant() {
-        let told = |text: &str| text.parse::<Method>().expect_err(text).to_string();
+        let phrase = |text: &str| text.parse::<Method>().expect_err(text).to_string();
         for (text, end) in [
             ("NIOFSDirectory", "; 'NIOFSDirectory' is called jvm/filechannel:heap-buffer here"),
             ("fread", "; 'fread' is called read here"),
@@ -146,7 +146,7 @@ mod tests {
             ("jvm/preads", "; did you mean 'pread'?"),
             ("walk", "the methods are mmap, pread, read, pwrite, write, uring"),
         ] {
-            assert!(told(text).ends_with(end), "{}", told(text));
+            assert!(phrase(text).ends_with(end), "{}", phrase(text));
         }
     }
 }

@@ -104,8 +104,8 @@ fn pieces_that_would_change_the_checksum_are_refused() {
         ("read:buffer=100B", Consume::Lines, ""),
         ("read", Consume::Touch, ""),
     ] {
-        let told = refusal(text, consume);
-        assert!(told.ends_with(reason) && told.is_empty() == reason.is_empty(), "{text}: {told}");
+        let phrase = refusal(text, consume);
+        assert!(phrase.ends_with(reason) && phrase.is_empty() == reason.is_empty(), "{text}: {phrase}");
     }
 }
 

@@ -45,8 +45,8 @@ fn expect_all_time(run: &Run) {
     let answer_ns = run.header.environment.worker_answer_ns.expect("an answer time");
     for sample in &run.samples {
         let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else { continue };
-        let told_ns = region_ns(measurement).saturating_add(answer_ns);
-        assert!(told_ns >= evidence.wall_ns, "{measurement:?} of {} ns", evidence.wall_ns);
+        let claimed_ns = region_ns(measurement).saturating_add(answer_ns);
+        assert!(claimed_ns >= evidence.wall_ns, "{measurement:?} of {} ns", evidence.wall_ns);
         let is_apart = measurement.latency_phase_apart || measurement.latency_phase_ns == 0;
         assert!(is_apart || kinds(sample).contains(&InconsistentCounts), "{measurement:?}");
     }

@@ -94,9 +94,9 @@ fn a_moment_that_no_clock_tells_counts_in_the_total() {
             let (run, _) = run(kind, question);
             let answer_ns = run.header.environment.worker_answer_ns.expect("an answer time");
             for (measurement, evidence) in run.samples.iter().filter_map(|sample| sample.valid()) {
-                let told_ns = measurement.measured_ns + measurement.unaccounted_ns + answer_ns;
-                assert!(told_ns > FORGIVEN_NS, "{kind} {question:?}: {measurement:?} {evidence:?}");
-                assert!(total_ns(measurement) >= told_ns - answer_ns, "{measurement:?}");
+                let claimed_ns = measurement.measured_ns + measurement.unaccounted_ns + answer_ns;
+                assert!(claimed_ns > FORGIVEN_NS, "{kind} {question:?}: {measurement:?} {evidence:?}");
+                assert!(total_ns(measurement) >= claimed_ns - answer_ns, "{measurement:?}");
             }
         }
     }

@@ -370,8 +370,8 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
             }));
             fields.extend(columns.fields(evidence));
             // Like latency, heartbeats are withheld under a cap or for a cold start.
-            let told = cell.is_none_or(|cell| stall_withheld(&cell.conditions).is_none());
-            fields.extend(heartbeat_fields(if told { &evidence.heartbeats } else { &[] }));
+            let is_known = cell.is_none_or(|cell| stall_withheld(&cell.conditions).is_none());
+            fields.extend(heartbeat_fields(if is_known { &evidence.heartbeats } else { &[] }));
         }
         _ => fields.resize(
             OUTCOME.len() + MEASUREMENT.len() + columns.names().len() + HEARTBEATS.len(),

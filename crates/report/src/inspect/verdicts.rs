@@ -107,21 +107,21 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> 
         By::Faults if lacks(inspection, Sight::MinorFaultWaits) => "at most ",
         _ => "",
     };
-    let mut told = format!("{of} {}: {who} blocked {at_most}{shares} of the time in {doing}", name(file));
+    let mut text = format!("{of} {}: {who} blocked {at_most}{shares} of the time in {doing}", name(file));
     if let (By::Faults, Some(factor)) = (finding.by, amplified(file)) {
         let factor = multiple(factor);
-        told += &format!(
+        text += &format!(
             "; {} bytes came in for each byte of the pages that faulted",
             factor.trim_end_matches('x')
         );
     }
-    told += ".";
+    text += ".";
     let is_replayed =
         file.path.is_some() && file.path.as_deref() == shown.replayed && finding.by == By::Reads;
     if let (false, Some(command)) = (is_replayed, next_command(finding, inspection, shown.is_own)) {
-        told += &format!(" This does not show whether another method is faster. Measure it: {command}");
+        text += &format!(" This does not show whether another method is faster. Measure it: {command}");
     }
-    told
+    text
 }
 
 /// The command that measures other methods of reading the file, under the conditions that were seen: reads by calls are recorded and
@@ -198,7 +198,7 @@ pub(super) fn lacks(inspection: &Inspection, sight: Sight) -> bool {
 
 /// Lines about missing sights, one for all of the same reason.
 pub(super) fn unseen(inspection: &Inspection) -> Vec<String> {
-    let mut told = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
+    let mut parts = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for missing in &inspection.missing {
         let what = match missing.sight {
@@ -213,6 +213,6 @@ pub(super) fn unseen(inspection: &Inspection) -> Vec<String> {
             None => reasons.push((&missing.reason, vec![what])),
         }
     }
-    told.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
-    told
+    parts.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
+    parts
 }

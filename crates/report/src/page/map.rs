@@ -126,7 +126,7 @@ pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>], colours: &Colours
 fn draw(page: &mut Html, map: Map, colours: &Colours) {
     let all = map.columns.len();
     let most = (MOST_CELLS / map.rows.len().max(1)).clamp(1, MOST_COLUMNS);
-    let (shared, headings) = told(&map.labels);
+    let (shared, headings) = shared_label(&map.labels);
     if !shared.is_empty() {
         page.paragraph(format!("all: {shared}"));
     }
@@ -155,7 +155,7 @@ fn draw(page: &mut Html, map: Map, colours: &Colours) {
 }
 
 /// The part that all labels share, and each without it.
-fn told(labels: &[String]) -> (String, Vec<String>) {
+fn shared_label(labels: &[String]) -> (String, Vec<String>) {
     let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(BETWEEN).collect()).collect();
     let is_shared = |part: &&str| parts.len() > 1 && parts.iter().all(|of_label| of_label.contains(part));
     let shared: Vec<&str> = parts.iter().flatten().take(parts.first().map_or(0, Vec::len)).copied().collect();
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn columns_are_named_by_what_differs() {
         let labels = ["read · warm · 1 thread", "read · cold · 1 thread"].map(str::to_string);
-        let (shared, own) = told(&labels);
+        let (shared, own) = shared_label(&labels);
         assert_eq!((shared.as_str(), own), ("read · 1 thread", vec!["warm".to_string(), "cold".to_string()]));
-        assert_eq!(told(&labels[..1]), (String::new(), vec![labels[0].clone()]));
+        assert_eq!(shared_label(&labels[..1]), (String::new(), vec![labels[0].clone()]));
     }
 }

@@ -167,15 +167,15 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
 fn environment(page: &mut Html, judged: &Judged) {
     let value = serde_json::to_value(&judged.environment).unwrap_or_default();
     let fields = value.as_object().into_iter().flatten();
-    let told = fields.filter(|(name, _)| *name != "warnings").map(|(name, value)| {
-        let told = match value {
+    let terms = fields.filter(|(name, _)| *name != "warnings").map(|(name, value)| {
+        let value = match value {
             serde_json::Value::Null => "unknown".to_string(),
             serde_json::Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        (name.clone(), told)
+        (name.clone(), value)
     });
-    page.terms(told);
+    page.terms(terms);
     for worker in &judged.workers {
         page.paragraph(heading::found(worker));
         page.list(&worker.notes);

@@ -18,15 +18,15 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 let mut marks = Vec::new();
                 for point in &curve.points {
                     let ratio = multiple(point.ratio);
-                    let told = point.ops_per_second.map(|value| value.told(rate));
-                    if let (Some(value), Some(told)) = (point.ops_per_second, &told) {
+                    let text = point.ops_per_second.map(|value| value.text(rate));
+                    if let (Some(value), Some(text)) = (point.ops_per_second, &text) {
                         marks.push(Mark {
                             x: point.ratio,
                             y: value.median,
                             low: value.low,
                             high: value.high,
                             label: format!(
-                                "{}, data {ratio} of the cache: {told} operations/s",
+                                "{}, data {ratio} of the cache: {text} operations/s",
                                 curve.method
                             ),
                             invalid: None,
@@ -38,7 +38,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                         TextCell::from(&curve.method),
                         TextCell::of(ratio, point.ratio),
                         TextCell::of(bytes(point.span_bytes), point.span_bytes.0 as f64),
-                        TextCell { text: told.unwrap_or_else(none), value },
+                        TextCell { text: text.unwrap_or_else(none), value },
                         TextCell::number(point.device_bytes_per_byte, rate),
                         TextCell::of(point.samples.to_string(), point.samples as f64),
                     ]);

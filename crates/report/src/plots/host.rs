@@ -40,13 +40,13 @@ fn of_panel((label, columns, quantity, unit): &Panel, rows: &[&VmstatRow], condi
     let series = columns.iter().map(|name| {
         let mark = |row: &&VmstatRow| {
             let value = value(row, name)?;
-            let label = format!("{name}, {}: {}", time(row.at_ns), (quantity.told)(value));
+            let label = format!("{name}, {}: {}", time(row.at_ns), (quantity.text)(value));
             Some(Mark { x: row.at_ns as f64, y: value, label, ..Mark::default() })
         };
         Series { name: name.to_string(), marks: rows.iter().filter_map(mark).collect(), ..Series::default() }
     });
     let row = |row: &&VmstatRow| {
-        let cell = |name| TextCell::number(value(row, name), quantity.told);
+        let cell = |name| TextCell::number(value(row, name), quantity.text);
         std::iter::once(TextCell::of(time(row.at_ns), row.at_ns as f64))
             .chain(columns.iter().map(cell))
             .collect()

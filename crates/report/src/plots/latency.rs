@@ -38,9 +38,9 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             };
             let marks = values.iter().enumerate().filter_map(mark).collect();
             series.push(Series { name: cell.method.clone(), marks, ..Series::default() });
-            let told = values.map(|value| TextCell::number(value.map(|value| value as f64), time));
+            let text = values.map(|value| TextCell::number(value.map(|value| value as f64), time));
             let operations = TextCell::of(grouped(latency.operations), latency.operations as f64);
-            table.rows.push([vec![TextCell::from(&cell.method)], told.to_vec(), vec![operations]].concat());
+            table.rows.push([vec![TextCell::from(&cell.method)], text.to_vec(), vec![operations]].concat());
         }
         Plot {
             id: "latency",

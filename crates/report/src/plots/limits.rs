@@ -26,11 +26,11 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             "of device bandwidth",
         ];
         let mut table = TextTable::of(&names);
-        let told = |share: Option<f64>| TextCell::number(share, percent);
+        let text = |share: Option<f64>| TextCell::number(share, percent);
         for (index, cell) in limited.iter().enumerate() {
             let limit = &cell.limit;
             let (Some(name), Some(share)) = (limit.bound, limit.of_ceiling) else { continue };
-            let words = limit.told().unwrap_or_default();
+            let words = limit.text().unwrap_or_default();
             Series::named(&mut series, name.name()).push(Mark {
                 x: share,
                 y: index as f64,
@@ -42,12 +42,12 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             table.rows.push(vec![
                 TextCell::from(&cell.method),
                 words.into(),
-                told(Some(share)),
-                told(limit.of_ceiling_low),
-                told(limit.of_ceiling_high),
+                text(Some(share)),
+                text(limit.of_ceiling_low),
+                text(limit.of_ceiling_high),
                 TextCell::number(limit.ceiling, rate),
                 limit.ceiling_reached_by.as_deref().unwrap_or(MISSING).into(),
-                told(cell.of_device_bandwidth),
+                text(cell.of_device_bandwidth),
             ]);
         }
         Plot {

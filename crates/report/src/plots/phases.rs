@@ -39,12 +39,12 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             }
         }
         let row = |cell: &&CellJudgement| {
-            let told = |value: Option<u64>| TextCell::number(value.map(|value| value as f64), time);
-            let phases = PHASES.map(|(_, phase)| told(phase(cell)));
+            let text = |value: Option<u64>| TextCell::number(value.map(|value| value as f64), time);
+            let phases = PHASES.map(|(_, phase)| text(phase(cell)));
             [
                 vec![TextCell::from(&cell.method)],
                 phases.to_vec(),
-                vec![told(cell.sync_ns), told(cell.total_ns)],
+                vec![text(cell.sync_ns), text(cell.total_ns)],
             ]
             .concat()
         };

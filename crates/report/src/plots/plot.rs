@@ -53,7 +53,7 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug)]
 pub struct AxisQuantity {
     /// Text of a value.
-    pub told: fn(f64) -> String,
+    pub text: fn(f64) -> String,
     /// The distance of ticks.
     pub(crate) steps: Steps,
 }
@@ -71,22 +71,22 @@ pub(crate) enum Steps {
 
 impl AxisQuantity {
     /// Nanoseconds.
-    pub(crate) const TIME: Self = Self { told: format::time, steps: Steps::Decimal };
+    pub(crate) const TIME: Self = Self { text: format::time, steps: Steps::Decimal };
     /// Bytes.
-    pub(crate) const BYTES: Self = Self { told: format::bytes, steps: Steps::Binary };
+    pub(crate) const BYTES: Self = Self { text: format::bytes, steps: Steps::Binary };
     /// A number of things.
-    pub(crate) const COUNT: Self = Self { told: |value| format!("{value:.0}"), steps: Steps::Whole };
+    pub(crate) const COUNT: Self = Self { text: |value| format!("{value:.0}"), steps: Steps::Whole };
     /// Things in a second.
-    pub(crate) const RATE: Self = Self { told: format::rate, steps: Steps::Decimal };
+    pub(crate) const RATE: Self = Self { text: format::rate, steps: Steps::Decimal };
     /// A number without a unit.
-    pub(crate) const PLAIN: Self = Self { told: format::plain, steps: Steps::Decimal };
+    pub(crate) const PLAIN: Self = Self { text: format::plain, steps: Steps::Decimal };
     /// A multiple that was chosen.
-    pub(crate) const MULTIPLE: Self = Self { told: format::multiple, steps: Steps::Decimal };
+    pub(crate) const MULTIPLE: Self = Self { text: format::multiple, steps: Steps::Decimal };
     /// A ratio that was measured.
     pub(crate) const RATIO: Self =
-        Self { told: |value| format!("{}x", format::times(value)), steps: Steps::Decimal };
+        Self { text: |value| format!("{}x", format::times(value)), steps: Steps::Decimal };
     /// A share of 1.
-    pub(crate) const SHARE: Self = Self { told: format::percent, steps: Steps::Decimal };
+    pub(crate) const SHARE: Self = Self { text: format::percent, steps: Steps::Decimal };
 }
 
 /// Scale of an axis.

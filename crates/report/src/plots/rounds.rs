@@ -64,7 +64,7 @@ fn mark(cell: &Cell, sample: &Sample, figure: FigureKind, method: &str) -> Optio
     Some(Mark {
         x: f64::from(sample.round) + 1.0,
         y: value,
-        label: format!("{method}, round {}: {}", sample.round + 1, figure.told(value)),
+        label: format!("{method}, round {}: {}", sample.round + 1, figure.text(value)),
         invalid: (!failures.is_empty()).then_some(reason),
         ..Mark::default()
     })
@@ -83,18 +83,18 @@ fn shown(cell: &Cell, figure: FigureKind, ranked: f64) -> f64 {
 
 fn row(method: &str, marks: &[Mark], figure: FigureKind) -> Vec<TextCell> {
     let valid = || marks.iter().filter(|mark| mark.invalid.is_none()).map(|mark| mark.y);
-    let told = |value: Option<f64>| TextCell::number(value, |value| figure.told(value));
+    let text = |value: Option<f64>| TextCell::number(value, |value| figure.text(value));
     let each = marks.iter().map(|mark| {
         let invalid =
             mark.invalid.as_ref().map_or_else(String::new, |reason| format!(" (invalid: {reason})"));
-        format!("{:.0}: {}{invalid}", mark.x, figure.told(mark.y))
+        format!("{:.0}: {}{invalid}", mark.x, figure.text(mark.y))
     });
     vec![
         method.into(),
         TextCell::count(valid().count()),
         TextCell::count(marks.len() - valid().count()),
-        told(valid().min_by(f64::total_cmp)),
-        told(valid().max_by(f64::total_cmp)),
+        text(valid().min_by(f64::total_cmp)),
+        text(valid().max_by(f64::total_cmp)),
         each.collect::<Vec<_>>().join(", ").into(),
     ]
 }

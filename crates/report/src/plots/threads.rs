@@ -70,16 +70,16 @@ fn add_score(plot: &mut Plot, method: &str, score: &Score) {
 
 /// A mark, and its row: shares of the threads' time on a CPU, waiting for one, waiting for anything else.
 fn add(plot: &mut Plot, method: &str, column: PivotColumn, value: MedianInterval, shares: [Option<f64>; 3]) {
-    let (told, at) = (value.told(rate), column.to_string());
+    let (text, at) = (value.text(rate), column.to_string());
     Series::named(&mut plot.series, method).push(Mark {
         x: column.position(),
         y: value.median,
         low: value.low,
         high: value.high,
-        label: format!("{method}, {at}: {told} operations/s"),
+        label: format!("{method}, {at}: {text} operations/s"),
         invalid: None,
     });
-    let mut row = vec![method.into(), TextCell::of(at, column.position()), TextCell::of(told, value.median)];
+    let mut row = vec![method.into(), TextCell::of(at, column.position()), TextCell::of(text, value.median)];
     row.extend(shares.map(|share| TextCell::number(share, percent)));
     plot.table.rows.push(row);
 }

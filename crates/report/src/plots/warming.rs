@@ -17,18 +17,18 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         for cell in comparison.cells.iter().filter_map(|id| by_id.get(id.as_str())) {
             let mut marks = Vec::new();
             for window in cell.cold_start.iter().flatten() {
-                let (until, told) = (time(window.end_ns), rate(window.ops_per_second));
+                let (until, text) = (time(window.end_ns), rate(window.ops_per_second));
                 marks.push(Mark {
                     x: window.end_ns as f64,
                     y: window.ops_per_second,
-                    label: format!("{}, {until}: {told} operations/s", cell.method),
+                    label: format!("{}, {until}: {text} operations/s", cell.method),
                     ..Mark::default()
                 });
                 let size = |value: Option<u64>| TextCell::number(value.map(|value| value as f64), bytes);
                 table.rows.push(vec![
                     TextCell::from(&cell.method),
                     TextCell::of(until, window.end_ns as f64),
-                    TextCell::of(told, window.ops_per_second),
+                    TextCell::of(text, window.ops_per_second),
                     size(window.device_read_bytes),
                     size(window.resident_bytes),
                     TextCell::of(window.samples.to_string(), window.samples as f64),

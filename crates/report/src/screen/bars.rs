@@ -39,9 +39,9 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     if methods.len() < 2 {
         return None;
     }
-    let in_state = |column: &Bars<'_>, separator: &str, told: String| match columns.len() {
-        1 => told,
-        _ => format!("{}{separator}{told}", column.state()),
+    let in_state = |column: &Bars<'_>, separator: &str, text: String| match columns.len() {
+        1 => text,
+        _ => format!("{}{separator}{text}", column.state()),
     };
     let order =
         columns.iter().find_map(|column| Some(in_state(column, ": ", contradicted(&column.ranked())?)));
@@ -69,12 +69,12 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let lines = columns[0].cells.iter().find_map(|cell| cell.lines).map(|lines| counted(lines, "line"));
     common.extend(lines.clone());
     work.extend(lines);
-    let told = |work: &[String]| format!("{}: {unit}, and how much slower", work.join(", "));
-    while work.len() > 2 && told(&work).chars().count() > width {
+    let text = |work: &[String]| format!("{}: {unit}, and how much slower", work.join(", "));
+    while work.len() > 2 && text(&work).chars().count() > width {
         let last = work.iter().rposition(|part| common.contains(part)).filter(|part| *part > 0);
         work.remove(last.unwrap_or(work.len() - 1));
     }
-    let heading = told(&work);
+    let heading = text(&work);
     let mut lines = vec![Line::new(), Line::strong(heading)];
     if columns.len() > 1 {
         let mut heading = " ".repeat(2 + name);
@@ -172,7 +172,7 @@ impl<'a> Bars<'a> {
         let Some((shown, figure)) = cell.and_then(figures) else {
             return vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
         };
-        let number = self.kind().told(shown);
+        let number = self.kind().text(shown);
         let drawn = drawn(figure / self.fastest, bar);
         let (factor, is_best) = self.factor(method);
         let rest = format!(" {factor:8}");
@@ -203,11 +203,11 @@ impl<'a> Bars<'a> {
     fn limit(&self) -> Option<String> {
         let leader = self.comparison.leader.as_deref()?;
         let limit = &self.cell(leader)?.limit;
-        let told = match limit.bound {
+        let text = match limit.bound {
             Some(name) if limit.is_at_ceiling() => format!("{} 100 %", name.name()),
-            _ => limit.told()?,
+            _ => limit.text()?,
         };
-        Some(format!("{leader} {told}"))
+        Some(format!("{leader} {text}"))
     }
 }
 

@@ -23,21 +23,21 @@ pub(super) struct Choice {
 /// The choice of each situation. A search and a table of methods have sentences of their own; the syncs of a single method are
 /// told as such.
 pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
-    let told = situations.iter().filter(|one| one.judged.cliff.is_none() && one.judged.pivot.is_none());
-    let told = told.filter(|one| !syncs::is_alone_with_syncs(one));
+    let shown = situations.iter().filter(|one| one.judged.cliff.is_none() && one.judged.pivot.is_none());
+    let shown = shown.filter(|one| !syncs::is_alone_with_syncs(one));
     // Where others of its run compare methods, one that stands alone is there for a ceiling.
     let compares = |one: &Situation<'_>| one.comparison.cells.len() > 1;
     let others_compare = |one: &Situation<'_>| {
         situations.iter().any(|other| std::ptr::eq(other.judged, one.judged) && compares(other))
     };
-    let told = told.filter(|one| compares(one) || !others_compare(one));
+    let shown = shown.filter(|one| compares(one) || !others_compare(one));
     let of = |one: &Situation<'_>| Choice {
         situation: one.name.clone(),
         method: one.advice.recommended.clone(),
         certainty: certainty(one.advice, one.comparison),
         is_certain: matches!(one.comparison.verdict, Verdict::Best | Verdict::Tie),
     };
-    told.map(of).collect()
+    shown.map(of).collect()
 }
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
@@ -143,18 +143,18 @@ pub(super) fn lines(choices: &[Choice], width: usize) -> Vec<Line> {
             Span::plain(" ".repeat(pad)),
         ];
         let room = width.saturating_sub(2 + situation + 2 + length(name) + pad);
-        let told = |text: &str| if choice.is_certain { Span::plain(text) } else { Span::weak(text) };
+        let phrase = |text: &str| if choice.is_certain { Span::plain(text) } else { Span::weak(text) };
         let fitting = choice.certainty.iter().find(|text| length(text) <= room);
         let last = choice.certainty.last().map_or("", String::as_str);
         match fitting {
             Some(text) => {
-                spans.push(told(text));
+                spans.push(phrase(text));
                 lines.push(Line(spans));
             }
             // What does not fit beside it stands below it.
             None => {
                 lines.push(Line(spans));
-                lines.extend(wrapped("      ", last, width).iter().map(|text| Line(vec![told(text)])));
+                lines.extend(wrapped("      ", last, width).iter().map(|text| Line(vec![phrase(text)])));
             }
         }
     }

@@ -20,25 +20,25 @@ pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     // One situation needs no name.
     let is_alone = situations.len() == 1;
     let of = |one: &Situation<'_>| {
-        let told = of_advised(one)?;
-        Some(if is_alone { told } else { format!("{}: {told}", one.name) })
+        let phrase = of_advised(one)?;
+        Some(if is_alone { phrase } else { format!("{}: {phrase}", one.name) })
     };
-    let told: Vec<String> = situations.iter().filter_map(of).collect();
+    let phrase: Vec<String> = situations.iter().filter_map(of).collect();
     let folios = folios(situations);
     let mut lines = Vec::new();
-    if !told.is_empty() || folios.is_some() {
+    if !phrase.is_empty() || folios.is_some() {
         lines.push(Line::new());
         lines.push(Line::strong("Syncs".to_string()));
     }
     let most = if situations.iter().all(is_alone_with_syncs) { MOST_OF_ONE } else { MOST };
-    for text in told.iter().take(most) {
+    for text in phrase.iter().take(most) {
         lines.extend(wrapped("  ", text, width).into_iter().map(Line::plain));
     }
     if let Some(text) = folios {
         lines.extend(wrapped("  ", &text, width).into_iter().map(Line::plain));
     }
-    if told.len() > most {
-        lines.push(Line::weak(format!("  and {} more: the tables have them", told.len() - most)));
+    if phrase.len() > most {
+        lines.push(Line::weak(format!("  and {} more: the tables have them", phrase.len() - most)));
     }
     lines
 }
@@ -78,11 +78,11 @@ fn of_advised(situation: &Situation<'_>) -> Option<String> {
         return None;
     }
     let is_it = |cell: &&CellJudgement| comparison.cells.contains(&cell.id) && is_chosen(cell);
-    told(judged.cells.iter().find(is_it)?)
+    text(judged.cells.iter().find(is_it)?)
 }
 
 /// `pwrite: 48k records/s; fdatasync 1.2k/s of 8 KiB each, p50 0.8 ms, p99 1.2 ms, longest 4 ms of 9,000`.
-fn told(cell: &CellJudgement) -> Option<String> {
+fn text(cell: &CellJudgement) -> Option<String> {
     let syncs = cell.syncs.as_ref()?;
     let quantile = |name: &str, ns: Option<u64>| ns.map(|ns| format!(", {name} {}", time(ns)));
     let quantiles = [quantile("p50", syncs.p50), quantile("p99", syncs.p99)];

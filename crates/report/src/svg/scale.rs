@@ -70,8 +70,8 @@ impl Placed {
     fn values_of_ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
         let ticks = self.rounded(axis.quantity.steps).into_iter().filter(|value| self.at(*value).is_some());
         // Zero has no unit: 0 ns and 10 s do not look like one axis.
-        let told = |value| if value == 0.0 { "0".to_string() } else { (axis.quantity.told)(value) };
-        ticks.map(|value| (value, told(value))).filter(|(value, label)| names(label, *value)).collect()
+        let text = |value| if value == 0.0 { "0".to_string() } else { (axis.quantity.text)(value) };
+        ticks.map(|value| (value, text(value))).filter(|(value, label)| names(label, *value)).collect()
     }
 
     /// Round values between the ends.

@@ -92,7 +92,7 @@ fn factor(ratio: f64) -> String {
 
 /// The bound, with the share of it that was reached.
 pub(super) fn bound(cell: &CellJudgement) -> String {
-    cell.limit.told().unwrap_or_else(|| MISSING.to_string())
+    cell.limit.text().unwrap_or_else(|| MISSING.to_string())
 }
 
 /// A quantile of the latencies.
@@ -115,6 +115,6 @@ fn count(operations: u64) -> String {
 
 /// The longest operation or stall, with the number of operations, since it grows with them.
 pub(super) fn longest(cell: &CellJudgement) -> String {
-    let told = |latency: &Latency| format!("{} of {}", time(latency.max), count(latency.operations));
-    or_missing(cell.latency_ns.as_ref(), told)
+    let text = |latency: &Latency| format!("{} of {}", time(latency.max), count(latency.operations));
+    or_missing(cell.latency_ns.as_ref(), text)
 }

@@ -77,11 +77,11 @@ pub(super) fn write(
 
 /// Processes that were slow by chance: told of a method if it happened to two, or to over a tenth.
 fn slow_processes(view: &ComparisonView<'_>) -> Option<String> {
-    let is_told =
+    let is_often =
         |cell: &&&CellJudgement| cell.slow_processes >= 2 || cell.slow_processes * 10 > cell.samples;
-    let told =
+    let text =
         |cell: &&CellJudgement| format!("{} of {} of {}", cell.slow_processes, cell.samples, cell.method);
-    let words: Vec<String> = view.cells.iter().filter(is_told).map(told).collect();
+    let words: Vec<String> = view.cells.iter().filter(is_often).map(text).collect();
     (!words.is_empty()).then(|| format!("processes that took over {SLOW}x the median: {}", words.join("; ")))
 }
 
@@ -92,7 +92,7 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
     let mut workers: Vec<&String> = all.iter().map(|(worker, _)| worker).collect();
     workers.sort_unstable();
     workers.dedup();
-    let told = |worker: &String| {
+    let text = |worker: &String| {
         let own: Vec<u64> = all.iter().filter(|(other, _)| other == worker).map(|(_, took)| *took).collect();
         let took = median_count(&own)?;
         Some(format!(
@@ -100,7 +100,7 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
             time(took)
         ))
     };
-    workers.into_iter().filter_map(told).collect()
+    workers.into_iter().filter_map(text).collect()
 }
 
 /// Heading of a column that is shown below the table if it does not fit, and its text for a cell that has any.
@@ -114,12 +114,12 @@ fn write_left_out(
 ) -> io::Result<()> {
     // The bound of a method and its stalls are never left out: without their columns they are shown below.
     let below: [Below; 2] =
-        [(LIMITED_BY, |cell| cell.limit.told()), (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell)))];
+        [(LIMITED_BY, |cell| cell.limit.text()), (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell)))];
     for (name, text) in below.iter().filter(|(name, _)| left_out.contains(name)) {
-        let told = |cell: &&CellJudgement| Some(format!("{} {}", cell.method, text(cell)?));
-        let told: Vec<String> = view.cells.iter().filter_map(told).collect();
-        if !told.is_empty() {
-            paragraph(out, "  ", &format!("{name}: {}", told.join("; ")), width)?;
+        let phrase = |cell: &&CellJudgement| Some(format!("{} {}", cell.method, text(cell)?));
+        let phrase: Vec<String> = view.cells.iter().filter_map(phrase).collect();
+        if !phrase.is_empty() {
+            paragraph(out, "  ", &format!("{name}: {}", phrase.join("; ")), width)?;
         }
     }
     let is_below = |name: &str| below.iter().any(|(other, _)| *other == name);

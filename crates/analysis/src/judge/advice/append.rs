@@ -267,7 +267,7 @@ pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, String)> {
         (conditions.file_bytes, conditions.span_bytes) = (Bytes(0), Bytes(0));
         conditions
     };
-    let told: Vec<(usize, Conditions, &Recommendation)> = all
+    let advised: Vec<(usize, Conditions, &Recommendation)> = all
         .iter()
         .enumerate()
         .filter(|(_, advice)| {
@@ -277,12 +277,12 @@ pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, String)> {
         .collect();
     let mut done: Vec<&Conditions> = Vec::new();
     let mut sentences = Vec::new();
-    for (_, conditions, _) in &told {
+    for (_, conditions, _) in &advised {
         if done.contains(&conditions) {
             continue;
         }
         done.push(conditions);
-        let group: Vec<(usize, &Recommendation)> = told
+        let group: Vec<(usize, &Recommendation)> = advised
             .iter()
             .filter(|(_, other, _)| other == conditions)
             .map(|(index, _, advice)| (*index, *advice))

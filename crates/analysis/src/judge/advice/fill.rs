@@ -17,11 +17,11 @@ const HIDDEN: f64 = 1.1;
 
 /// Return the effect of prefaulting, and notes.
 pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
-    let told = match case.silence() {
+    let outcome = match case.silence() {
         Some(_) => None,
         None => Some(prefaulting(case)),
     };
-    let (insight, why_not) = match told {
+    let (insight, why_not) = match outcome {
         Some(Ok(insight)) => (Some(insight), None),
         Some(Err(reason)) => (None, Some(format!("The gain from prefaulting is unknown, because {reason}."))),
         None => (None, None),
@@ -158,8 +158,8 @@ fn p999(cell: &CellJudgement) -> Option<f64> {
 
 /// Sentence about the effect of page faults on single blocks: the tail of the distribution.
 fn faults(case: &Case<'_>) -> Option<String> {
-    let told = [plain(case).ok(), prefaulted(case), pretouching(case)];
-    let words: Vec<String> = told
+    let shown = [plain(case).ok(), prefaulted(case), pretouching(case)];
+    let words: Vec<String> = shown
         .into_iter()
         .flatten()
         .filter(|cell| cell.status == Status::Ok)

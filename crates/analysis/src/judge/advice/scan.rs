@@ -44,8 +44,8 @@ fn insight(case: &Case<'_>) -> Result<String, String> {
     if stream.samples < FEWEST_ROUNDS {
         return Err(format!("{method} has {} valid rounds, and {FEWEST_ROUNDS} are needed", stream.samples));
     }
-    let (told, ends) = (percent(share), interval(low, high));
-    let runs = format!("{method} runs at {told} {ends} of the most that this device delivered in this run");
+    let (text, ends) = (percent(share), interval(low, high));
+    let runs = format!("{method} runs at {text} {ends} of the most that this device delivered in this run");
     let others = match gained(case, method) {
         Some(gained) => format!("; {gained}"),
         // Of a share of 0 nothing follows.

@@ -27,13 +27,13 @@ const FEWEST_IDLE_BEATS: u64 = 100;
 pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     let conditions = &case.comparison.conditions.conditions;
     let in_memory = conditions.cache == CacheState::Warm && conditions.fits_memory();
-    let told = case.compared.iter().filter(|cell| cell.status == Status::Ok && cell.stall.is_some());
-    let told: Vec<&CellJudgement> = told.copied().collect();
-    if in_memory || told.is_empty() {
+    let known = case.compared.iter().filter(|cell| cell.status == Status::Ok && cell.stall.is_some());
+    let known: Vec<&CellJudgement> = known.copied().collect();
+    if in_memory || known.is_empty() {
         return Vec::new();
     }
     let (enough, few): (Vec<&CellJudgement>, Vec<&CellJudgement>) =
-        told.into_iter().partition(|cell| is_told(cell));
+        known.into_iter().partition(|cell| is_known(cell));
     let mut held: Vec<(&CellJudgement, Vec<&Stall>)> =
         enough.iter().map(|cell| (*cell, held_up(cell))).filter(|(_, stalls)| !stalls.is_empty()).collect();
     held.sort_by_key(|(_, stalls)| Reverse(stalls[0].busy.p99_ns));
@@ -62,7 +62,7 @@ fn is_late(stall: &Stall, delay_ns: u64) -> bool {
     delay_ns > LEAST_NS && delay_ns > idle_ns.saturating_mul(TIMES_IDLE)
 }
 
-fn is_told(cell: &CellJudgement) -> bool {
+fn is_known(cell: &CellJudgement) -> bool {
     cell.stall.iter().flatten().any(is_many)
 }
 
@@ -86,7 +86,7 @@ fn what(kind: &str) -> String {
 }
 
 fn holds_up(cell: &CellJudgement, stalls: &[&Stall]) -> String {
-    let told = |stall: &&Stall| {
+    let text = |stall: &&Stall| {
         let idle = stall.idle.map_or_else(String::new, |idle| format!("; idle worker {}", time(idle.p99_ns)));
         let waits =
             if stall.kind == "safepoint" { ", for which every thread of the process waits" } else { "" };
@@ -97,8 +97,8 @@ fn holds_up(cell: &CellJudgement, stalls: &[&Stall]) -> String {
             time(stall.busy.p99_ns),
         )
     };
-    let told: Vec<String> = stalls.iter().map(told).collect();
-    format!("{} holds up {}.", cell.method, listed(&told))
+    let text: Vec<String> = stalls.iter().map(text).collect();
+    format!("{} holds up {}.", cell.method, listed(&text))
 }
 
 /// Sentence about methods whose heartbeats are about as regular as in an idle worker.

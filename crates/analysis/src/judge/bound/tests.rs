@@ -104,8 +104,8 @@ fn bound(method: &str, activity: Activity) -> (BoundName, Option<f64>) {
     named(&ceilings().bound(&honest::cell(method, Warm), &activity))
 }
 
-fn told(method: &str, activity: Activity) -> String {
-    ceilings().bound(&honest::cell(method, Warm), &activity).told().expect("a bound")
+fn text(method: &str, activity: Activity) -> String {
+    ceilings().bound(&honest::cell(method, Warm), &activity).text().expect("a bound")
 }
 
 #[test]
@@ -211,9 +211,9 @@ fn what_is_waited_for_has_a_name() {
 
 #[test]
 fn what_one_resource_does_not_explain_lies_between_two() {
-    assert_eq!(told("mmap", in_memory(4e9, 0.4)), "between waiting 60 % and cpu 40 %");
+    assert_eq!(text("mmap", in_memory(4e9, 0.4)), "between waiting 60 % and cpu 40 %");
     let reading = Activity { time: time(0.45), knows_run_queue: true, ..active(30_000.0, 4.0) };
-    assert_eq!(told("pread", reading), "between readahead 55 % and cpu 45 %");
+    assert_eq!(text("pread", reading), "between readahead 55 % and cpu 45 %");
     let parts = TimeShares {
         cpu: Extent::exactly(0.3),
         run_queue: Extent::exactly(0.5),
@@ -221,7 +221,7 @@ fn what_one_resource_does_not_explain_lies_between_two() {
         ..TimeShares::default()
     };
     let reading = Activity { time: Some(parts), ..reading };
-    assert_eq!(told("pread", reading), "between run-queue 50 % and cpu 30 %");
+    assert_eq!(text("pread", reading), "between run-queue 50 % and cpu 30 %");
 }
 
 #[test]
@@ -232,24 +232,24 @@ fn a_share_whose_lower_end_is_low_is_about_that() {
         ..TimeShares::default()
     };
     let with = |low| Activity { time: Some(cpu(low)), ..in_memory(4e9, 0.9) };
-    assert_eq!(told("pread", with(0.76)), "cpu 90 %");
-    assert_eq!(told("pread", with(0.75)), "about cpu 90 %");
+    assert_eq!(text("pread", with(0.76)), "cpu 90 %");
+    assert_eq!(text("pread", with(0.75)), "about cpu 90 %");
     let found = ceilings().bound(&honest::cell("pread", Warm), &with(0.75));
     assert_eq!((found.of_ceiling_low, found.of_ceiling_high), (Some(0.75), Some(1.0)));
-    assert_eq!(told("pread", in_memory(7.99e9, 0.9)), "memory-copy, at its ceiling");
+    assert_eq!(text("pread", in_memory(7.99e9, 0.9)), "memory-copy, at its ceiling");
 }
 
 #[test]
 fn what_nothing_explains_is_unknown() {
-    assert_eq!(told("pread", active(30_000.0, 4.0)), "unknown");
+    assert_eq!(text("pread", active(30_000.0, 4.0)), "unknown");
     let nothing = Activity { requested_bytes_per_second: Extent::exactly(1e9), ..Activity::default() };
-    assert_eq!(told("pread", nothing), "unknown");
+    assert_eq!(text("pread", nothing), "unknown");
     // Neither runnable time nor the device's bytes are known.
     let idle = in_memory(4e9, 0.1);
-    assert_eq!(told("pread", Activity { knows_run_queue: false, ..idle }), "unknown");
-    assert_eq!(told("pread", Activity { device_bytes_per_second: None, ..idle }), "unknown");
+    assert_eq!(text("pread", Activity { knows_run_queue: false, ..idle }), "unknown");
+    assert_eq!(text("pread", Activity { device_bytes_per_second: None, ..idle }), "unknown");
     let busy = Activity { knows_run_queue: false, ..in_memory(4e9, 0.9) };
-    assert_eq!(told("pread", busy), "cpu 90 %");
+    assert_eq!(text("pread", busy), "cpu 90 %");
 }
 
 #[test]

@@ -53,9 +53,9 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for (index, first) in methods.iter().enumerate() {
         for second in &methods[index + 1..] {
-            let told: Vec<SpanComparison> =
+            let comparisons: Vec<SpanComparison> =
                 group.spans().into_iter().filter_map(|span| group.compare(first, second, span)).collect();
-            changes.extend(of_pair(first, second, &told, firm));
+            changes.extend(of_pair(first, second, &comparisons, firm));
         }
     }
     for change in &mut changes {
@@ -78,16 +78,21 @@ struct FirmRun {
 }
 
 /// The changes of one pair, from its comparisons at spans in ascending order. A firm difference has a score of at least `firm`.
-fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison], firm: f64) -> Vec<Change<'a>> {
+fn of_pair<'a>(
+    first: &'a Method,
+    second: &'a Method,
+    comparisons: &[SpanComparison],
+    firm: f64,
+) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     let mut latest: Option<FirmRun> = None;
-    for run in firm_runs(told, firm) {
+    for run in firm_runs(comparisons, firm) {
         if let Some(from) = latest.as_ref().filter(|from| from.is_higher != run.is_higher) {
             if run.first <= from.last {
                 continue;
             }
             let (before, after) = if from.is_higher { (first, second) } else { (second, first) };
-            let points = told[from.first..=run.last].iter().filter_map(|at| at.point(from.is_higher));
+            let points = comparisons[from.first..=run.last].iter().filter_map(|at| at.point(from.is_higher));
             let points: Vec<FitPoint> = points.collect();
             if let Some(fit) = Fit::of(&points) {
                 changes.push(Change { before, after, points, fit, before_leads: false, after_leads: false });
@@ -99,11 +104,11 @@ fn of_pair<'a>(first: &'a Method, second: &'a Method, told: &[SpanComparison], f
 }
 
 /// The firm runs of which no part is firm, by their last span.
-fn firm_runs(told: &[SpanComparison], firm: f64) -> Vec<FirmRun> {
+fn firm_runs(comparisons: &[SpanComparison], firm: f64) -> Vec<FirmRun> {
     let mut runs: Vec<FirmRun> = Vec::new();
-    for last in 0..told.len() {
+    for last in 0..comparisons.len() {
         for is_higher in [true, false] {
-            let is_firm = |first: &usize| is_firm(&told[*first..=last], is_higher, firm);
+            let is_firm = |first: &usize| is_firm(&comparisons[*first..=last], is_higher, firm);
             let Some(first) = (0..=last).rev().find(is_firm) else { continue };
             if !runs.iter().any(|run| run.is_higher == is_higher && run.first >= first) {
                 runs.push(FirmRun { first, last, is_higher });
@@ -115,13 +120,14 @@ fn firm_runs(told: &[SpanComparison], firm: f64) -> Vec<FirmRun> {
 
 /// True if the first method, or else the second, is faster at all of these spans together: the sum of independent normal
 /// deviates over the root of their number is one too (Stouffer 1949).
-fn is_firm(told: &[SpanComparison], is_higher: bool, firm: f64) -> bool {
-    let known: Vec<(f64, f64)> = told.iter().filter_map(|at| Some((at.score?, at.log_ratio?))).collect();
+fn is_firm(comparisons: &[SpanComparison], is_higher: bool, firm: f64) -> bool {
+    let known: Vec<(f64, f64)> =
+        comparisons.iter().filter_map(|at| Some((at.score?, at.log_ratio?))).collect();
     let count = known.len() as f64;
     let sign = if is_higher { 1.0 } else { -1.0 };
     let score: f64 = known.iter().map(|(score, _)| sign * score).sum();
     let log_ratio: f64 = known.iter().map(|(_, log_ratio)| sign * log_ratio).sum();
-    let least = told.iter().map(|at| at.least).fold(0.0, f64::max);
+    let least = comparisons.iter().map(|at| at.least).fold(0.0, f64::max);
     count > 0.0 && score / count.sqrt() > firm && log_ratio / count > least
 }
 
@@ -214,7 +220,7 @@ mod tests {
 
     const FIRM: f64 = 3.0;
 
-    fn told(span: u64, faster: Finding, is_firm: bool) -> SpanComparison {
+    fn compared(span: u64, faster: Finding, is_firm: bool) -> SpanComparison {
         let sign = match faster {
             Finding::Higher => 1.0,
             Finding::Lower => -1.0,
@@ -254,11 +260,11 @@ mod tests {
     fn the_interval_lies_between_firm_differences_in_opposite_directions() {
         let (mmap, pread) = methods();
         let all = [
-            told(1, Higher, true),
-            told(2, Higher, false),
-            told(3, Indistinguishable, false),
-            told(4, Lower, false),
-            told(5, Lower, true),
+            compared(1, Higher, true),
+            compared(2, Higher, false),
+            compared(3, Indistinguishable, false),
+            compared(4, Lower, false),
+            compared(5, Lower, true),
         ];
         let found = of_pair(&mmap, &pread, &all, FIRM);
         assert_eq!(found.len(), 1);
@@ -271,11 +277,11 @@ mod tests {
     fn contradictions_widen_the_interval() {
         let (mmap, pread) = methods();
         let all = [
-            told(1, Lower, true),
-            told(2, Lower, false),
-            told(3, Higher, false),
-            told(4, Lower, false),
-            told(5, Higher, true),
+            compared(1, Lower, true),
+            compared(2, Lower, false),
+            compared(3, Higher, false),
+            compared(4, Lower, false),
+            compared(5, Higher, true),
         ];
         let found = of_pair(&mmap, &pread, &all, FIRM);
         assert_eq!((found[0].before, found[0].after), (&pread, &mmap));
@@ -289,19 +295,24 @@ mod tests {
             reach: None,
             log_ratio: None,
             score: None,
-            ..told(2, Finding::TooFewRounds, false)
+            ..compared(2, Finding::TooFewRounds, false)
         };
-        let found = of_pair(&mmap, &pread, &[told(1, Higher, true), empty, told(3, Lower, true)], FIRM);
+        let found =
+            of_pair(&mmap, &pread, &[compared(1, Higher, true), empty, compared(3, Lower, true)], FIRM);
         assert_eq!(found.iter().map(ends).collect::<Vec<_>>(), [(1, 3)]);
     }
 
     #[test]
     fn what_is_not_firm_on_both_sides_is_no_change() {
         let (mmap, pread) = methods();
-        assert!(of_pair(&mmap, &pread, &[told(1, Higher, true), told(2, Lower, false)], FIRM).is_empty());
-        assert!(of_pair(&mmap, &pread, &[told(1, Higher, false), told(2, Lower, true)], FIRM).is_empty());
         assert!(
-            of_pair(&mmap, &pread, &[told(1, Indistinguishable, false), told(2, Lower, true)], FIRM)
+            of_pair(&mmap, &pread, &[compared(1, Higher, true), compared(2, Lower, false)], FIRM).is_empty()
+        );
+        assert!(
+            of_pair(&mmap, &pread, &[compared(1, Higher, false), compared(2, Lower, true)], FIRM).is_empty()
+        );
+        assert!(
+            of_pair(&mmap, &pread, &[compared(1, Indistinguishable, false), compared(2, Lower, true)], FIRM)
                 .is_empty()
         );
         assert!(of_pair(&mmap, &pread, &[], FIRM).is_empty());
@@ -310,7 +321,7 @@ mod tests {
     #[test]
     fn places_may_change_back() {
         let (mmap, pread) = methods();
-        let all = [told(1, Higher, true), told(2, Lower, true), told(3, Higher, true)];
+        let all = [compared(1, Higher, true), compared(2, Lower, true), compared(3, Higher, true)];
         let found = of_pair(&mmap, &pread, &all, FIRM);
         assert_eq!(found.iter().map(ends).collect::<Vec<_>>(), [(1, 2), (2, 3)]);
     }
@@ -321,7 +332,7 @@ mod tests {
         let with = |score: f64| {
             let all = [(1, Higher, score), (2, Higher, score), (3, Lower, 4.0)];
             let at = |(span, faster, score): (u64, Finding, f64)| {
-                let at = told(span, faster, false);
+                let at = compared(span, faster, false);
                 SpanComparison { score: Some(if faster == Higher { score } else { -score }), ..at }
             };
             of_pair(&mmap, &pread, &all.map(at), FIRM).iter().map(ends).collect::<Vec<_>>()

@@ -222,18 +222,18 @@ fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precisi
         return (Precision::Stopped, Some("the plan has no search".to_string()));
     };
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
-    let told = |precision, reason: &str| (precision, Some(reason.to_string()));
+    let shown = |precision, reason: &str| (precision, Some(reason.to_string()));
     match change.narrow(tolerance, group, run.header.environment.page_bytes) {
         Narrowing::Reached => (Precision::Reached, None),
         Narrowing::CannotTell => {
-            told(Precision::CannotTell, "ratios between these were measured, and their order is not certain")
+            shown(Precision::CannotTell, "ratios between these were measured, and their order is not certain")
         }
-        Narrowing::TooFine => told(Precision::TooFine, "there is no other amount of data in between"),
+        Narrowing::TooFine => shown(Precision::TooFine, "there is no other amount of data in between"),
         Narrowing::Measure(_) if !run.is_complete() => {
-            told(Precision::Stopped, "the run ended before the interval was narrowed")
+            shown(Precision::Stopped, "the run ended before the interval was narrowed")
         }
         Narrowing::Measure(_) => {
-            told(Precision::Stopped, "the search had used up the measurements that it may add to the grid")
+            shown(Precision::Stopped, "the search had used up the measurements that it may add to the grid")
         }
     }
 }
@@ -242,10 +242,10 @@ fn behind(group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scale) -> Option<
     let span = group.full_spans().into_iter().find(|span| *span >= change.high())?;
     let point_of = |method: &Method| group.member(method, span).map(|member| point(member, scale));
     let (before, after) = (point_of(change.before)?, point_of(change.after)?);
-    let told = group.compare(change.after, change.before, span)?;
+    let shown = group.compare(change.after, change.before, span)?;
     Some(Behind {
         ratio: scale.ratio(span),
-        times: told.log_ratio.map(f64::exp),
+        times: shown.log_ratio.map(f64::exp),
         before_device_bytes_per_byte: before.device_bytes_per_byte,
         after_device_bytes_per_byte: after.device_bytes_per_byte,
         before_major_faults_per_op: before.major_faults_per_op,
@@ -270,7 +270,7 @@ fn closing(group: &CliffGroup<'_>, change: &Change<'_>, span: u64) -> Option<Clo
     let clearly_faster = |method: &&Method| {
         group
             .compare(method, change.before, span)
-            .is_some_and(|told| told.wins && told.faster == Finding::Higher)
+            .is_some_and(|shown| shown.wins && shown.faster == Finding::Higher)
     };
     group
         .methods()

@@ -406,13 +406,13 @@ mod tests {
             let judgement = verdict::judge(&[&first, &second]);
             let winner = judgement.leader.filter(|_| judgement.verdict == Verdict::Best);
             let inflation = lasting::inflation(&[vec![&first, &second]]);
-            let told = SpanComparison::of(0, &log_ratios, 0.0, inflation);
-            let table = PairedRatio::of(&first, &second, inflation).map(|ratio| ratio.told);
+            let compared = SpanComparison::of(0, &log_ratios, 0.0, inflation);
+            let table = PairedRatio::of(&first, &second, inflation).map(|ratio| ratio.finding);
             // Too few common rounds give a fit no scatter, and decide nothing but a gap.
             if log_ratios.len() < verdict::FEWEST_ROUNDS {
                 let is_gap = log_ratios.iter().all(|ratio| ratio.abs() > GAP.ln());
                 prop_assert!(winner.is_none() || is_gap);
-                prop_assert_eq!((told.faster, told.wins), (Finding::TooFewRounds, false));
+                prop_assert_eq!((compared.faster, compared.wins), (Finding::TooFewRounds, false));
                 return Ok(());
             }
             let expected = match winner {
@@ -420,12 +420,12 @@ mod tests {
                 Some(_) => Some(Finding::Lower),
                 None => None,
             };
-            prop_assert_eq!(table.filter(|told| matches!(told, Finding::Higher | Finding::Lower)), expected);
-            prop_assert_eq!(told.wins, expected.is_some());
-            prop_assert!(expected.is_none_or(|winner| told.faster == winner));
+            prop_assert_eq!(table.filter(|compared| matches!(compared, Finding::Higher | Finding::Lower)), expected);
+            prop_assert_eq!(compared.wins, expected.is_some());
+            prop_assert!(expected.is_none_or(|winner| compared.faster == winner));
             let needed = -Normal::standard().inverse_cdf(verdict::FALSE_WINNERS / 2.0);
-            let is_beyond = told.log_ratio.is_some_and(|ratio| ratio.abs() > told.least);
-            prop_assert_eq!(is_beyond && told.score.is_some_and(|score| score.abs() > needed), told.wins);
+            let is_beyond = compared.log_ratio.is_some_and(|ratio| ratio.abs() > compared.least);
+            prop_assert_eq!(is_beyond && compared.score.is_some_and(|score| score.abs() > needed), compared.wins);
         }
     }
 }

@@ -114,7 +114,7 @@ fn sentence(
         );
     };
     let words = ratio.in_words();
-    let verdict = match ratio.told {
+    let verdict = match ratio.finding {
         Finding::Higher => format!("{at} {other_name} is warm sooner than {baseline_name}, {words} as fast"),
         Finding::Lower => format!("{at} {other_name} is warm later than {baseline_name}, {words} as fast"),
         Finding::Indistinguishable => {

@@ -18,7 +18,7 @@ pub struct PairedRatio {
     /// Rounds that have both.
     pub rounds: usize,
     /// Its finding.
-    pub told: Finding,
+    pub finding: Finding,
 }
 
 impl PairedRatio {
@@ -31,7 +31,7 @@ impl PairedRatio {
             low: decision.interval.map(|ends| ends.low),
             high: decision.interval.map(|ends| ends.high),
             rounds: decision.rounds,
-            told: decision.finding,
+            finding: decision.finding,
         })
     }
 

@@ -37,7 +37,7 @@ fn of_method(table: &MethodTable, row: &MethodRow, cpus: u32) -> String {
 fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
     let Some(ratio) = ratio else { return format!("{column} cannot be compared (no round has both)") };
     let words = ratio.in_words();
-    match ratio.told {
+    match ratio.finding {
         Finding::Higher => format!("{column} gain ({words})"),
         Finding::Lower => format!("{column} lose ({words})"),
         Finding::Indistinguishable => {
@@ -88,7 +88,7 @@ impl Tally {
     fn of<'a>(ratios: impl Iterator<Item = &'a Option<PairedRatio>>) -> Self {
         let mut tally = Self::default();
         for ratio in ratios {
-            match ratio.as_ref().map(|ratio| ratio.told) {
+            match ratio.as_ref().map(|ratio| ratio.finding) {
                 Some(Finding::Higher) => tally.higher += 1,
                 Some(Finding::Lower) => tally.lower += 1,
                 Some(_) => tally.neither += 1,
@@ -107,9 +107,9 @@ impl Tally {
             .collect();
         let all = self.higher + self.lower + self.neither;
         let of_all = format!("{} of {}", listed(&parts), counted(all as u64, "comparison"));
-        let told = [(all, of_all), (self.without_data, format!("{} without data", self.without_data))];
-        let told = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words);
-        told.collect::<Vec<_>>().join(", and ")
+        let text = [(all, of_all), (self.without_data, format!("{} without data", self.without_data))];
+        let text = text.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words);
+        text.collect::<Vec<_>>().join(", and ")
     }
 }
 
@@ -152,13 +152,13 @@ fn explained(data: &Data<'_>, tables: &[MethodTable]) -> Option<String> {
         || tables.iter().flat_map(|table| &table.scaling).filter(|own| data.pivot.explains(&own.method));
     let of = |method: &String| {
         let ratios = || scaling().filter(|own| own.method == *method).flat_map(|own| &own.ratios);
-        let told = || Tally::of(ratios()).in_words("gains", "loses", "is not distinguishable");
-        ratios().next().map(|_| format!("{method} {}", told()))
+        let text = || Tally::of(ratios()).in_words("gains", "loses", "is not distinguishable");
+        ratios().next().map(|_| format!("{method} {}", text()))
     };
-    let told: Vec<String> = distinct(scaling().map(|own| own.method.clone())).iter().filter_map(of).collect();
+    let text: Vec<String> = distinct(scaling().map(|own| own.method.clone())).iter().filter_map(of).collect();
     let what = match data.pivot.columns {
         PivotColumns::Threads => "Added threads, against the fewest",
         PivotColumns::Data => "More data, against the least",
     };
-    (!told.is_empty()).then(|| format!("{what}: {}.", told.join("; ")))
+    (!text.is_empty()).then(|| format!("{what}: {}.", text.join("; ")))
 }

@@ -150,9 +150,9 @@ fn threads_are_columns_though_they_leave_less_cache() {
     assert_eq!(methods, ["jvm/mmap", "jvm/pread"]);
     let score = matrix.rows[1].scores[0].as_ref().and_then(|score| score.ops_per_ms).expect("a score");
     assert!((score.median - 20.1).abs() < 0.1 && score.low.is_some(), "{score:?}");
-    let told: Vec<Finding> =
-        matrix.advantages[0].ratios.iter().map(|ratio| ratio.as_ref().expect("both").told).collect();
-    assert_eq!(told, [Finding::Lower, Finding::Indistinguishable]);
+    let findings: Vec<Finding> =
+        matrix.advantages[0].ratios.iter().map(|ratio| ratio.as_ref().expect("both").finding).collect();
+    assert_eq!(findings, [Finding::Lower, Finding::Indistinguishable]);
     assert_eq!(matrix.fastest[0].methods, ["jvm/mmap"]);
     assert_eq!(matrix.fastest[1].methods.len(), 2);
     assert!(found.falls.is_empty(), "there is one size");
@@ -167,7 +167,7 @@ fn sizes_are_tables_of_their_own_and_the_largest_is_held_against_the_smallest() 
     assert!((fall.from - 0.5).abs() < 0.01 && (fall.to - 2.0).abs() < 0.01);
     assert_eq!(fall.columns, [PivotColumn::Threads(1), PivotColumn::Threads(16)]);
     let ratio = fall.rows[0].ratios[0].as_ref().expect("both sizes");
-    assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.told == Finding::Lower, "{ratio:?}");
+    assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.finding == Finding::Lower, "{ratio:?}");
     // Without a limit there is no pressure.
     let unlimited = tables_of(pair(0.0), |_, _| {});
     assert_eq!((unlimited.tables.len(), unlimited.falls.len()), (1, 0));
@@ -213,23 +213,26 @@ fn a_round_fewer_is_paired_and_too_few_rounds_tell_nothing() {
     };
     let (whole, fewer, few) = (lost(0), lost(1), lost(4));
     assert_eq!((whole.rounds, fewer.rounds, few.rounds), (8, 7, 4));
-    assert_eq!((whole.told, fewer.told, few.told), (Finding::Lower, Finding::Lower, Finding::TooFewRounds));
+    assert_eq!(
+        (whole.finding, fewer.finding, few.finding),
+        (Finding::Lower, Finding::Lower, Finding::TooFewRounds)
+    );
     assert!((few.ratio - whole.ratio).abs() < 0.01);
 }
 
 #[test]
 fn what_scatter_hides_is_not_told() {
     let cells = vec![rated("jvm/mmap", 0.5, 1, 21_000.0), rated("jvm/pread", 0.5, 1, 20_000.0)];
-    let told = |scatter: f64| {
+    let findings = |scatter: f64| {
         let found = tables_of(cells.clone(), move |cell, sample| {
             let Outcome::Taken { measurement, .. } = &mut sample.outcome else { panic!("it was taken") };
             if cell.method.to_string() == "jvm/mmap" && sample.round % 2 == 0 {
                 measurement.operations = (measurement.operations as f64 * (1.0 - scatter)) as u64;
             }
         });
-        found.tables[0].advantages[0].ratios[0].as_ref().expect("both").told
+        found.tables[0].advantages[0].ratios[0].as_ref().expect("both").finding
     };
-    assert_eq!((told(0.0), told(0.2)), (Finding::Lower, Finding::Indistinguishable));
+    assert_eq!((findings(0.0), findings(0.2)), (Finding::Lower, Finding::Indistinguishable));
 }
 
 /// Reported waits of the threads of a channel.
@@ -330,7 +333,7 @@ fn cold(mmap: usize, pread: usize) -> ColdStart {
 #[test]
 fn which_one_warms_faster_is_told_where_it_can_be() {
     let sooner = cold(2, 4);
-    assert_eq!(sooner.other_over_baseline.map(|ratio| ratio.told), Some(Finding::Higher));
+    assert_eq!(sooner.other_over_baseline.map(|ratio| ratio.finding), Some(Finding::Higher));
     assert!(
         sooner.sentence.starts_with("At 2 threads jvm/mmap is warm sooner than jvm/pread, 2.00x"),
         "{}",
@@ -347,7 +350,7 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
     assert_eq!(half, ninety);
     assert_eq!(ninety, steady);
     assert_eq!(row.windows.len(), 8);
-    assert_eq!(cold(4, 2).other_over_baseline.map(|ratio| ratio.told), Some(Finding::Lower));
+    assert_eq!(cold(4, 2).other_over_baseline.map(|ratio| ratio.finding), Some(Finding::Lower));
     let alike = cold(3, 3);
     assert!(alike.sentence.contains("are not distinguishable"), "{}", alike.sentence);
 }

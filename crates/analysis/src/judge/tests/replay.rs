@@ -59,9 +59,9 @@ fn a_program_is_a_distribution() {
     let own = own_bytes();
     // One recording says nothing of others.
     let proof = replayed(own * 2, None).self_replay.expect("a proof");
-    let told =
+    let text =
         "its replay by pread, the program's own method, differs by -50.0 % from the one recording: it read";
-    assert!(proof.sentence.contains(told), "{}", proof.sentence);
+    assert!(proof.sentence.contains(text), "{}", proof.sentence);
     // Where the program's runs are further apart than the bar, they are the bar.
     let with_runs = |runs: [u64; 3]| {
         let mut run = replays(runs[0], Some(1_000_000_000));

@@ -119,11 +119,11 @@ fn pretouch_that_hides_nothing_is_told_so() {
     for (fill_ms, p999) in [(300, 180), (210, 2090)] {
         let judged = with_pretouch(fill_ms, p999);
         assert!(!insight(&judged).contains("steady writer"));
-        let told = judged.advice[0].notes.iter().any(|note| {
+        let text = judged.advice[0].notes.iter().any(|note| {
             note.starts_with("mmap:pretouch=4MiB does not hide the page faults: its fill takes ")
                 && note.contains(", where mmap:populate takes 201 ms, and p99.9 of a block ")
         });
-        assert!(told, "{:#?}", judged.advice[0].notes);
+        assert!(text, "{:#?}", judged.advice[0].notes);
     }
 }
 

@@ -58,8 +58,8 @@ fn a_gain_is_that_of_the_leader_whatever_the_share() {
              uring:direct+depth=8+buffer=256KiB gains 1.22x [1.22, 1.22]"
         )
     );
-    let told = [&[advice.sentence.clone()][..], &advice.notes].concat().join(" ");
-    assert!(!told.contains("no method"), "{told}");
+    let text = [&[advice.sentence.clone()][..], &advice.notes].concat().join(" ");
+    assert!(!text.contains("no method"), "{text}");
 }
 
 #[test]

@@ -87,12 +87,12 @@ fn stalls(cache: CacheState, change: impl Fn(&mut CellJudgement)) -> Vec<String>
 
 #[test]
 fn what_a_method_holds_up_is_told_against_the_idle_worker() {
-    let told = stalls(CacheState::Cold, |cell| {
+    let text = stalls(CacheState::Cold, |cell| {
         beating(cell, "thread", 150_000, 900);
         beating(cell, "safepoint", if cell.method == "jvm/mmap" { 3_100_000 } else { 300_000 }, 900);
     });
     assert_eq!(
-        told,
+        text,
         [
             "jvm/mmap holds up safepoints for up to 12.4 ms (p99 3.1 ms; idle worker 200 µs), for which every thread of the \
              process waits.",
@@ -103,11 +103,11 @@ fn what_a_method_holds_up_is_told_against_the_idle_worker() {
 
 #[test]
 fn a_difference_that_is_small_or_no_multiple_is_none() {
-    let told = |p99_ns| stalls(CacheState::Cold, move |cell| beating(cell, "goroutine", p99_ns, 900));
+    let text = |p99_ns| stalls(CacheState::Cold, move |cell| beating(cell, "goroutine", p99_ns, 900));
     let none = "No method holds up anything else in its process by more than 3 times the idle worker's p99 and 1 ms: 99 of \
                 100 heartbeats are late by at most 900 µs.";
-    assert_eq!(told(900_000), [none]);
-    assert!(told(1_100_000)[0].starts_with("jvm/mmap holds up other goroutines"), "{:?}", told(1_100_000));
+    assert_eq!(text(900_000), [none]);
+    assert!(text(1_100_000)[0].starts_with("jvm/mmap holds up other goroutines"), "{:?}", text(1_100_000));
     let noisy = stalls(CacheState::Cold, |cell| {
         beating(cell, "thread", 2_000_000, 900);
         cell.stall.as_mut().expect("one")[0].idle = Some(late(900_000, 5_000_000, 900));
