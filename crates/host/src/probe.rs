@@ -71,6 +71,11 @@ impl Capability {
         Self { name, state: Availability::Unavailable { reason: reason.into() }, detail: String::new() }
     }
 
+    /// Available with these findings, or unavailable for this reason.
+    fn tried(name: &'static str, tried: Result<String, String>) -> Self {
+        tried.map_or_else(|reason| Self::unavailable(name, reason), |detail| Self::available(name, detail))
+    }
+
     fn unknown(name: &'static str, reason: impl Into<String>) -> Self {
         Self { name, state: Availability::Unknown { reason: reason.into() }, detail: String::new() }
     }
@@ -418,14 +423,12 @@ pub fn probe_smaps(directory: &Path) -> Capability {
 /// Counters of the block device behind the directory.
 pub fn probe_device_counters(directory: &Path) -> Capability {
     let name = "device counters";
-    match BlockDevice::behind(directory) {
-        Ok(device) if device.counters().is_some() => {
-            let note = device.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
-            Capability::available(name, format!("{}{note}", device.name))
-        }
-        Ok(device) => Capability::unavailable(name, format!("{} has no readable stat file", device.name)),
-        Err(reason) => Capability::unavailable(name, reason.to_string()),
-    }
+    let found = BlockDevice::behind(directory).map_err(|reason| reason.to_string());
+    let counts = found.and_then(|device| match device.counters() {
+        Some(_) => Ok(device.name + &device.note.map(|note| format!(", {note}")).unwrap_or_default()),
+        None => Err(format!("{} has no readable stat file", device.name)),
+    });
+    Capability::tried(name, counts)
 }
 
 /// A mapping with MADV_HUGEPAGE that got huge pages according to smaps; madvise(2) succeeds even on filesystems that

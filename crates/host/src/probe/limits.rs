@@ -22,44 +22,28 @@ const PROBE_READ_IOPS: u64 = 1_000_000_000;
 
 /// A group with a memory limit, read back and removed.
 pub fn probe_memory_limit() -> Capability {
-    memory_limit(own_number())
+    Capability::tried("memory limit", memory_limit(own_number()))
 }
 
-fn memory_limit(number: u64) -> Capability {
-    let name = "memory limit";
+fn memory_limit(number: u64) -> Result<String, String> {
     let control = Control::detect();
-    let place = match control.memory() {
-        Ok(place) => place,
-        Err(reason) => {
-            let in_place =
-                control.limit_in_place().map_or_else(String::new, |own| format!("; in place is {own}"));
-            return Capability::unavailable(name, format!("{reason}{in_place}"));
-        }
-    };
+    let in_place = || control.limit_in_place().map_or_else(String::new, |own| format!("; in place is {own}"));
+    let place = control.memory().map_err(|reason| format!("{reason}{}", in_place()))?;
     sweep_dead_probes(place);
     // Creating it reads the limit back.
-    match Group::create(&control, number, Some(cgroup::TRIED_BYTES), false).and_then(Group::remove) {
-        Ok(()) => Capability::available(name, where_below(place)),
-        Err(error) => Capability::unavailable(name, error.to_string()),
-    }
+    let tried = Group::create(&control, number, Some(cgroup::TRIED_BYTES), false).and_then(Group::remove);
+    tried.map(|()| where_below(place)).map_err(|error| error.to_string())
 }
 
 /// A group with a cap on the device behind the directory, read back and removed.
 pub fn probe_device_cap(directory: &Path) -> Capability {
-    device_cap(directory, own_number())
+    Capability::tried("device cap", device_cap(directory, own_number()))
 }
 
-fn device_cap(directory: &Path, number: u64) -> Capability {
-    let name = "device cap";
-    let device = match BlockDevice::behind(directory) {
-        Ok(device) => device,
-        Err(reason) => return Capability::unavailable(name, reason.to_string()),
-    };
+fn device_cap(directory: &Path, number: u64) -> Result<String, String> {
+    let device = BlockDevice::behind(directory).map_err(|reason| reason.to_string())?;
     let control = Control::detect();
-    let place = match control.device() {
-        Ok(place) => place,
-        Err(reason) => return Capability::unavailable(name, reason.to_string()),
-    };
+    let place = control.device().map_err(|reason| reason.to_string())?;
     sweep_dead_probes(place);
     let cap = DeviceCap { read_iops: Some(PROBE_READ_IOPS), read_bytes_per_second: None };
     let tried = Group::create(&control, number, None, true).and_then(|group| {
@@ -67,10 +51,8 @@ fn device_cap(directory: &Path, number: u64) -> Capability {
         group.clear_device_cap(device.number())?;
         group.remove()
     });
-    match tried {
-        Ok(()) => Capability::available(name, format!("{}, {}", where_below(place), device.name)),
-        Err(error) => Capability::unavailable(name, error.to_string()),
-    }
+    let detail = |()| format!("{}, {}", where_below(place), device.name);
+    tried.map(detail).map_err(|error| error.to_string())
 }
 
 fn where_below(place: &ParentGroup) -> String {
@@ -104,27 +86,19 @@ fn sweep_dead_probes(place: &ParentGroup) {
 /// The settings for the directory, each written with its current value.
 pub fn probe_settings(directory: &Path) -> Vec<Capability> {
     let probe = |(setting, file): (&'static dyn HostSetting, Result<SettingFile, String>)| {
-        let name = setting.title();
         let set = |file: SettingFile| {
             let value = file.read().map_err(|error| error.to_string())?;
             file.set(&value).map_err(|error| error.to_string())?;
             Ok(file.path().display().to_string())
         };
-        match file.and_then(set) {
-            Ok(detail) => Capability::available(name, detail),
-            Err(reason) => Capability::unavailable(name, reason),
-        }
+        Capability::tried(setting.title(), file.and_then(set))
     };
     settings::for_place(directory).map(probe).collect()
 }
 
 /// Memory placed on another NUMA node, and found there.
 pub fn probe_numa() -> Capability {
-    let name = "NUMA placement";
-    match try_numa() {
-        Ok(detail) => Capability::available(name, detail),
-        Err(reason) => Capability::unavailable(name, reason),
-    }
+    Capability::tried("NUMA placement", try_numa())
 }
 
 fn try_numa() -> Result<String, String> {
@@ -177,8 +151,9 @@ mod tests {
     fn probes_of_limits_leave_nothing() {
         let before = settings::Readahead::of(Path::new(".")).ok().and_then(|readahead| readahead.read().ok());
         let number = own_number();
-        let others =
-            [memory_limit(number), device_cap(Path::new("."), number), probe_numa(), probe_drop_caches()];
+        let limit = Capability::tried("memory limit", memory_limit(number));
+        let cap = Capability::tried("device cap", device_cap(Path::new("."), number));
+        let others = [limit, cap, probe_numa(), probe_drop_caches()];
         for capability in probe_settings(Path::new(".")).into_iter().chain(others) {
             println!("{capability}");
             assert!(capability.reason() != Some(""), "{capability:?}");
