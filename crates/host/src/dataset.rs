@@ -18,7 +18,7 @@ use crate::memory::Memory;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::space::Space;
 use crate::steps::{RunStep, reached};
-use crate::{cache, scratch};
+use crate::{cache, files, scratch};
 
 /// Size of every write except the last.
 pub const WRITE_BYTES: u64 = 1 << 20;
@@ -176,10 +176,7 @@ fn failed(path: &Path, call: &'static str, offset: u64, source: io::Error) -> Da
 
 /// Refuse a file that would not leave the reserve, before its first byte.
 pub fn check_space(path: &Path, need: u64) -> Result<(), DatasetError> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = files::parent(path);
     let owned = || directory.to_path_buf();
     let space =
         Space::at(directory).map_err(|errno| failed(directory, "statvfs", 0, io::Error::from(errno)))?;

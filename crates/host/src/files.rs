@@ -142,6 +142,11 @@ pub fn is_served_by_program(file: &File) -> bool {
     Mount::of(file).is_some_and(|mount| mount.kind() == FilesystemKind::Fuse)
 }
 
+/// The directory of a path.
+pub fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn irregular(metadata: &fs::Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     if kind.is_file() {

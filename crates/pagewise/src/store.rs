@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::file_lock::try_lock;
-use pagewise_host::scratch;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::trusted::{self, Refusal};
+use pagewise_host::{files, scratch};
 use pagewise_model::run::{Header, Record, Run};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -74,10 +74,9 @@ impl RunFile {
     /// A nameless file gets lock and header, then its name: nobody finds it without them, and nothing of it remains if
     /// the disk is full or the process is killed. `None`: the name exists.
     fn appear(path: &Path, line: &str) -> Result<Option<Self>> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
         // Not every filesystem supports files without a name (open(2), O_TMPFILE), or giving them one later.
-        let Ok(nameless) = rustix::fs::open(parent, flags, MODE) else {
+        let Ok(nameless) = rustix::fs::open(files::parent(path), flags, MODE) else {
             return Self::appear_named(path, line);
         };
         let mut store = Self { file: nameless.into(), path: path.to_path_buf() };

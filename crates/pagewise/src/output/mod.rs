@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
-use pagewise_host::process;
+use pagewise_host::{files, process};
 use pagewise_model::Untrusted;
 use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use signal_hook::consts::SIGXFSZ;
 
 use crate::exit::Exit;
-use new_file::{NewFile, parent};
+use new_file::NewFile;
 
 /// Width if that of the terminal is unknown.
 const DEFAULT_WIDTH: usize = 140;
@@ -106,7 +106,7 @@ pub fn can_appear(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
         anyhow::bail!("{} exists: name another file", path.display());
     }
-    rustix::fs::access(parent(path), Access::WRITE_OK | Access::EXEC_OK)
+    rustix::fs::access(files::parent(path), Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|errno| anyhow::anyhow!("{} cannot be written: {}", path.display(), io::Error::from(errno)))
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pagewise_host::scratch;
+use pagewise_host::{files, scratch};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -27,7 +27,7 @@ impl NewFile {
         }
         let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
         // Nothing remains of a nameless file, whatever ends the process. Not every filesystem has them (open(2), O_TMPFILE).
-        match rustix::fs::open(parent(path), flags | OFlags::TMPFILE, mode) {
+        match rustix::fs::open(files::parent(path), flags | OFlags::TMPFILE, mode) {
             Ok(nameless) => Ok(Self { file: nameless.into(), path: path.to_path_buf(), part: None }),
             Err(_) => Self::beside(path),
         }
@@ -119,11 +119,6 @@ fn named_after(path: &Path, behind: &str) -> io::Result<PathBuf> {
     let mut name: OsString = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
     name.push(behind);
     Ok(path.with_file_name(name))
-}
-
-/// The directory of a path.
-pub(super) fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Drop for NewFile {
