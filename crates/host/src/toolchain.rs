@@ -4,7 +4,6 @@
 //! version, and its worker is built once into a folder of the user's cache. Each candidate that is skipped leaves a
 //! sentence. Nothing is downloaded, and the user's choice is never replaced by another toolchain.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,6 +17,8 @@ mod child;
 mod go;
 mod jvm;
 mod python;
+mod recipe;
+mod search;
 mod shell_words;
 mod sources;
 mod store;
@@ -25,6 +26,8 @@ mod store;
 mod tests;
 mod variables;
 
+use child::Said;
+use recipe::{Build, Recipe};
 pub use shell_words::{UnclosedQuote, split_words};
 pub use sources::SourceFile;
 use store::WorkerStore;
@@ -59,15 +62,12 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.name() == name)
     }
 
-    /// The files of its worker.
-    pub fn sources(self) -> &'static [SourceFile] {
-        sources::of(self)
-    }
-}
-
-impl fmt::Display for Language {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+    fn recipe(self) -> &'static Recipe {
+        match self {
+            Language::Jvm => &jvm::RECIPE,
+            Language::Go => &go::RECIPE,
+            Language::Python => &python::RECIPE,
+        }
     }
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Language {
 pub struct Found {
     /// Its language.
     pub language: Language,
-    /// JAVA_HOME, GOROOT, or the Python that runs.
+    /// The home of the JDK, GOROOT, or the Python that runs.
     pub home: PathBuf,
     /// The program to start: `java`, `go`, `python3`.
     pub program: PathBuf,
@@ -86,6 +86,12 @@ pub struct Found {
     pub notes: Vec<String>,
     /// The part of the version that a built worker depends on, without optional packages.
     release: String,
+}
+
+impl Found {
+    fn new(language: Language, home: &Path, program: PathBuf, release: String) -> Self {
+        Self { language, home: home.into(), program, version: release.clone(), notes: Vec::new(), release }
+    }
 }
 
 /// Reason that a worker is unavailable: one sentence with the candidates, their places, and their faults.
@@ -111,106 +117,100 @@ pub struct Built {
     pub notes: Vec<String>,
 }
 
-impl Built {
-    /// The worker in `folder`, which `start` begins with the path that leads there.
-    fn of(
-        found: &Found,
-        folder: Directory,
-        unset: &'static [&'static str],
-        start: impl Fn(&Path) -> Vec<String>,
-    ) -> Self {
-        Self {
-            command: start(folder.path()),
-            by_descriptor: start(&folder.through("")),
-            unset,
-            version: found.version.clone(),
-            folder: Arc::new(folder),
-            notes: found.notes.clone(),
-        }
-    }
-}
-
-/// Look for a toolchain.
+/// Look for a toolchain. Only the JDK that the user named is considered.
 pub fn find(language: Language, choices: &WorkerChoices) -> Result<Found, ToolchainError> {
-    ToolchainVariables::here().find(language, choices)
+    ToolchainVariables::here().find(language, choices).map_err(ToolchainError)
 }
 
 /// Build the worker, or use the one built before. Ends soon after `stop` is set.
 pub fn build(found: &Found, choices: &WorkerChoices, stop: &AtomicBool) -> Result<Built, ToolchainError> {
-    ToolchainVariables::here().build(found, choices, found.language.sources(), stop)
+    let sources = found.language.recipe().sources;
+    ToolchainVariables::here().build(found, choices, sources, stop).map_err(ToolchainError)
 }
 
 /// Remove the remains of killed builds, and return their paths. Builds in progress are left alone.
 pub fn sweep() -> Vec<PathBuf> {
-    let toolchain_variables = ToolchainVariables::here();
-    WorkerStore::of(&toolchain_variables).map_or(Vec::new(), |store| store.sweep_dead())
+    WorkerStore::of(&ToolchainVariables::here()).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
 /// Capabilities for `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
 pub fn capabilities(choices: &WorkerChoices) -> Vec<Capability> {
-    let toolchain_variables = ToolchainVariables::here();
-    Language::ALL.into_iter().map(|language| toolchain_variables.capability(language, choices)).collect()
+    let variables = ToolchainVariables::here();
+    Language::ALL.into_iter().map(|language| variables.capability(language, choices)).collect()
 }
 
 impl ToolchainVariables {
-    fn find(&self, language: Language, choices: &WorkerChoices) -> Result<Found, ToolchainError> {
-        match language {
-            Language::Jvm => jvm::find(self, choices),
-            Language::Go => go::find(self),
-            Language::Python => python::find(self),
-        }
-    }
-
     fn build(
         &self,
         found: &Found,
         choices: &WorkerChoices,
         sources: &[SourceFile],
         stop: &AtomicBool,
-    ) -> Result<Built, ToolchainError> {
+    ) -> Result<Built, String> {
+        let (recipe, language) = (found.language.recipe(), found.language.name());
+        let flags = (recipe.flags)(choices)?;
+        let (store, folder) = self.place(found, sources)?;
+        let made = store.worker(&folder, stop, |workshop| {
+            let build = Build { variables: self, found, sources, workshop };
+            self.make(&build, stop)
+        });
+        let made = made.map_err(|why| format!("the {language} worker cannot be built: {why}"))?;
+        let set = recipe.unset.iter().filter(|name| self.variable(name).is_some());
+        let kept =
+            set.map(|name| format!("{name} is set and is kept from the {language} worker{}", recipe.instead));
+        Ok(Built {
+            command: (recipe.start)(found, &flags, made.path()),
+            by_descriptor: (recipe.start)(found, &flags, &made.through("")),
+            unset: recipe.unset,
+            version: found.version.clone(),
+            folder: Arc::new(made),
+            notes: found.notes.iter().cloned().chain(kept).chain(self.skipped_for_cache()).collect(),
+        })
+    }
+
+    /// The folder of a toolchain's built worker, which the worker can be started from.
+    fn place(&self, found: &Found, sources: &[SourceFile]) -> Result<(WorkerStore, PathBuf), String> {
+        let (recipe, language) = (found.language.recipe(), found.language.name());
         let store = WorkerStore::of(self)?;
-        let mut built = match found.language {
-            Language::Jvm => jvm::build(self, &store, found, choices, sources, stop)?,
-            Language::Go => go::build(self, &store, found, sources, stop)?,
-            Language::Python => python::build(&store, found, sources, stop)?,
-        };
-        built.notes.extend(store.notes);
-        Ok(built)
+        let folder = store.folder(language, &found.release, recipe.build_flags, sources);
+        match (recipe.unsuitable)(&folder) {
+            Some(why) => Err(why),
+            None => Ok((store, folder)),
+        }
+    }
+
+    /// Make the product of a worker.
+    fn make(&self, build: &Build<'_>, stop: &AtomicBool) -> Result<(), String> {
+        let (recipe, workshop) = (build.found.language.recipe(), build.workshop);
+        let place = if recipe.compiler.is_some() { workshop.work() } else { workshop.product() };
+        for source in build.sources {
+            workshop.write(&place.join(source.name), source.text)?;
+        }
+        let Some(compiler) = recipe.compiler else { return Ok(()) };
+        let compiler = build.found.home.join(compiler);
+        let mut command = self.command(&compiler, recipe.unset);
+        command.args(recipe.build_flags).current_dir(&place).stdin(workshop.lock()?);
+        (recipe.compile)(&mut command, build)?;
+        let said = child::run(&mut command, self.built_within, stop).and_then(Said::well);
+        said.map(drop).map_err(|why| {
+            store::of_compiler(format!("{} in {}: {why}", compiler.display(), place.display()))
+        })
     }
 
     fn capability(&self, language: Language, choices: &WorkerChoices) -> Capability {
-        let name = match language {
-            Language::Jvm => "worker jvm",
-            Language::Go => "worker go",
-            Language::Python => "worker python",
-        };
+        let recipe = language.recipe();
         let usable = self.find(language, choices).and_then(|found| {
-            let store = WorkerStore::of(self)?;
-            store.check(&folder(&store, &found, language.sources()))?;
+            let (store, folder) = self.place(&found, recipe.sources)?;
+            store.check(&folder).map_err(|why| format!("its worker cannot be built: {why}"))?;
             Ok(found)
         });
-        match usable {
+        let (state, detail) = match usable {
             Ok(found) => {
-                let mut detail = format!("{} at {}", found.version, found.home.display());
-                for note in &found.notes {
-                    detail.push_str("; ");
-                    detail.push_str(note);
-                }
-                Capability { name, state: Availability::Available, detail }
+                let place = format!("{} at {}", found.version, found.home.display());
+                (Availability::Available, [&[place], &*found.notes].concat().join("; "))
             }
-            Err(ToolchainError(reason)) => {
-                Capability { name, state: Availability::Unavailable { reason }, detail: String::new() }
-            }
-        }
+            Err(reason) => (Availability::Unavailable { reason }, String::new()),
+        };
+        Capability { name: recipe.capability, state, detail }
     }
-}
-
-/// Folder of a toolchain's built worker.
-fn folder(store: &WorkerStore, found: &Found, sources: &[SourceFile]) -> PathBuf {
-    let flags: &[&str] = match found.language {
-        Language::Jvm => &jvm::BUILD_FLAGS,
-        Language::Go => &go::BUILD_FLAGS,
-        Language::Python => &[],
-    };
-    store.folder(found, &flags.join(" "), sources)
 }

@@ -38,6 +38,13 @@ impl Said {
         let status = self.status;
         Err(if complaint.is_empty() { format!("{status}") } else { format!("{status}: {complaint}") })
     }
+
+    /// The rest of the first line that begins with `key`, in either stream.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        let mut lines = self.stdout.lines().chain(self.stderr.lines());
+        let value = lines.find_map(|line| line.trim_start().strip_prefix(key))?;
+        Some(value.trim()).filter(|value| !value.is_empty())
+    }
 }
 
 /// The first lines that are not empty, as one line.

@@ -1,25 +1,16 @@
 //! The JDK, and the worker that its `javac` builds.
-//!
-//! Candidates: only `--jdk` if given; else JAVA_HOME, `java` on PATH, and the newest in the usual folders. A home is
-//! suitable if it has a `bin/java` that runs, a `bin/javac`, and a version in which the foreign-function API is final.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::path::Path;
+use std::process::Command;
 
 use pagewise_model::WorkerChoices;
 
-use super::child::{self, Said};
+use super::child::Said;
+use super::recipe::{Build, Recipe};
 use super::shell_words::split_words;
-use super::store::{BuildError, WorkerStore};
-use super::variables::{ToolchainVariables, entries, is_program, numbers};
-use super::{Built, Found, Language, SourceFile, ToolchainError};
+use super::sources::JVM;
+use super::{Found, Language};
 
-/// JEP 454: the foreign-function and memory API is final in JDK 22.
-const MIN_VERSION: u64 = 22;
-const WANTED: &str = "JDK of version 22 or newer with its compiler";
-const MAIN_CLASS: &str = "pagewise.Worker";
 /// A heap of fixed size and a collector without threads of its own, to reduce variation.
 const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
 /// Always set, whatever the user chose. Without native access the JVM prints a warning at the first foreign call, and
@@ -27,295 +18,92 @@ const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-U
 const ALWAYS: [&str; 3] =
     ["-XX:+ExitOnOutOfMemoryError", "-XX:+DisplayVMOutputToStderr", "--enable-native-access=ALL-UNNAMED"];
 /// Flags of a JVM that decide what it runs, which the user may not choose.
-const NOT_TO_CHOOSE: [&str; 14] = [
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-jar",
-    "-m",
-    "--module",
-    "--source",
-    "-version",
-    "--version",
-    "-help",
-    "--help",
-    "-h",
-    "-?",
-    "-X",
-];
-pub(super) const BUILD_FLAGS: [&str; 5] =
-    ["-J-XX:-UsePerfData", "-encoding", "UTF-8", "-proc:none", "-nowarn"];
-/// A JVM or a compiler reads each as more flags; CLASSPATH adds classes if there is no `-cp`.
-const UNSET: [&str; 5] =
-    ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JDK_JAVAC_OPTIONS", "CLASSPATH"];
-/// Folders of the system that may hold JDKs.
-const SYSTEM_FOLDERS: [&str; 4] = ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java", "/opt/java"];
-/// Folders below the user's home that may hold JDKs.
-const USER_FOLDERS: [&str; 3] = [".sdkman/candidates/java", ".jdks", ".asdf/installs/java"];
+const NOT_TO_CHOOSE: &str =
+    "-cp -classpath --class-path -jar -m --module --source -version --version -help --help -h -? -X";
 
-pub(super) fn find(
-    toolchain_variables: &ToolchainVariables,
-    choices: &WorkerChoices,
-) -> Result<Found, ToolchainError> {
-    if let Some(jdk) = &choices.jdk {
-        let home = std::path::absolute(jdk).unwrap_or_else(|_| jdk.into());
-        return check(toolchain_variables, &home)
-            .map_err(|why| ToolchainError(format!("--jdk {jdk}: {why}; a {WANTED} is needed")));
-    }
-    let mut search = JdkSearch { toolchain_variables, seen: BTreeSet::new(), passed: Vec::new() };
-    let found = search.of_environment().or_else(|| search.on_path()).or_else(|| search.in_usual_folders());
-    found.ok_or_else(|| search.missing())
-}
+pub(super) const RECIPE: Recipe = Recipe {
+    capability: "worker jvm",
+    sources: JVM,
+    wanted: "JDK of version 22 or newer with its compiler",
+    // JEP 454: the foreign-function and memory API is final in JDK 22.
+    oldest: &[22],
+    home: Some("JAVA_HOME"),
+    programs: &["java"],
+    folders: &[
+        "/usr/lib/jvm/*/bin",
+        "/usr/lib64/jvm/*/bin",
+        "/usr/java/*/bin",
+        "/opt/java/*/bin",
+        "/opt/*jdk*/bin",
+        "~/.sdkman/candidates/java/*/bin",
+        "~/.jdks/*/bin",
+        "~/.asdf/installs/java/*/bin",
+    ],
+    remedy: "; name one with --jdk DIR",
+    question: &["-XshowSettings:properties", "-version"],
+    answer,
+    set: &[],
+    // A JVM or a compiler reads each as more flags; CLASSPATH adds classes if there is no `-cp`.
+    unset: &["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JDK_JAVAC_OPTIONS", "CLASSPATH"],
+    instead: "; --jvm-args sets its flags",
+    compiler: Some("bin/javac"),
+    build_flags: &["-J-XX:-UsePerfData", "-encoding", "UTF-8", "-proc:none", "-nowarn"],
+    compile,
+    unsuitable,
+    flags,
+    start,
+};
 
-/// Goes through the candidates and remembers their faults.
-struct JdkSearch<'a> {
-    toolchain_variables: &'a ToolchainVariables,
-    seen: BTreeSet<PathBuf>,
-    passed: Vec<String>,
-}
-
-impl JdkSearch<'_> {
-    fn of_environment(&mut self) -> Option<Found> {
-        let Some(home) = self.toolchain_variables.variable("JAVA_HOME").map(PathBuf::from) else {
-            self.passed.push("JAVA_HOME is not set".to_string());
-            return None;
-        };
-        self.try_home("JAVA_HOME", &std::path::absolute(&home).unwrap_or(home))
-    }
-
-    fn on_path(&mut self) -> Option<Found> {
-        let programs = self.toolchain_variables.on_path("java");
-        if programs.is_empty() {
-            self.passed.push("java is not on PATH".to_string());
-        }
-        programs.iter().find_map(|java| match home_of(self.toolchain_variables, java) {
-            Ok(home) => self.try_home("java on PATH", &home),
-            Err(why) => {
-                self.passed.push(format!("java on PATH: {why}"));
-                None
-            }
-        })
-    }
-
-    fn in_usual_folders(&mut self) -> Option<Found> {
-        let mut homes: Vec<(Vec<u64>, PathBuf)> = usual_homes(self.toolchain_variables)
-            .into_iter()
-            .map(|home| (release(&home).map_or_else(Vec::new, |release| numbers(&release.version)), home))
-            .collect();
-        // Of equal ones the first by name: the sort is stable.
-        homes.sort_by(|one, other| other.0.cmp(&one.0));
-        homes.iter().find_map(|(_, home)| self.try_home("usual folders", home))
-    }
-
-    /// Try a home that was not tried before.
-    fn try_home(&mut self, place: &str, home: &Path) -> Option<Found> {
-        if !self.seen.insert(home.canonicalize().unwrap_or_else(|_| home.to_path_buf())) {
-            return None;
-        }
-        match check(self.toolchain_variables, home) {
-            Ok(mut found) => {
-                // If there is another, only candidates that the user has set deserve a note.
-                found.notes.extend(self.passed.iter().filter(|why| why.starts_with("JAVA_HOME: ")).cloned());
-                Some(found)
-            }
-            Err(why) => {
-                self.passed.push(format!("{place}: {why}"));
-                None
-            }
-        }
-    }
-
-    fn missing(self) -> ToolchainError {
-        let below_home = USER_FOLDERS.map(|folder| format!("~/{folder}"));
-        let folders = SYSTEM_FOLDERS
-            .into_iter()
-            .chain(["/opt"])
-            .chain(below_home.iter().map(String::as_str))
-            .collect::<Vec<_>>();
-        ToolchainError(format!(
-            "no {} was found: {}; none is in {}; name one with --jdk DIR",
-            WANTED,
-            self.passed.join("; "),
-            folders.join(", ")
-        ))
-    }
-}
-
-/// Homes with a `bin/java` in the usual folders.
-fn usual_homes(toolchain_variables: &ToolchainVariables) -> Vec<PathBuf> {
-    let user =
-        toolchain_variables.home().into_iter().flat_map(|home| USER_FOLDERS.map(|folder| home.join(folder)));
-    let in_opt = entries(&toolchain_variables.system("/opt"))
-        .into_iter()
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("jdk")));
-    let folders = SYSTEM_FOLDERS.map(|folder| toolchain_variables.system(folder)).into_iter().chain(user);
-    let homes = folders.flat_map(|folder| entries(&folder)).chain(in_opt);
-    homes.filter(|home| is_program(&home.join("bin/java"))).collect()
-}
-
-/// The home of a `java` on PATH: that of the file behind its symbolic links, or the one it reports itself if it is a
-/// script of a version manager.
-fn home_of(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<PathBuf, String> {
-    let program = java.canonicalize().map_err(|error| format!("{}: {error}", java.display()))?;
-    if let Some(home) = program.parent().and_then(Path::parent)
-        && release(home).is_some()
-    {
-        return Ok(home.to_path_buf());
-    }
-    let said = ask(toolchain_variables, &program, &["-XshowSettings:properties", "-version"])?;
-    let named = said.stderr.lines().find_map(|line| line.trim().strip_prefix("java.home = "));
-    match named {
-        Some(home) => Ok(PathBuf::from(home)),
-        None => Err(format!("{} does not report its home", program.display())),
-    }
-}
-
-/// Check a home; the error is its fault.
-fn check(toolchain_variables: &ToolchainVariables, home: &Path) -> Result<Found, String> {
-    let shown = home.display();
-    let program = home.join("bin/java");
-    if !home.is_dir() {
-        return Err(format!("{shown} is not a folder"));
-    }
-    if !is_program(&program) {
-        return Err(format!("{shown} has no bin/java"));
-    }
-    let release = match release(home) {
-        Some(release) => release,
-        None => asked_release(toolchain_variables, &program)?,
+/// Properties of the JVM, on stderr. Its vendor is the word in `java.vendor.version = Temurin-25.0.3+9` if that begins
+/// with one, else `java.vendor = Debian`.
+fn answer(said: &Said, _: &Path) -> Option<Found> {
+    let property = |name: &str| said.value(&format!("{name} = ")).filter(|value| *value != "N/A");
+    let version = property("java.version")?;
+    let word = property("java.vendor.version").and_then(|build| build.split('-').next());
+    let word = word.filter(|word| word.chars().all(char::is_alphabetic));
+    let release = match word.or(property("java.vendor")) {
+        Some(vendor) => format!("{version} ({vendor})"),
+        None => version.to_string(),
     };
-    let version = release.text();
-    if numbers(&release.version).first().is_none_or(|feature| *feature < MIN_VERSION) {
-        return Err(format!("{version} at {shown} is too old"));
-    }
-    if !is_program(&home.join("bin/javac")) {
-        return Err(format!("{version} at {shown} has no bin/javac: a runtime without the compiler"));
-    }
-    // The file may describe another processor or a broken copy: the program must run.
-    asked_release(toolchain_variables, &program)?;
-    Ok(Found {
-        language: Language::Jvm,
-        home: home.to_path_buf(),
-        program,
-        release: version.clone(),
-        version,
-        notes: Vec::new(),
-    })
+    let home = Path::new(property("java.home")?);
+    Some(Found::new(Language::Jvm, home, home.join("bin/java"), release))
 }
 
-/// Content of the `release` file of a home.
-struct Release {
-    version: String,
-    vendor: Option<String>,
+fn compile(command: &mut Command, build: &Build<'_>) -> Result<(), String> {
+    let product = build.workshop.product();
+    command.arg("-cp").arg(&product).arg("-d").arg(&product);
+    command.args(build.sources.iter().map(|source| source.name));
+    Ok(())
 }
 
-impl Release {
-    fn text(&self) -> String {
-        match &self.vendor {
-            Some(vendor) => format!("{} ({vendor})", self.version),
-            None => self.version.clone(),
-        }
-    }
-}
-
-fn release(home: &Path) -> Option<Release> {
-    parse_release(&fs::read_to_string(home.join("release")).ok()?)
-}
-
-/// `JAVA_VERSION="25.0.3"`; the vendor from `IMPLEMENTOR_VERSION="Temurin-25.0.3+9"` if that begins with a word, else
-/// from `IMPLEMENTOR="Debian"`.
-fn parse_release(text: &str) -> Option<Release> {
-    let value = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
-        Some(line.trim().trim_matches('"').to_string()).filter(|value| !value.is_empty() && value != "N/A")
-    };
-    let build = value("IMPLEMENTOR_VERSION").and_then(|build| {
-        let word = build.split('-').next()?;
-        word.chars().all(char::is_alphabetic).then(|| word.to_string())
-    });
-    Some(Release { version: value("JAVA_VERSION")?, vendor: build.or(value("IMPLEMENTOR")) })
-}
-
-/// `openjdk version "17.0.15" 2025-04-15`, on stderr.
-fn parse_version(text: &str) -> Option<Release> {
-    let rest = text.lines().find_map(|line| line.split_once(" version \""))?.1;
-    Some(Release { version: rest.split('"').next()?.to_string(), vendor: None })
-}
-
-fn asked_release(toolchain_variables: &ToolchainVariables, java: &Path) -> Result<Release, String> {
-    let said = ask(toolchain_variables, java, &["-version"])?;
-    parse_version(&said.stderr).ok_or_else(|| format!("{} -version names no version", java.display()))
-}
-
-fn ask(toolchain_variables: &ToolchainVariables, java: &Path, arguments: &[&str]) -> Result<Said, String> {
-    let mut command = toolchain_variables.command(java);
-    UNSET.iter().for_each(|name| {
-        command.env_remove(name);
-    });
-    command.args(arguments);
-    let said = child::run(&mut command, toolchain_variables.answer_within, &AtomicBool::new(false));
-    said.and_then(Said::well).map_err(|why| format!("{} -version: {why}", java.display()))
-}
-
-pub(super) fn build(
-    toolchain_variables: &ToolchainVariables,
-    store: &WorkerStore,
-    found: &Found,
-    choices: &WorkerChoices,
-    sources: &[SourceFile],
-    stop: &AtomicBool,
-) -> Result<Built, ToolchainError> {
-    let flags = flags(choices)?;
-    let folder = super::folder(store, found, sources);
-    if folder.to_string_lossy().contains(':') {
-        let shown = folder.display();
-        return Err(ToolchainError(format!(
-            "a JVM cannot take classes from {shown}, which holds a ':'; set XDG_CACHE_HOME"
-        )));
-    }
-    let folder = store.worker(Language::Jvm, folder, stop, |workshop| {
-        let paths = workshop.write_all(&workshop.work(), sources)?;
-        let javac = found.home.join("bin/javac");
-        let mut command = toolchain_variables.command(&javac);
-        UNSET.iter().for_each(|name| {
-            command.env_remove(name);
-        });
-        command.args(BUILD_FLAGS).arg("-cp").arg(workshop.product()).arg("-d").arg(workshop.product());
-        command.args(&paths).current_dir(workshop.work()).stdin(workshop.lock_as_stdin()?);
-        let said = child::run(&mut command, toolchain_variables.built_within, stop).and_then(Said::well);
-        said.map(drop).map_err(|why| {
-            BuildError::said(format!("{} in {}: {why}", javac.display(), workshop.work().display()))
-        })
-    })?;
-    let mut built = Built::of(found, folder, &UNSET, |folder| start(found, &flags, folder));
-    let set = UNSET.iter().filter(|name| toolchain_variables.variable(name).is_some());
-    built.notes.extend(
-        set.map(|name| format!("{name} is set and is kept from the jvm worker; --jvm-args sets its flags")),
-    );
-    Ok(built)
+fn unsuitable(folder: &Path) -> Option<String> {
+    let shown = folder.display();
+    folder
+        .to_string_lossy()
+        .contains(':')
+        .then(|| format!("a JVM cannot take classes from {shown}, which holds a ':'; set XDG_CACHE_HOME"))
 }
 
 fn start(found: &Found, flags: &[String], folder: &Path) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    [&[text(&found.program)], flags, &["-cp".to_string(), text(folder), MAIN_CLASS.to_string()]].concat()
+    [&[text(&found.program)], flags, &["-cp".to_string(), text(folder), "pagewise.Worker".to_string()]]
+        .concat()
 }
 
-/// The flags of the JVM: pagewise's own or the user's, and native access.
-fn flags(choices: &WorkerChoices) -> Result<Vec<String>, ToolchainError> {
+/// The flags of the JVM: pagewise's own or the user's, and those that are always set.
+fn flags(choices: &WorkerChoices) -> Result<Vec<String>, String> {
     let mut flags = match &choices.jvm_args {
         None => JVM_ARGS.map(str::to_string).to_vec(),
-        Some(text) => split_words(text).map_err(|error| ToolchainError(format!("--jvm-args: {error}")))?,
+        Some(text) => split_words(text).map_err(|error| format!("--jvm-args: {error}"))?,
     };
     if let Some(first) = flags.first()
         && !first.starts_with(['-', '@'])
     {
-        return Err(ToolchainError(format!(
-            "--jvm-args: '{first}' is not a flag of a JVM: flags begin with '-'"
-        )));
+        return Err(format!("--jvm-args: '{first}' is not a flag of a JVM: flags begin with '-'"));
     }
-    let named = |flag: &&String| NOT_TO_CHOOSE.contains(&flag.split('=').next().unwrap_or_default());
-    if let Some(flag) = flags.iter().find(named) {
-        return Err(ToolchainError(format!("--jvm-args: '{flag}' would run something else than the worker")));
+    let decides = |flag: &&String| NOT_TO_CHOOSE.split(' ').any(|name| flag.split('=').next() == Some(name));
+    if let Some(flag) = flags.iter().find(decides) {
+        return Err(format!("--jvm-args: '{flag}' would run something else than the worker"));
     }
     flags.extend(ALWAYS.map(str::to_string));
     Ok(flags)
@@ -324,37 +112,40 @@ fn flags(choices: &WorkerChoices) -> Result<Vec<String>, ToolchainError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolchain::recipe::numbers;
 
-    #[test]
-    fn a_release_file_names_version_and_vendor() {
-        let table = [
-            (
-                "IMPLEMENTOR=\"Eclipse Adoptium\"\nIMPLEMENTOR_VERSION=\"Temurin-25.0.3+9\"\nJAVA_VERSION=\"25.0.3\"\n",
-                "25.0.3 (Temurin)",
-            ),
-            (
-                "IMPLEMENTOR=\"Debian\"\nJAVA_RUNTIME_VERSION=\"17.0.15+6-Debian\"\nJAVA_VERSION=\"17.0.15\"\n",
-                "17.0.15 (Debian)",
-            ),
-            (
-                "IMPLEMENTOR=\"Azul Systems, Inc.\"\nIMPLEMENTOR_VERSION=\"Zulu25.28+85-CA\"\nJAVA_VERSION=\"25\"\n",
-                "25 (Azul Systems, Inc.)",
-            ),
-            ("IMPLEMENTOR=\"N/A\"\nJAVA_VERSION=\"22-ea\"\n", "22-ea"),
-        ];
-        for (text, wanted) in table {
-            assert_eq!(parse_release(text).expect(text).text(), wanted);
-        }
-        assert!(parse_release("IMPLEMENTOR=\"Debian\"\n").is_none());
+    fn said(stderr: &str) -> Said {
+        Said { status: Default::default(), stdout: String::new(), stderr: stderr.to_string() }
     }
 
     #[test]
-    fn a_version_is_found_in_what_java_prints() {
-        let text = "Picked up _JAVA_OPTIONS: -Xmx1g\njava version \"1.8.0_392\"\nJava(TM) SE Runtime\n";
-        assert_eq!(parse_version(text).expect("a version").version, "1.8.0_392");
+    fn the_properties_name_version_vendor_and_home() {
+        let table = [
+            (
+                "java.vendor = Eclipse Adoptium\n java.vendor.version = Temurin-25.0.3+9\n java.version = 25.0.3",
+                "25.0.3 (Temurin)",
+            ),
+            (
+                "java.vendor = Debian\n java.version = 17.0.15\n java.version.date = 2025-04-15",
+                "17.0.15 (Debian)",
+            ),
+            (
+                "java.vendor = Azul Systems, Inc.\n java.vendor.version = Zulu25.28+85-CA\n java.version = 25",
+                "25 (Azul Systems, Inc.)",
+            ),
+            ("java.vendor = N/A\n java.version = 22-ea", "22-ea"),
+        ];
+        for (properties, release) in table {
+            let text = format!(
+                "Picked up _JAVA_OPTIONS: -Xmx1g\nProperty settings:\n java.home = /jdk\n {properties}\n"
+            );
+            let found = answer(&said(&text), Path::new("/usr/bin/java")).expect(properties);
+            assert_eq!((&*found.release, found.program), (release, "/jdk/bin/java".into()));
+        }
         assert_eq!(numbers("1.8.0_392"), [1, 8, 0]);
         assert_eq!(numbers("25-ea"), [25]);
-        assert!(parse_version("no such program").is_none());
+        assert!(answer(&said("java.home = /jdk\n"), Path::new("/usr/bin/java")).is_none());
+        assert!(answer(&said("no such program"), Path::new("/usr/bin/java")).is_none());
     }
 
     #[test]
@@ -375,7 +166,7 @@ mod tests {
             ("Xmx1g", "'Xmx1g' is not a flag of a JVM"),
             ("-Xmx1g -jar x.jar", "'-jar' would run something else"),
         ] {
-            let refused = flags(&chosen(text)).expect_err(text).to_string();
+            let refused = flags(&chosen(text)).expect_err(text);
             assert!(refused.contains(sentence), "{refused}");
         }
     }

@@ -1,9 +1,7 @@
 //! The sources of the shipped workers, as a part of the program.
 
-use super::Language;
-
 /// A source file of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceFile {
     /// Its name, without a folder.
     pub name: &'static str,
@@ -20,33 +18,24 @@ macro_rules! sources {
     };
 }
 
-const JVM: &[SourceFile] = sources!(
+pub(super) const JVM: &[SourceFile] = sources!(
     "jvm/pagewise", ".java":
     CallFailure CommitSampling Commits JobThreads Failures Files FixedSampling Gaps Heap Heartbeats
     Histogram Job Json Libc Native Offers Part Pieces Prefetcher Reader Readers Request Sampling Scanner
     Scanners Stalls Target TimedSampling Words Work Worker Writers
 );
 
-const GO: &[SourceFile] = sources!(
+pub(super) const GO: &[SourceFile] = sources!(
     "go", ".go":
     amount commit consume threads failure file heartbeat histogram main offers reads records scan stalls
     syncs table_pieces task timed writers
 );
 
-const PYTHON: &[SourceFile] = sources!(
+pub(super) const PYTHON: &[SourceFile] = sources!(
     "python", ".py":
     amount threads failures heartbeat histogram loops offers pieces records samples sources stalls
     target tasks worker
 );
-
-/// The files of a language's worker.
-pub(super) const fn of(language: Language) -> &'static [SourceFile] {
-    match language {
-        Language::Jvm => JVM,
-        Language::Go => GO,
-        Language::Python => PYTHON,
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ use pagewise_model::WorkerChoices;
 use tempfile::TempDir;
 
 use super::variables::ToolchainVariables;
-use super::{Built, Found, Language, SourceFile, ToolchainError};
+use super::{Built, Found, Language, SourceFile};
 
 const SOURCE: &str = "the source of a worker\n";
 /// The fake compilers ignore names, and Python is started with this one.
@@ -78,10 +78,8 @@ impl Fakes {
 
     /// A runtime without the compiler.
     fn jre(&self, below: &str, version: &str) -> PathBuf {
-        self.program(&format!("{below}/bin/java"), &format!("echo 'openjdk version \"{version}\"' >&2"));
         let home = self.path(below);
-        let release = format!("IMPLEMENTOR=\"Fake\"\nJAVA_VERSION=\"{version}\"\n");
-        fs::write(home.join("release"), release).expect("write");
+        self.program(&format!("{below}/bin/java"), &properties(&home, version));
         home
     }
 
@@ -98,8 +96,7 @@ impl Fakes {
     fn go(&self, below: &str, version: &str) -> PathBuf {
         let root = self.path(below);
         let script = format!(
-            "case \"$1 $2\" in 'version ') echo go version go{version} linux/amd64 ;; 'env GOROOT') echo {root} ;; \
-             'env GOCACHE') echo off ;; \
+            "case \"$*\" in 'env GOVERSION GOROOT') echo go{version}; echo {root} ;; \
              build*) while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done; \
              set > \"$out\"; /bin/cat go.mod >> \"$out\" ;; *) exit 2 ;; esac",
             root = root.display()
@@ -117,7 +114,7 @@ impl Fakes {
         self.program(below, &script)
     }
 
-    fn find(&self, language: Language) -> Result<Found, ToolchainError> {
+    fn find(&self, language: Language) -> Result<Found, String> {
         self.toolchain_variables.find(language, &WorkerChoices::default())
     }
 
@@ -129,20 +126,20 @@ impl Fakes {
     /// Reason that there is none.
     #[track_caller]
     fn missing(&self, language: Language) -> String {
-        let sentence = self.find(language).expect_err("none will do").to_string();
+        let sentence = self.find(language).expect_err("none will do");
         println!("{sentence}");
         assert_eq!(sentence.lines().count(), 1, "{sentence}");
         sentence
     }
 
-    fn build(&self, found: &Found) -> Result<Built, ToolchainError> {
+    fn build(&self, found: &Found) -> Result<Built, String> {
         self.toolchain_variables.build(found, &WorkerChoices::default(), SOURCES, &AtomicBool::new(false))
     }
 
     /// Reason that it cannot be built.
     #[track_caller]
     fn unbuilt(&self, found: &Found) -> String {
-        let sentence = self.build(found).expect_err("it cannot be built").to_string();
+        let sentence = self.build(found).expect_err("it cannot be built");
         println!("{sentence}");
         assert_eq!(sentence.lines().count(), 1, "{sentence}");
         sentence
@@ -158,11 +155,19 @@ impl Fakes {
     }
 }
 
+/// A `java` that describes itself.
+fn properties(home: &Path, version: &str) -> String {
+    let home = home.display();
+    format!("echo '    java.home = {home}\n    java.vendor = Fake\n    java.version = {version}' >&2")
+}
+
 /// Names in a folder, including hidden ones but not the lock.
 fn names(folder: &Path) -> Vec<String> {
-    let paths = super::variables::entries(folder);
-    let names = paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    names.filter(|name| name != ".lock").collect()
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name != ".lock").collect();
+    names.sort();
+    names
 }
 
 #[track_caller]

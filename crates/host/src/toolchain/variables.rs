@@ -1,8 +1,7 @@
-//! Search environment of toolchains: the variables of the process and the folders of the system, as values.
+//! The environment of toolchains: the variables of the process and the folders of the system, as values.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,14 +53,37 @@ impl ToolchainVariables {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The user's home.
-    pub fn home(&self) -> Option<&Path> {
-        self.variable("HOME").map(Path::new).filter(|home| home.is_absolute())
+    /// The path in a variable, if it is absolute.
+    pub fn absolute(&self, name: &str) -> Option<&Path> {
+        self.variable(name).map(Path::new).filter(|path| path.is_absolute())
     }
 
-    /// A path of the system.
-    pub fn system(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
+    /// The cache folder: XDG_CACHE_HOME, which must be absolute by its specification, else `~/.cache`.
+    pub fn cache(&self) -> Result<PathBuf, String> {
+        let in_home = || self.absolute("HOME").map(|home| home.join(".cache"));
+        let cache = self.absolute("XDG_CACHE_HOME").map(PathBuf::from).or_else(in_home).ok_or(
+            "no folder was found to build the worker in: neither XDG_CACHE_HOME nor HOME is set to an absolute path; set \
+             XDG_CACHE_HOME",
+        )?;
+        match cache.to_str() {
+            Some(_) => Ok(cache),
+            None => Err(format!(
+                "the cache folder {} has a name that is not UTF-8; set XDG_CACHE_HOME",
+                cache.display()
+            )),
+        }
+    }
+
+    /// Sentences about variables that were not followed to the cache folder.
+    pub fn skipped_for_cache(&self) -> Vec<String> {
+        let home = self.another_home.iter().map(|home| {
+            format!("HOME is {}, which is another user's: root's own was used instead", home.display())
+        });
+        let relative =
+            self.variable("XDG_CACHE_HOME").map(Path::new).filter(|path| path.is_relative()).map(|path| {
+                format!("XDG_CACHE_HOME is {}, which is not absolute, and was skipped", path.display())
+            });
+        home.chain(relative).collect()
     }
 
     /// All programs of this name on PATH, in its order.
@@ -74,10 +96,25 @@ impl ToolchainVariables {
             .collect()
     }
 
-    /// A command in its own process group, without input.
-    pub fn command(&self, program: &Path) -> Command {
+    /// All programs of this name in the folders of a pattern, in which `~` is the user's home.
+    pub fn in_folders(&self, pattern: &str, program: &str) -> Vec<PathBuf> {
+        let (folder, below) = match pattern.strip_prefix('~') {
+            Some(below) => (self.absolute("HOME"), below),
+            None => (Some(&*self.root), pattern),
+        };
+        let Some(folder) = folder.and_then(Path::to_str) else { return Vec::new() };
+        let folder = glob::Pattern::escape(folder.trim_end_matches('/'));
+        let found = glob::glob(&format!("{folder}{below}/{program}")).into_iter().flatten().flatten();
+        found.filter(|path| is_program(path)).collect()
+    }
+
+    /// A command in its own process group, without input and these variables.
+    pub fn command(&self, program: &Path, unset: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(&self.variables).process_group(0);
+        for name in unset {
+            command.env_remove(name);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -86,18 +123,4 @@ impl ToolchainVariables {
 /// True if the file can be executed.
 pub(super) fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
-}
-
-/// Content of a folder, in the order of names; empty if there is no folder.
-pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
-}
-
-/// Numbers of a version, for comparison: `1.26.8` is 1, 26, 8. Suffixes (`-ea`, `rc1`) are left out.
-pub(super) fn numbers(version: &str) -> Vec<u64> {
-    let end = version.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(version.len());
-    version[..end].split('.').map_while(|part| part.parse().ok()).collect()
 }

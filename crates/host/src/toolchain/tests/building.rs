@@ -171,7 +171,7 @@ fn who_builds_is_waited_for() {
         .toolchain_variables
         .build(&found, &WorkerChoices::default(), SOURCES, &stop)
         .expect_err("stopped");
-    assert_says(&said.to_string(), &["the jvm worker cannot be built: it was stopped"]);
+    assert_says(&said, &["the jvm worker cannot be built: it was stopped"]);
     assert!(live.is_dir(), "it is not swept while its owner lives");
     drop(lock);
     fakes.toolchain_variables.built_within = Duration::from_secs(60);
@@ -228,7 +228,7 @@ fn a_compiler_that_hangs_is_killed_with_its_group() {
             thread::sleep(Duration::from_millis(5));
         }
         stop.store(true, Ordering::Relaxed);
-        let said = build.join().expect("no panic").expect_err("stopped").to_string();
+        let said = build.join().expect("no panic").expect_err("stopped");
         assert_says(&said, &["was stopped"]);
     });
     let sleeper = fs::read_to_string(fakes.path("home/sleeper")).expect("its id");
@@ -265,7 +265,7 @@ fn a_go_worker_is_built_without_settings_of_the_user() {
     ];
     assert_says(&said, &wanted);
     assert!(!said.contains("plan9") && !said.contains("GOGC"), "{said}");
-    assert_says(&said, &[&format!("GOCACHE='{}/.tmp-", fakes.workers().display())]);
+    assert_says(&said, &[&format!("GOCACHE='{}'", fakes.path("home/.cache/go-build").display())]);
 }
 
 #[test]
@@ -368,11 +368,8 @@ fn a_full_cache_folder_is_named_and_left_empty() {
     assert_eq!(names(&workers), Vec::<String>::new());
     let large = [SourceFile { name: "Large.java", text: "x".repeat(1 << 20).leak() }];
     let stop = AtomicBool::new(false);
-    let said = fakes
-        .toolchain_variables
-        .build(&found, &WorkerChoices::default(), &large, &stop)
-        .expect_err("full")
-        .to_string();
+    let said =
+        fakes.toolchain_variables.build(&found, &WorkerChoices::default(), &large, &stop).expect_err("full");
     assert_says(&said, &["write ", "Large.java: No space left on device (os error 28); set XDG_CACHE_HOME"]);
     assert_eq!(names(&workers), Vec::<String>::new());
 }
@@ -383,4 +380,6 @@ fn a_program_is_not_built_where_none_may_be_run() {
     fakes.go("system/usr/local/go", "1.26.8");
     let Some(_mounted) = mount(&mut fakes, "size=1m,noexec") else { return };
     assert_says(&fakes.unbuilt(&fakes.found(Language::Go)), &["it is mounted noexec; set XDG_CACHE_HOME"]);
+    let line = fakes.toolchain_variables.capability(Language::Go, &WorkerChoices::default());
+    assert!(line.reason().is_some_and(|reason| reason.contains("it is mounted noexec")), "{line}");
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 use super::*;
+use crate::toolchain::store::stamp_of;
+use crate::trusted::Directory;
 
 const NOBODY: u32 = 65_534;
 
@@ -18,9 +20,8 @@ fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
     fakes.set("XDG_CACHE_HOME", fakes.path("attack"));
     let folder = fakes.build(&found).expect("built").folder.path().to_path_buf();
     fs::write(folder.join("worker.py"), "evil\n").expect("write");
-    let line =
-        format!("worker.py 5 {:016x}\n", super::super::store::fnv(super::super::store::FNV_BASIS, b"evil\n"));
-    fs::write(folder.join("complete"), line).expect("write");
+    let stamp = stamp_of(&Directory::open(&folder).expect("open")).expect("a stamp");
+    fs::write(folder.join("complete"), stamp).expect("write");
     let taken = fakes.build(&found).expect("taken").folder;
     assert_eq!(fs::read_to_string(taken.path().join("worker.py")).expect("read"), "evil\n", "it is complete");
     (found, fakes.path("attack/pagewise"))
@@ -30,7 +31,7 @@ fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
 fn give(path: &Path) {
     std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
-        super::super::variables::entries(path).iter().for_each(|path| give(path));
+        fs::read_dir(path).expect("list").flatten().for_each(|entry| give(&entry.path()));
     }
 }
 

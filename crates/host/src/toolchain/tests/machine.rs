@@ -8,9 +8,7 @@ use super::*;
 /// The machine with a separate cache folder; Go keeps its cache of compiled packages.
 fn machine(cache: &Path) -> ToolchainVariables {
     let mut machine = ToolchainVariables::here();
-    let home = machine.home().map(|home| home.join(".cache"));
-    let before = machine.variable("XDG_CACHE_HOME").map(PathBuf::from).or(home);
-    if let (None, Some(before)) = (machine.variable("GOCACHE"), before) {
+    if let (None, Ok(before)) = (machine.variable("GOCACHE"), machine.cache()) {
         machine.variables.insert("GOCACHE".into(), before.join("go-build").into());
     }
     machine.variables.insert("XDG_CACHE_HOME".into(), cache.into());
@@ -20,7 +18,7 @@ fn machine(cache: &Path) -> ToolchainVariables {
 /// Find the toolchain, or print the reason that the test is skipped.
 fn found(machine: &ToolchainVariables, language: Language) -> Option<Found> {
     let found = machine.find(language, &WorkerChoices::default());
-    found.inspect_err(|missing| println!("skipped: {language}: {missing}")).ok()
+    found.inspect_err(|missing| println!("skipped: {}: {missing}", language.name())).ok()
 }
 
 /// Build a program in the language and run it.
@@ -45,7 +43,7 @@ fn hello(language: Language, name: &'static str, text: &'static str) {
     let broken = [SourceFile { name, text: "no program at all(\n" }];
     let broken = machine.build(&found, &WorkerChoices::default(), &broken, &stop);
     if language != Language::Python {
-        let said = broken.expect_err("no program").to_string();
+        let said = broken.expect_err("no program");
         println!("{said}");
         assert!(said.contains("exit status: 1: ") && said.lines().count() == 1, "{said}");
     }
@@ -94,11 +92,11 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
     let source = [SourceFile { name: "main.go", text: source }];
     let said = machine.build(&found, &WorkerChoices::default(), &source, &AtomicBool::new(false));
-    let said = said.expect_err("full").to_string();
+    let said = said.expect_err("full");
     println!("{said}");
     assert_says(
         &said,
-        &["go build in ", "no space left on device", "; set XDG_CACHE_HOME to a writable folder"],
+        &["bin/go in ", "no space left on device", "; set XDG_CACHE_HOME to a writable folder"],
     );
     assert_eq!(names(&point.join("pagewise/workers")), Vec::<String>::new());
 }
@@ -110,7 +108,7 @@ fn the_shipped_sources_build() {
     for language in Language::ALL {
         let Some(found) = found(&machine, language) else { continue };
         let stop = AtomicBool::new(false);
-        let built = machine.build(&found, &WorkerChoices::default(), language.sources(), &stop);
+        let built = machine.build(&found, &WorkerChoices::default(), language.recipe().sources, &stop);
         println!("{:?}", built.expect("the worker builds"));
     }
 }
@@ -120,7 +118,7 @@ fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
     let cache = tempfile::tempdir().expect("folder");
     let machine = machine(cache.path());
     let Some(found) = found(&machine, Language::Python) else { return };
-    let sources = Language::Python.sources();
+    let sources = Language::Python.recipe().sources;
     let built =
         machine.build(&found, &WorkerChoices::default(), sources, &AtomicBool::new(false)).expect("built");
     // Whatever has its name by now.
