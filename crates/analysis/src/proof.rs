@@ -41,8 +41,7 @@ pub use checks::failures;
 #[cfg(test)]
 pub(crate) use checks::honest;
 pub use conditions::no_effect;
+pub use cpu_waits::CROWDED;
 pub use expected::{Expected, Kind, expected};
 pub use faults::{WriteFaults, WriteKind, write_faults};
-pub use heartbeats::{SAFEPOINT, misses};
-pub use mappings::missing_advice;
 pub use plausible::byte_rate;

@@ -109,6 +109,8 @@ pub struct Conversation {
     stderr_tail: Vec<u8>,
     /// Lines that are no messages, if they are passed over.
     strays: Option<Vec<String>>,
+    /// Fields that each request begins with.
+    added_fields: &'static str,
 }
 
 impl Conversation {
@@ -133,12 +135,24 @@ impl Conversation {
         let (peer, pipes) = started.map_err(|error| {
             broken(FailureKind::WorkerDied, format!("{shown} could not be started: {error}"))
         })?;
-        Ok(Self { peer, pipes, received: Vec::new(), stderr_tail: Vec::new(), strays: None })
+        Ok(Self {
+            peer,
+            pipes,
+            received: Vec::new(),
+            stderr_tail: Vec::new(),
+            strays: None,
+            added_fields: "",
+        })
     }
 
     /// Pass over lines that are no messages, instead of ending the conversation.
     pub fn pass_over_strays(&mut self) {
         self.strays.get_or_insert_default();
+    }
+
+    /// Begin each request with these fields, which no version of the protocol has; each ends with a comma.
+    pub fn add_to_requests(&mut self, fields: &'static str) {
+        self.added_fields = fields;
     }
 
     /// The first lines that were passed over.
@@ -158,11 +172,8 @@ impl Conversation {
 
     /// Send a request.
     pub fn send(&mut self, request: &Request) -> Result<(), ConversationError> {
-        self.send_line(&serde_json::to_string(request).expect("requests have string keys only"))
-    }
-
-    /// Send a line as it is.
-    pub fn send_line(&mut self, line: &str) -> Result<(), ConversationError> {
+        let mut line = serde_json::to_string(request).expect("requests have string keys only");
+        line.insert_str(1, self.added_fields);
         let stdin = self.pipes.stdin.as_mut().expect("requests are sent before the end");
         match stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()) {
             Ok(()) => Ok(()),

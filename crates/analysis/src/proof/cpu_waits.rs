@@ -147,6 +147,9 @@ impl Subject<'_> {
     }
 }
 
+/// Beginning of what is said of a machine that is crowded, where no time of the worker is in doubt.
+pub const CROWDED: &str = "each thread waited";
+
 /// A sample that other programs kept from its CPUs measures how crowded the machine was.
 pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
     let ranked: &[Stretch] = match subject.cell.conditions.is_one_shot() {
@@ -162,7 +165,7 @@ pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
     let most = (wall_ns as f64 * WAIT_SHARE) as u64 + SLICE_NS;
     (lost_ns > most).then(|| {
         format!(
-            "each thread waited {} ms of {} ms for a CPU that other programs had, at most {} ms may be",
+            "{CROWDED} {} ms of {} ms for a CPU that other programs had, at most {} ms may be",
             lost_ns / NS_PER_MS,
             wall_ns / NS_PER_MS,
             most / NS_PER_MS

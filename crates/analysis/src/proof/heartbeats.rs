@@ -16,7 +16,7 @@ const MOST_SHARE: f64 = 1.25;
 /// Bound for the time that a worker idles beyond the requested time, in tenths of it.
 const IDLE_TENTHS: u64 = 16;
 /// Requested one after another; each takes a variable time.
-pub const SAFEPOINT: &str = "safepoint";
+const SAFEPOINT: &str = "safepoint";
 /// Intervals with fewer heartbeat periods than this show nothing.
 const FEWEST_INTERVALS: u64 = 20;
 
@@ -84,11 +84,16 @@ fn missed(
 }
 
 /// Reason that beats do not fill a time of `least_ns` to `most_ns`.
-pub fn misses(delays: &Delays, least_ns: u64, most_ns: u64, interval_ns: u64) -> Option<String> {
-    if least_ns < interval_ns.saturating_mul(FEWEST_INTERVALS) {
+fn misses(delays: &Delays, least_ns: u64, most_ns: u64, interval_ns: u64) -> Option<String> {
+    let (beats, shortest_ns) = (total_count(delays), interval_ns.saturating_mul(FEWEST_INTERVALS));
+    // One that is due at the end counts, so no wait for a CPU explains that there is none.
+    if beats == 0 && most_ns >= shortest_ns {
+        let ms = most_ns / 1_000_000;
+        return Some(format!("it did not beat once in {ms} ms, at an interval of {interval_ns} ns"));
+    }
+    if least_ns < shortest_ns {
         return None;
     }
-    let beats = total_count(delays);
     let account = beats as f64 * interval_ns as f64 + total_ns(delays);
     let (low, high) = (least_ns as f64 * LEAST_SHARE, most_ns as f64 * MOST_SHARE);
     (account < low || account > high).then(|| {
@@ -204,6 +209,13 @@ mod tests {
         };
         assert_eq!(beating_as(&cell, &idled(110_000_000), ASKED), Some(InconsistentCounts));
         assert_eq!(beating_as(&cell, &idled(270_000_000), ASKED), None);
+    }
+
+    #[test]
+    fn no_wait_for_a_cpu_explains_that_there_is_no_beat() {
+        let missed = |count| misses(&delays(count, 60_000), 0, 100_000_000, ASKED.interval_ns);
+        assert!(missed(0).is_some_and(|wrong| wrong.starts_with("it did not beat once in 100 ms")));
+        assert_eq!(missed(1), None, "all of the time was waited");
     }
 
     #[test]

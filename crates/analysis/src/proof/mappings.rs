@@ -33,7 +33,7 @@ pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// An advice of the method that the flags of its mapping (VmFlags, proc_pid_smaps(5)) do not show, as a sentence.
-pub fn missing_advice(method: &Method, flags: &str) -> Option<String> {
+pub(super) fn missing_advice(method: &Method, flags: &str) -> Option<String> {
     let flags: Vec<&str> = flags.split_whitespace().collect();
     let options = method.options();
     let pattern = options.iter().rev().find_map(|option| match option {

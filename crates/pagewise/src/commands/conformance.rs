@@ -1,26 +1,27 @@
 //! `pagewise conformance`: shows the author of a worker its faults, step by step.
 //!
-//! * [`test_files`]: files and memory for the worker;
-//! * [`examiner`]: the conversation, and jobs from open to closed;
-//! * [`table`]: reads by a table and their checksums;
-//! * [`meaning`]: accesses against the method's name;
-//! * [`reads`], [`passes`], [`records`], [`heartbeats`], [`refusals`]: the examinations;
-//! * [`steps`]: their outcomes.
+//! Jobs are held and judged as samples of a run are. Besides come [`refusals`] and what else no run exercises.
+//!
+//! * [`reads`], [`passes`], [`records`]: the jobs;
+//! * [`trial`]: what is looked at in a job, as steps;
+//! * [`mistakes`]: known ones, by the checksums to which they lead;
+//! * [`examiner`]: the worker, from its start to its end;
+//! * [`test_files`]: small files of known content;
+//! * [`steps`]: what is printed of it.
 //!
 //! Nothing is measured. Files are small and cached, so a fault of a cold file or under memory pressure is left to the checks
 //! of a run.
 
 mod arguments;
 mod examiner;
-mod heartbeats;
-mod meaning;
+mod mistakes;
 mod passes;
 mod reads;
 mod records;
 mod refusals;
 mod steps;
-mod table;
 mod test_files;
+mod trial;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +29,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use pagewise_host::mounted;
-use pagewise_model::{SyncCall, Workload};
-use pagewise_protocol::{PROTOCOL_VERSION, Wait};
+use pagewise_model::{Method, SyncCall, Worker, Workload};
+use pagewise_protocol::{Hello, PROTOCOL_VERSION, Wait};
 
 use super::begin::{claim, fresh_seed, stop_flag};
 use crate::exit::Exit;
@@ -37,6 +38,11 @@ pub use arguments::ConformanceArguments;
 use examiner::Examiner;
 use steps::Steps;
 use test_files::TestFiles;
+use trial::Trial;
+
+/// Interval of heartbeats, and time of many.
+const HEARTBEAT_NS: u64 = 1_000_000;
+const BEATING_NS: u64 = 50_000_000;
 
 /// Examine the worker.
 pub fn conformance(arguments: &ConformanceArguments) -> Result<Exit> {
@@ -90,7 +96,7 @@ fn hello_is_whole(examiner: &mut Examiner<'_>) -> bool {
     let wrong = calls.filter_map(|call| call.parse::<SyncCall>().err()).next();
     examiner.steps.judge("names its sync calls", wrong.map_or(Ok(()), Err));
     let all: Vec<&str> = Workload::ALL.iter().flat_map(|workload| hello.methods(*workload)).collect();
-    let wrong = all.iter().find_map(|text| meaning::of(&hello, text).err());
+    let wrong = all.iter().find_map(|text| method_of(&hello, text).err());
     let methods = match (all.is_empty(), wrong) {
         (true, _) => Err(
             "it has no method: name one under random-read, sequential-read, scan, append or fill in hello"
@@ -125,7 +131,7 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            let method = meaning::of(&hello, text).expect("they were read before");
+            let method = method_of(&hello, text).expect("they were read before");
             match workload {
                 Workload::RandomRead | Workload::SequentialRead => {
                     reads::examine(examiner, workload, text, &method);
@@ -143,14 +149,38 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
         return;
     }
-    heartbeats::examine(examiner, workload, text);
+    let plain = || plain(&hello, workload, text);
+    let beating = Trial { heartbeat_ns: HEARTBEAT_NS, phases_ns: (BEATING_NS, 0), ..plain() };
+    examiner.examine("heartbeats", &beating, Some("with heartbeats"));
     if workload != Workload::Scan {
-        reads::examine_unknown_fields(examiner, workload, text);
+        examiner.unknown_fields = true;
+        examiner.examine("ignores fields that it does not know", &plain(), None);
+        examiner.unknown_fields = false;
     }
     end_of_stdin(examiner);
-    refusals::examine(examiner, workload, text);
+    refusals::examine(examiner, &plain);
     for (workload, text) in each_word(&reading, examiner) {
-        refusals::examine_short_file(examiner, workload, &text);
+        let plain = self::plain(&hello, workload, &text);
+        refusals::examine_short_file(examiner, &format!("{workload} {text}"), plain);
+    }
+}
+
+/// The simplest job of a method that reads.
+fn plain(hello: &Hello, workload: Workload, text: &str) -> Trial {
+    let method = method_of(hello, text).expect("they were read before");
+    match workload {
+        Workload::Scan => passes::plain(&method),
+        _ => reads::plain(workload, &method),
+    }
+}
+
+/// The method as pagewise parses it: a known one of a shipped worker, otherwise a name of the user's own.
+fn method_of(hello: &Hello, method: &str) -> Result<Method, String> {
+    let shipped = Worker::of_name(&hello.worker).filter(|worker| !matches!(worker, Worker::Other(_)));
+    let as_shipped = shipped.and_then(|worker| format!("{worker}/{method}").parse().ok());
+    match as_shipped {
+        Some(known) => Ok(known),
+        None => format!("own/{method}").parse::<Method>().map_err(|error| error.to_string()),
     }
 }
 

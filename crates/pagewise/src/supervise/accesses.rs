@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use pagewise_host::{OffsetTable, OperationOrder, Reference};
+use pagewise_model::pieces::piece_reads;
 use pagewise_model::random::mix;
-use pagewise_model::{CacheState, Conditions, Plan};
+use pagewise_model::{CacheState, Conditions, Method, Plan};
 use pagewise_protocol::SampleReply;
 
 use super::files::Input;
@@ -22,6 +23,18 @@ pub struct Accesses {
     pub table: OffsetTable,
     /// Its expected checksum.
     pub reference: Reference,
+    parts: Parts,
+}
+
+/// Parts of a table that an examination draws, for what no table of a run has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    /// Operations in the part of each thread.
+    pub operations: u64,
+    /// Entries behind the last part: too few for an operation, so nobody reads them.
+    pub behind: u64,
+    /// True if each part is one piece.
+    pub in_one_piece: bool,
 }
 
 /// The tables used last.
@@ -73,7 +86,13 @@ impl AccessesCache {
             Some(seed) => table.chain_dataset(seed)?,
             None => table.chain_file(input.file(), conditions.span_bytes.0, stop)?,
         }
-        self.0.push_back(Accesses { conditions: conditions.clone(), seed, table, reference });
+        self.0.push_back(Accesses {
+            conditions: conditions.clone(),
+            seed,
+            table,
+            reference,
+            parts: Parts::default(),
+        });
         Ok(())
     }
 
@@ -84,6 +103,33 @@ impl AccessesCache {
 }
 
 impl Accesses {
+    /// Accesses of a dataset in such parts, which a thread repeats.
+    pub fn in_parts(
+        conditions: &Conditions,
+        (seed, content_seed): (u64, u64),
+        parts: Parts,
+        page_bytes: u64,
+    ) -> Result<Self> {
+        let mut table = OffsetTable::with_part(conditions, seed, parts.operations)?;
+        let reference = Reference::for_dataset(&table, conditions, content_seed, page_bytes)?;
+        table.chain_dataset(content_seed)?;
+        Ok(Self { conditions: conditions.clone(), seed, table, reference, parts })
+    }
+
+    /// Entries of the table that workers find.
+    pub fn entries(&self) -> u64 {
+        self.table.reads() + self.parts.behind
+    }
+
+    /// Reads of a piece of the table for `method`; 0: the part of each thread is one piece.
+    pub fn piece_reads(&self, method: &Method) -> u64 {
+        let per_op = u64::from(self.table.shape().reads_per_op);
+        match self.parts.in_one_piece {
+            true => 0,
+            false => piece_reads(method, per_op, self.table.operations_per_thread() * per_op),
+        }
+    }
+
     /// Expected checksum of the operations of all threads from `first_operation` on, in this order.
     pub fn expected_checksum(
         &self,

@@ -87,16 +87,19 @@ impl Input {
                 detail: format!("{} cannot be made: {error}", path.display()),
             }),
         };
-        let file = WrittenFile::create(path, file_bytes).map_err(failed)?;
-        // From here on it is removed by the drop of this value.
-        let key = FileKey::of(file.file());
-        let bytes = ContentSource::New { file };
-        let mut input = Self { path: path.to_path_buf(), key: key.map_err(failed)?, file_bytes, bytes };
+        let mut input = Self::sparse(path, file_bytes).map_err(failed)?;
         if let (ContentSource::New { file }, Some(records)) = (&mut input.bytes, written_before) {
             file.make_warm(&records.ring, records.source()).map_err(failed)?;
         }
         rustix::fs::syncfs(input.file()).map_err(|error| failed(error.into()))?;
         Ok(input)
+    }
+
+    /// A sparse file for a worker to write, removed with the value.
+    pub fn sparse(path: &Path, file_bytes: u64) -> std::io::Result<Self> {
+        let file = WrittenFile::create(path, file_bytes)?;
+        let key = FileKey::of(file.file()).inspect_err(|_| drop(file.remove()))?;
+        Ok(Self { path: path.to_path_buf(), key, file_bytes, bytes: ContentSource::New { file } })
     }
 
     /// The file, if a worker writes it.

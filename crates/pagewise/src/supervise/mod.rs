@@ -13,6 +13,7 @@
 //! * [`evidence`]: counters around the measured region;
 //! * [`answer_time`]: time that an honest worker takes to answer;
 //! * [`worker_session`]: the conversation with one worker;
+//! * [`follower`]: what an examination asks for and looks at besides;
 //! * [`sample`]: one sample, from start to end.
 
 pub mod accesses;
@@ -20,12 +21,13 @@ pub mod answer_time;
 pub mod conditions;
 pub mod evidence;
 pub mod files;
+pub mod follower;
 pub mod kernel_settings;
 mod looks;
 pub mod memory_speed;
 pub mod program;
 pub mod programs;
-mod records;
+pub mod records;
 mod replays;
 pub mod sample;
 pub mod task;

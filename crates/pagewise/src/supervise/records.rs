@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use pagewise_model::{RecordRing, content};
-use pagewise_protocol::inherited_path;
+use pagewise_protocol::descriptor_path;
 use pagewise_sys::SharedMemory;
 
 /// Records and their content.
@@ -31,6 +31,6 @@ impl RecordTask {
 
     /// Path by which a worker opens the content.
     pub fn source_path(&self) -> String {
-        inherited_path(self.source.file())
+        descriptor_path(self.source.file())
     }
 }

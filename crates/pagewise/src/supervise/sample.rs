@@ -19,6 +19,7 @@ use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Wait, di
 
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::files::{Input, NoState};
+use super::follower::Unfollowed;
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
 use super::records::RecordTask;
@@ -195,6 +196,7 @@ impl<'a> Sampler<'a> {
             warmed_first,
             context: self.context,
             host: &mut self.host,
+            follower: &mut Unfollowed,
         };
         // Made before the worker, which inherits it.
         let started = session.inherited().and_then(|inherited| {
@@ -286,7 +288,7 @@ impl<'a> Sampler<'a> {
 }
 
 /// Read back the written file and add the result to the evidence.
-fn read_back(
+pub fn read_back(
     cell: &Cell,
     input: &Input,
     records: &RecordTask,

@@ -150,7 +150,7 @@ impl Task<'_> {
     /// Memory for the table, if there is one.
     pub fn table_memory(&self) -> Result<Option<TableMemory>, TableError> {
         match self {
-            Task::Reads(accesses) => TableMemory::new(accesses.table.reads()).map(Some),
+            Task::Reads(accesses) => TableMemory::new(accesses.entries()).map(Some),
             Task::Replay(replay) => TableMemory::new(replay.table.entries.len() as u64).map(Some),
             Task::Pass { .. } | Task::Records(_) => Ok(None),
         }
@@ -197,10 +197,7 @@ impl Task<'_> {
     /// Reads of a piece of the table; 0 without a table.
     fn piece_reads(&self, cell: &Cell) -> u64 {
         match self {
-            Task::Reads(Accesses { table, .. }) => {
-                let per_op = u64::from(table.shape().reads_per_op);
-                piece_reads(&cell.method, per_op, table.operations_per_thread() * per_op)
-            }
+            Task::Reads(accesses) => accesses.piece_reads(&cell.method),
             Task::Replay(replay) => {
                 let smallest = replay.table.thread_reads.iter().copied().min().unwrap_or(0);
                 piece_reads(&cell.method, 1, smallest)
@@ -234,7 +231,7 @@ impl Task<'_> {
         job.piece_reads = self.piece_reads(cell);
         match self {
             Task::Reads(accesses) => {
-                job.table_reads = accesses.table.reads();
+                job.table_reads = accesses.entries();
                 job.max_device_bytes = match cold {
                     true => bound_of_go(conditions, conditions.cold_budget_bytes()),
                     false => 0,

@@ -3,6 +3,7 @@
 //! The supervisor reads evidence while the worker's threads wait: just before `go` and just after `sample`. Verification comes
 //! after it, so that it changes no counter.
 
+mod heartbeats;
 mod latencies;
 
 use std::time::{Duration, Instant};
@@ -16,19 +17,22 @@ use pagewise_host::{
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, CacheState, Cell, CheckContext, Delays, Evidence, Failure, FailureKind, Heartbeat, Plan,
-    RateWindow, WorkerWarmup,
+    Access, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Plan, RateWindow, WorkerWarmup,
 };
-use pagewise_protocol::{Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait, inherited_path};
+use pagewise_protocol::{
+    Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait, descriptor_path,
+};
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::evidence::{CounterReading, CpuWait, Moment, Stretches, Totals, between, wait_until_asleep};
 use super::files::{Input, NoState, slowest};
+use super::follower::Follower;
 use super::looks::{self, DirtyLooks};
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
+use heartbeats::heartbeats;
 
 /// Reads of a sample that are compared byte for byte.
 const VERIFIED_READS: u64 = 8;
@@ -64,9 +68,10 @@ pub struct WorkerSession<'a> {
     pub warmed_first: bool,
     pub context: CheckContext,
     pub host: &'a mut HostReader,
+    pub follower: &'a mut dyn Follower,
 }
 
-/// Memory that a worker inherits, made before it.
+/// Memory that a worker opens by its path.
 pub struct Inherited {
     /// Memory of the table, if its work has one.
     table: Option<TableMemory>,
@@ -149,6 +154,7 @@ impl WorkerSession<'_> {
         reached(RunStep::WorkerReady);
         let in_setup = opened.unwrap_or_else(set_up);
         before_ready.end_at(CounterReading::read(pid), ready);
+        self.follower.ready(worker);
         let mut idling = Stretches::default();
         let (idle, since) = self.idle(worker, &mut idling, ready)?;
         let mut progress = GoProgress::default();
@@ -163,9 +169,13 @@ impl WorkerSession<'_> {
         let span_bytes = conditions.span_bytes.0;
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
-        if let Some(lead_in_ns) = self.plan.lead_in_ns(self.cell) {
+        let as_planned = || Some((0, self.plan.lead_in_ns(self.cell)?));
+        if let Some((first, lead_in_ns)) = self.follower.lead_in().or_else(as_planned) {
+            progress.first_operation = first;
             let lead_in = self.go(worker, inherited, &mut progress, false, (lead_in_ns, 0))?;
-            progress.first_operation += furthest(&lead_in.reply);
+            // Each pass is the first operation.
+            let passed = if conditions.reads().is_some() { furthest(&lead_in.reply) } else { 0 };
+            progress.first_operation = first.saturating_add(passed);
         }
         let first_operation = progress.first_operation;
         let mut written = self.input.new_file().map(WrittenFile::state_before);
@@ -206,6 +216,7 @@ impl WorkerSession<'_> {
         evidence.windows = std::mem::take(&mut progress.windows);
         evidence.placement = self.guard.placed(self.input, span_bytes);
         progress.waiting.end(pid);
+        self.follower.sampled(reply, outcome.order.as_ref(), first_operation);
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &outcome, first_operation, inherited)?;
         progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
@@ -434,12 +445,13 @@ impl WorkerSession<'_> {
             table_path: inherited
                 .table
                 .as_ref()
-                .map_or_else(String::new, |table| inherited_path(table.file())),
-            handover_path: inherited_path(inherited.handover.file()),
+                .map_or_else(String::new, |table| descriptor_path(table.file())),
+            handover_path: descriptor_path(inherited.handover.file()),
             ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
                 .synced_by(&self.cell.method, conditions)
         };
         self.task.describe(self.cell, &mut job);
+        self.follower.job(&mut job);
         job
     }
 
@@ -480,7 +492,7 @@ impl WorkerSession<'_> {
     /// Have a seeded subset of the reads done once more, and compare their bytes; return the numbers of compared and of differing
     /// reads. Passes have a checksum of all bytes, and written files are read back.
     fn verify(
-        &self,
+        &mut self,
         worker: &mut Conversation,
         outcome: &GoOutcome,
         first_operation: u64,
@@ -511,7 +523,8 @@ impl WorkerSession<'_> {
         if offsets.is_empty() {
             return Ok((0, 0));
         }
-        worker.verify(offsets.clone(), self.sample_wait(0))?;
+        let reads = worker.verify(offsets.clone(), self.sample_wait(0))?;
+        self.follower.verified(reads, &offsets, inherited.handover.bytes());
         let read_bytes = read_bytes as usize;
         let mut truth = vec![0; read_bytes];
         let mut differing = 0;
@@ -526,21 +539,6 @@ impl WorkerSession<'_> {
 /// Time in which the idle worker beats.
 pub fn idle_ns(plan: &Plan) -> u64 {
     plan.sample_ns.clamp(IDLE_MIN_NS, IDLE_MAX_NS)
-}
-
-/// Delays of the beats of each kind, idle and at work.
-fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, ConversationError> {
-    let by_kind = |beats: &Beats| {
-        beats.by_kind().map_err(|detail| {
-            ConversationError::Broken(Failure { kind: FailureKind::WorkerNonsense, detail })
-        })
-    };
-    let (idle, busy) = (by_kind(idle)?, by_kind(busy)?);
-    let of_kind = |(kind, busy): (String, Delays)| {
-        let idle = idle.iter().find(|(idle, _)| *idle == kind).map(|(_, delays)| delays.clone());
-        Heartbeat { kind, idle: idle.unwrap_or_default(), busy }
-    };
-    Ok(busy.into_iter().map(of_kind).collect())
 }
 
 /// Number of compared reads of `read_bytes`.

@@ -43,7 +43,9 @@ fn conforms(place: &Place, command: &[&str], may_lack: &[&str]) -> Value {
     let judged: Value =
         serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     assert_eq!(steps(&judged, "wrong"), [], "{finished:?}");
-    for (name, why) in steps(&judged, "not-tried") {
+    // On a busy machine the kernel may have kept a worker from its CPU for longer than clocks may differ.
+    let is_kept = |why: &str| why.starts_with("threads of the worker waited");
+    for (name, why) in steps(&judged, "not-tried").into_iter().filter(|(_, why)| !is_kept(why)) {
         assert!(may_lack.iter().any(|lack| name.contains(lack)), "{name} was not tried: {why}");
     }
     assert_eq!(finished.code(), 0);
@@ -280,7 +282,7 @@ fn what_a_sample_says_wrongly_is_told() {
     );
     is_told("fewer-syncs", "append", "take at least", &[]);
     is_told("one-phase", "random-read", "count both phases", &["fields"]);
-    is_told("too-much-time", "go and sample", "only", &[&every[..], &["heartbeats", "fields"]].concat());
+    is_told("too-much-time", "its clock agrees", "only", &[&every[..], &["heartbeats", "fields"]].concat());
     is_told("half-the-time", "its clock agrees", "sample_ns was", &every);
     is_told("overflow", "go and sample", "of 64 bits at most", &["heartbeats", "fields"]);
 }
@@ -307,7 +309,7 @@ fn what_else_is_said_wrongly_is_told() {
 
 #[test]
 fn what_is_ignored_is_told() {
-    is_told("ignores-first", "random-read", "begin with first_operation", &[]);
+    is_told("ignores-first", "random-read", "begin with first_operation", &["fields"]);
     is_told("ignores-bound", "max_thread_operations: keeps the bound", "is 10 for both", &[]);
     is_told("ignores-span", "a span of half", "the span has", &["a span of"]);
     is_told("ignores-last", "touched with their last word", "touch_last is 1", &[]);
@@ -350,7 +352,7 @@ fn what_is_not_in_the_file_is_told() {
         return skipped("disk", "dirty pages cannot be seen here");
     }
     let also = ["sync every", "a sync of each record", "commits of records"];
-    let try_it = |_| told("ignores-sync", "sync at the end", "were still dirty after closed", &also);
+    let try_it = |_| told("ignores-sync", "sync at the end", "were still dirty after tear-down", &also);
     assert!(tries.any(|attempt| try_it(attempt).is_ok()), "a sync that is left out is not told");
 }
 

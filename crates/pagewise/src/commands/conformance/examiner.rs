@@ -1,26 +1,24 @@
-//! Conversation with the worker under test: keeps one process as long as it answers, starts another otherwise, and leads jobs
-//! from open to closed.
+//! The worker under test: keeps one process as long as it answers, starts another otherwise, and records what jobs show.
 
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::thread;
 
 use anyhow::{Result, anyhow};
-use pagewise_host::FileKey;
-use pagewise_model::FailureKind;
-use pagewise_protocol::claims::{Asked, false_time};
-use pagewise_protocol::{
-    Beats, CallFailure, Conversation, ConversationError, EXIT_PATIENCE, Go, Hello, Job, Request, SampleReply,
-    Wait,
-};
-use pagewise_sys::child::die_with_parent;
+use pagewise_host::HostReader;
+use pagewise_model::random::mix;
+use pagewise_model::{Beating, CheckContext, FailureKind, HostSettings, Plan, WorkerChoices};
+use pagewise_protocol::claims::ANSWER_NS;
+use pagewise_protocol::{CallFailure, Conversation, ConversationError, EXIT_PATIENCE, Hello, Wait};
 
 use super::steps::Steps;
-use super::test_files::{TestFiles, check_holder, check_released, process_name};
+use super::test_files::{TestFiles, process_name};
+use super::trial::{BEATS, IDLE_BEATS, Onlooker, SAMPLE, Trial, Tried};
 use crate::exit::Exit;
-use crate::supervise::evidence::Stretches;
-
-/// Time that reading or writing the test files may take, whatever the method.
-const SETUP_WORK: Duration = Duration::from_secs(10);
+use crate::supervise::accesses::Accesses;
+use crate::supervise::conditions::{ConditionGuard, ConditionSetter};
+use crate::supervise::files::NoState;
+use crate::supervise::program::{Program, Stated};
+use crate::supervise::task::{Task, Tasks};
+use crate::supervise::worker_session::{WorkerSession, idle_ns};
 
 /// Length of the shown end of stderr.
 const SHOWN_CHARS: usize = 320;
@@ -30,8 +28,6 @@ const UNKNOWN_FIELDS: &str = r#""added_later":"anything","added_number":7,"added
 
 /// The worker under test, and the steps recorded so far.
 pub struct Examiner<'a> {
-    /// Command of the worker.
-    pub command: &'a [String],
     /// Files that it reads and writes.
     pub files: TestFiles,
     /// Recorded steps.
@@ -40,63 +36,41 @@ pub struct Examiner<'a> {
     pub hello: Hello,
     /// True while requests carry [`UNKNOWN_FIELDS`].
     pub unknown_fields: bool,
+    program: Program,
     wait: Wait<'a>,
     worker: Option<Conversation>,
     strays: Vec<String>,
-    examination: Examination,
+    tasks: Tasks,
+    setter: ConditionSetter,
+    guard: ConditionGuard,
+    host: HostReader,
 }
-
-/// The current job.
-#[derive(Default)]
-struct Examination {
-    subject: String,
-    /// True if each part is a step of its own.
-    detailed: bool,
-    /// True once a part was wrong.
-    wrong: bool,
-}
-
-/// Answer to a `go`.
-pub struct TimedReply {
-    /// The worker's figures.
-    pub sample: SampleReply,
-    /// Time between request and answer.
-    pub wall_ns: u64,
-    /// Time of it in which threads of the worker, or this one, waited for a CPU.
-    pub waited_ns: u64,
-}
-
-impl TimedReply {
-    /// Fail with the first wrong figure. One-shot work must be done completely.
-    pub fn check(&self, asked: &Asked) -> Result<(), String> {
-        let claims = self.sample.claims();
-        // A thread that waits for a CPU leaves its phase empty; a run takes such a sample again.
-        let asked = &Asked { is_filled: false, ..*asked };
-        let undone = || {
-            let (work, all) = (asked.operations?, claims.all_operations());
-            (all != work)
-                .then(|| format!("{all} operations were done, the job has {work}: do all of it, once"))
-        };
-        // Time that is not accounted for shows over longer phases.
-        let too_long =
-            || false_time("elapsed_ns + latency_elapsed_ns", claims.all_ns(), self.wall_ns, u64::MAX);
-        let wrong = claims.wrong_operations(asked).or_else(undone).or_else(too_long);
-        let wrong = wrong.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked, 0));
-        let wrong = wrong.or_else(|| claims.wrong_syncs(asked));
-        wrong.map_or(Ok(()), Err)
-    }
-}
-
-/// Outcome of a part of a job; an error carries the name of the part.
-pub type Part<T> = Result<T, (&'static str, ConversationError)>;
 
 impl<'a> Examiner<'a> {
     /// Start the worker and receive its hello. A command that is not a worker is an error of one sentence.
-    pub fn begin(command: &'a [String], files: TestFiles, steps: Steps, wait: Wait<'a>) -> Result<Self> {
-        let (hello, strays, examination) = (Hello::default(), Vec::new(), Examination::default());
-        let unknown_fields = false;
-        let mut examiner =
-            Self { command, files, steps, hello, unknown_fields, wait, worker: None, strays, examination };
+    pub fn begin(command: &[String], mut files: TestFiles, steps: Steps, wait: Wait<'a>) -> Result<Self> {
+        let (program, arguments) = command.split_first().expect("the command line requires one");
+        let mut setter = ConditionSetter::new(&Plan::of(Vec::new()), &files.directory, None, files.seed);
+        let guard =
+            setter.apply(&HostSettings::default(), &mut files.state).map_err(|state| match state {
+                NoState::Unavailable(reason) => anyhow!(reason),
+                NoState::Failed(failure) => anyhow!(failure.detail),
+                NoState::Stopped => Exit::Interrupted.because(anyhow!("it was stopped")),
+            })?;
+        let mut examiner = Self {
+            files,
+            steps,
+            hello: Hello::default(),
+            unknown_fields: false,
+            program: Program::stated(Stated::new(program, arguments)),
+            wait,
+            worker: None,
+            strays: Vec::new(),
+            tasks: Tasks::default(),
+            setter,
+            guard,
+            host: HostReader::new(),
+        };
         match examiner.start() {
             Ok(hello) => examiner.hello = hello,
             Err(error) => {
@@ -111,19 +85,10 @@ impl<'a> Examiner<'a> {
     }
 
     fn start(&mut self) -> Result<Hello, ConversationError> {
-        let (program, arguments) = self.command.split_first().expect("the command line requires one");
-        let mut command = Command::new(program);
-        command.args(arguments);
-        let shown = format!("the worker '{program}'");
-        let worker = Conversation::start(command, &shown, |command| Ok(die_with_parent(command)))?;
+        let worker = self.program.start(|command| self.guard.prepare(command))?;
         let worker = self.worker.insert(worker);
         worker.pass_over_strays();
         worker.hello(self.wait)
-    }
-
-    /// Time limit of an answer, beyond the requested work.
-    pub fn wait(&self) -> Wait<'a> {
-        self.wait
     }
 
     /// The worker, started again if the last one no longer answers.
@@ -132,17 +97,6 @@ impl<'a> Examiner<'a> {
             self.start()?;
         }
         Ok(self.worker.as_mut().expect("it was just started"))
-    }
-
-    /// A worker without earlier jobs.
-    pub fn fresh_worker(&mut self) -> Result<&mut Conversation, ConversationError> {
-        self.drop_worker();
-        self.worker()
-    }
-
-    /// Process id of the worker.
-    pub fn pid(&mut self) -> Part<u32> {
-        self.worker().map(|worker| worker.pid()).map_err(|error| ("the worker", error))
     }
 
     /// End the worker in whatever state it is.
@@ -223,36 +177,47 @@ impl<'a> Examiner<'a> {
         &self.strays
     }
 
-    /// Examine a job, as one step or, if `detailed`, as a step for each part. Return true if the worker refused it because
-    /// this machine or the worker lacks something.
-    pub fn examine(
-        &mut self,
-        subject: impl Into<String>,
-        detailed: bool,
-        job: impl FnOnce(&mut Self) -> Part<()>,
-    ) -> bool {
-        self.examination = Examination { subject: subject.into(), detailed, wrong: false };
-        let refused = job(self).is_err_and(|(part, error)| self.abort(part, &error));
-        let Examination { subject, detailed, wrong } = std::mem::take(&mut self.examination);
-        if !detailed && !wrong {
-            self.steps.ok(subject);
+    /// Examine a job, as one step or, if `detailed`, as a step for each part; its sample is called `name`. Return true if the worker
+    /// refused it because this machine or the worker lacks something.
+    pub fn examine(&mut self, subject: &str, trial: &Trial, detailed: Option<&str>) -> bool {
+        let tried = self.converse(trial);
+        let shown = |part: &str| match detailed.filter(|_| part == SAMPLE) {
+            Some(name) => format!("{subject}: {part}, {name}"),
+            None => format!("{subject}: {part}"),
+        };
+        // Other faults are told by other steps.
+        let first = tried.wrong.iter().find(|(part, _)| !self.unknown_fields || *part == SAMPLE);
+        if let Some(error) = &tried.error {
+            if let Some((part, detail)) = first {
+                self.steps.wrong(shown(part), detail);
+            }
+            return self.abort(subject, tried.stage, error);
         }
-        refused
+        if detailed.is_none() {
+            match first {
+                None => self.steps.ok(subject),
+                Some((part, detail)) => self.steps.wrong(shown(part), detail),
+            }
+            return false;
+        }
+        for part in trial.looked_at() {
+            let of_part = |all: &[(&str, String)]| {
+                all.iter().find(|(of, _)| *of == part).map(|(_, detail)| detail.clone())
+            };
+            match (of_part(&tried.wrong), of_part(&tried.disturbed), part) {
+                (Some(detail), ..) => self.steps.wrong(shown(part), detail),
+                (None, Some(waits), _) => self.steps.not_tried(shown(part), waits),
+                (None, _, IDLE_BEATS | BEATS) if tried.beats.is_empty() => {
+                    self.steps.not_tried(shown(part), "it has no heartbeat of any kind");
+                }
+                (None, ..) => self.steps.ok(shown(part)),
+            }
+        }
+        false
     }
 
-    /// Record the outcome of a part. Of a job that is one step, only the first failure: later ones may follow from it.
-    pub fn record(&mut self, part: &str, outcome: Result<(), String>) {
-        let Examination { subject, detailed, wrong } = &mut self.examination;
-        if *detailed || (outcome.is_err() && !*wrong) {
-            *wrong |= outcome.is_err();
-            self.steps.judge(format!("{subject}: {part}"), outcome);
-        }
-    }
-
-    /// Record the error that ended the job early, and end the worker. Return true if it is a refusal.
-    fn abort(&mut self, part: &str, error: &ConversationError) -> bool {
-        self.examination.wrong = true;
-        let subject = self.examination.subject.clone();
+    /// Record the error that ended a job early, and end the worker. Return true if it is a refusal.
+    fn abort(&mut self, subject: &str, part: &str, error: &ConversationError) -> bool {
         let refusal = match error {
             ConversationError::Call(failure) if failure.unavailable == 1 => Some(&failure.detail),
             _ => None,
@@ -268,87 +233,93 @@ impl<'a> Examiner<'a> {
         refusal.is_some()
     }
 
-    /// Open a job of the file `key` and wait until the worker is ready.
-    pub fn open(&mut self, job: &Job, key: &FileKey) -> Part<()> {
-        let wait = self.wait.and(SETUP_WORK);
-        let of_part = |error| ("opens the file", error);
-        let started = self.send(&Request::Open(Box::new(job.clone()))).map_err(of_part)?;
-        let worker = self.worker().map_err(of_part)?;
-        let (setup_ns, _) = worker.opened(wait).map_err(of_part)?;
-        let opened_ns = nanoseconds(started);
-        let warmup_ns = worker.ready(wait).map_err(|error| ("is ready", error))?;
-        let ready_ns = nanoseconds(started);
-        let holder = check_holder(worker, key);
-        let timed =
-            at_most("setup_ns", setup_ns, opened_ns).and_then(|()| at_most("warmup_ns", warmup_ns, ready_ns));
-        self.record("opens the file and is ready", timed.and(holder));
-        Ok(())
-    }
-
-    /// Request a sample.
-    pub fn go(&mut self, go: Go) -> Part<TimedReply> {
-        let work = Duration::from_nanos(2 * (go.sample_ns + go.latency_ns)) + SETUP_WORK;
-        let (of_part, wait) = (|error| ("go and sample", error), self.wait.and(work));
-        let pid = self.worker().map_err(of_part)?.pid();
-        let mut stretch = Stretches::default();
-        stretch.begin(pid);
-        let started = self.send(&Request::Go(go)).map_err(of_part)?;
-        let sample = self.worker().and_then(|worker| worker.sample(wait)).map_err(of_part)?;
-        let wall_ns = nanoseconds(started);
-        stretch.end(pid);
-        let waits = stretch.total().and_then(|total| total.run_queue_ns.zip(total.supervisor_run_queue_ns));
-        Ok(TimedReply { sample, wall_ns, waited_ns: waits.map_or(0, |(worker, own)| worker + own) })
-    }
-
-    /// Let the worker idle; return its heartbeats and the time between request and answer in ns.
-    pub fn idle(&mut self, idle_ns: u64) -> Part<(Beats, u64)> {
-        let (of_part, wait) =
-            (|error| ("idle and idled", error), self.wait.and(Duration::from_nanos(idle_ns)));
-        let worker = self.worker().map_err(of_part)?;
-        let started = Instant::now();
-        let beats = worker.idle(idle_ns, wait).map_err(of_part)?;
-        Ok((beats, nanoseconds(started)))
-    }
-
-    /// Have the reads at these offsets done once more; return their number.
-    pub fn verify(&mut self, offsets: Vec<u64>) -> Part<u64> {
-        let (of_part, wait) = (|error| ("verify and verified", error), self.wait);
-        self.worker().and_then(|worker| worker.verify(offsets, wait)).map_err(of_part)
-    }
-
-    /// Close the job: no mapping or descriptor of the file `key` may be left.
-    pub fn close(&mut self, key: &FileKey) -> Part<()> {
-        let (of_part, wait) = (|error| ("closes the file", error), self.wait.and(SETUP_WORK));
-        let worker = self.worker().map_err(of_part)?;
-        let started = Instant::now();
-        let (teardown_ns, sync_ns) = worker.close(wait).map_err(of_part)?;
-        let wall_ns = nanoseconds(started);
-        let timed = at_most("teardown_ns", teardown_ns, wall_ns)
-            .and_then(|()| at_most("sync_ns", sync_ns, teardown_ns));
-        let released = check_released(worker, key);
-        self.record("closes the file, and nothing of it is left", timed.and(released));
-        Ok(())
-    }
-
-    /// Send a request, and return when.
-    fn send(&mut self, request: &Request) -> Result<Instant, ConversationError> {
-        let mut line = serde_json::to_string(request).expect("string keys only");
-        if self.unknown_fields {
-            line.insert_str(1, UNKNOWN_FIELDS);
+    /// Have a job done by the worker, and look at it.
+    pub fn converse(&mut self, trial: &Trial) -> Tried {
+        let mut tried = Tried {
+            error: None,
+            wrong: Vec::new(),
+            disturbed: Vec::new(),
+            stage: "opens the file",
+            operations: None,
+            beats: Vec::new(),
+        };
+        match self.converse_into(trial, &mut tried) {
+            Ok(()) => tried,
+            Err(error) => Tried { error: Some(error), ..tried },
         }
-        let worker = self.worker()?;
-        let started = Instant::now();
-        worker.send_line(&line)?;
-        Ok(started)
     }
-}
 
-fn nanoseconds(since: Instant) -> u64 {
-    since.elapsed().as_nanos() as u64
-}
-
-fn at_most(name: &str, claimed_ns: u64, wall_ns: u64) -> Result<(), String> {
-    false_time(name, claimed_ns, wall_ns, u64::MAX).map_or(Ok(()), Err)
+    fn converse_into(&mut self, trial: &Trial, tried: &mut Tried) -> Result<(), ConversationError> {
+        let lack = |error: anyhow::Error| ConversationError::lack(format!("{error:#}"));
+        let conditions = &trial.cell.conditions;
+        let plan = Plan {
+            sample_ns: trial.phases_ns.0,
+            latency_ns: trial.phases_ns.1,
+            seed: mix(self.files.seed),
+            workers: WorkerChoices { heartbeat_ns: trial.heartbeat_ns, ..WorkerChoices::default() },
+            ..Plan::of(Vec::new())
+        };
+        let made = match conditions.writes() {
+            Some(_) => Some(self.files.new_file(conditions.file_bytes.0).map_err(lack)?),
+            None => None,
+        };
+        let added = if self.unknown_fields { UNKNOWN_FIELDS } else { "" };
+        self.worker()?.add_to_requests(added);
+        let Self { files, worker, tasks, guard, setter, host, wait, .. } = self;
+        let worker = worker.as_mut().expect("it was just started");
+        let input = made.as_ref().unwrap_or_else(|| files.read_by(conditions));
+        let context = CheckContext {
+            page_bytes: files.alignment.page_bytes,
+            cpus: thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+            answer_ns: ANSWER_NS,
+            forgives_answers: true,
+            sparse_or_compressed_bytes: false,
+            memory_backed: false,
+            writes_through: true,
+            readahead_bytes: None,
+            beating: (trial.heartbeat_ns > 0)
+                .then(|| Beating { interval_ns: trial.heartbeat_ns, idle_ns: idle_ns(&plan) }),
+        };
+        let accesses = match (conditions.reads(), input.seed()) {
+            (Some(_), Some(content_seed)) => {
+                let seeds = (plan.seed, content_seed);
+                Some(Accesses::in_parts(conditions, seeds, trial.parts, context.page_bytes).map_err(lack)?)
+            }
+            _ => None,
+        };
+        if accesses.is_none() {
+            tasks.load(&trial.cell, 0, &plan, context.page_bytes, Some(input), wait.stop).map_err(lack)?;
+        }
+        let task = || accesses.as_ref().map_or_else(|| tasks.of(&trial.cell), Task::Reads);
+        let records = match task() {
+            Task::Records(records) => Some(records),
+            _ => None,
+        };
+        let other = files.another_than(input);
+        let mut watch =
+            Onlooker { trial, input, other, accesses: accesses.as_ref(), records, context, tried };
+        let mut session = WorkerSession {
+            cell: &trial.cell,
+            input,
+            task: task(),
+            plan: &plan,
+            round: 0,
+            wait: *wait,
+            page_bytes: context.page_bytes,
+            direct_alignment: files.alignment.direct_bytes,
+            device: None,
+            guard,
+            setter,
+            warmed_first: false,
+            context,
+            host,
+            follower: &mut watch,
+        };
+        let mut inherited = session.inherited()?;
+        let (measurement, evidence) = session.converse(worker, &mut inherited)?;
+        watch.prove(worker, &measurement, evidence);
+        Ok(())
+    }
 }
 
 /// The end of a text, on one line.

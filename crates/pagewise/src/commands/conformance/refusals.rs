@@ -1,19 +1,21 @@
 //! Examination of jobs that cannot be done: unknown methods, missing files, files shorter than claimed.
 
-use std::time::Duration;
+use std::os::unix::fs::FileExt;
 
-use pagewise_model::{Content, Workload};
-use pagewise_protocol::{Conversation, ConversationError, Go, Job, Wait, descriptor_path, died_of_sigbus};
+use pagewise_model::Content;
+use pagewise_protocol::{ConversationError, Job, died_of_sigbus};
 
 use super::examiner::Examiner;
-use super::test_files::{SHORT_BYTES, SHORT_CLAIMED_BYTES, TemporaryFile};
-use super::{passes, reads};
+use super::trial::Trial;
+use crate::supervise::files::Input;
 
 /// A method that no worker has.
 const NO_METHOD: &str = "no-such-method";
 /// Time in which a short file must be noticed.
 const SAMPLE_NS: u64 = 200_000_000;
-const WORK: Duration = Duration::from_secs(5);
+/// Actual and claimed size of a short file.
+const SHORT_BYTES: u64 = 64 << 10;
+const SHORT_CLAIMED_BYTES: u64 = 4 << 20;
 
 /// End of a job that cannot be done.
 enum Ended {
@@ -25,21 +27,22 @@ enum Ended {
     Sample(u64),
 }
 
-/// Examine an unknown method and a missing file; `text` is a method that reads.
-pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
-    unknown_method(examiner, workload);
-    missing_file(examiner, workload, text);
+/// Examine an unknown method and a missing file; `plain` makes a job that reads.
+pub fn examine(examiner: &mut Examiner<'_>, plain: &dyn Fn() -> Trial) {
+    unknown_method(examiner, plain());
+    missing_file(examiner, plain());
 }
 
 /// Examine a short file. Each access meets the end of a file in its own way.
-pub fn examine_short_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
-    let name = format!("{workload} {text}: a file that is shorter than said is noticed");
+pub fn examine_short_file(examiner: &mut Examiner<'_>, subject: &str, plain: Trial) {
+    let name = format!("{subject}: a file that is shorter than said is noticed");
     let short = match short_file(examiner) {
         Ok(short) => short,
         Err(error) => return examiner.steps.not_tried(name, format!("{error:#}")),
     };
-    let outcome = with_job(examiner, workload, text, |job| {
-        job.path = descriptor_path(short.file());
+    let path = short.worker_path();
+    let outcome = with_job(examiner, plain, move |job| {
+        job.path = path.clone();
         job.file_bytes = SHORT_CLAIMED_BYTES;
         job.span_bytes = SHORT_CLAIMED_BYTES;
     });
@@ -58,8 +61,7 @@ pub fn examine_short_file(examiner: &mut Examiner<'_>, workload: Workload, text:
     examiner.drop_worker();
 }
 
-fn short_file(examiner: &mut Examiner<'_>) -> anyhow::Result<TemporaryFile> {
-    use std::os::unix::fs::FileExt;
+fn short_file(examiner: &mut Examiner<'_>) -> anyhow::Result<Input> {
     let new = examiner.files.new_file(SHORT_BYTES)?;
     let mut bytes = vec![0; SHORT_BYTES as usize];
     Content::Text.fill(1, 0, &mut bytes);
@@ -67,9 +69,9 @@ fn short_file(examiner: &mut Examiner<'_>) -> anyhow::Result<TemporaryFile> {
     Ok(new)
 }
 
-fn unknown_method(examiner: &mut Examiner<'_>, workload: Workload) {
+fn unknown_method(examiner: &mut Examiner<'_>, plain: Trial) {
     let name = "an unknown method is refused";
-    let outcome = match with_job(examiner, workload, NO_METHOD, |_| {}) {
+    let outcome = match with_job(examiner, plain, |job| job.method = NO_METHOD.to_string()) {
         Ok(Ended::Failed(failure)) if failure.unavailable == 1 => Ok(()),
         Ok(Ended::Failed(failure)) => Err(format!(
             "failed has unavailable {}: of a method that it has not, it is 1",
@@ -85,14 +87,14 @@ fn unknown_method(examiner: &mut Examiner<'_>, workload: Workload) {
     after_failed(examiner, name);
 }
 
-fn missing_file(examiner: &mut Examiner<'_>, workload: Workload, text: &str) {
+fn missing_file(examiner: &mut Examiner<'_>, plain: Trial) {
     let name = "a file that is not there is told with call and errno";
-    let path = match examiner.files.missing_path() {
-        Ok(path) => path,
+    let path = match examiner.files.new_path() {
+        Ok(path) => path.to_string_lossy().into_owned(),
         Err(error) => return examiner.steps.not_tried(name, format!("{error:#}")),
     };
     let missing = rustix::io::Errno::NOENT.raw_os_error();
-    let outcome = match with_job(examiner, workload, text, |job| job.path = path) {
+    let outcome = match with_job(examiner, plain, move |job| job.path.clone_from(&path)) {
         Ok(Ended::Failed(failure)) => match () {
             () if failure.errno != missing => {
                 Err(format!("errno is {}, open(2) gives {missing} (ENOENT)", failure.errno))
@@ -122,32 +124,17 @@ fn after_failed(examiner: &mut Examiner<'_>, name: &str) {
 /// Run a job with a change in a fresh worker.
 fn with_job(
     examiner: &mut Examiner<'_>,
-    workload: Workload,
-    text: &str,
-    change: impl FnOnce(&mut Job),
+    plain: Trial,
+    change: impl Fn(&mut Job) + 'static,
 ) -> Result<Ended, ConversationError> {
-    let reading = match workload {
-        Workload::Scan => None,
-        _ => Some(reads::plain(examiner, workload, text).map_err(|(_, error)| error)?),
-    };
-    let mut job = match &reading {
-        Some(reading) => reading.job.clone(),
-        None => passes::plain(examiner, text),
-    };
-    change(&mut job);
-    let wait = examiner.wait().and(WORK);
-    let worker = examiner.fresh_worker()?;
-    match run(worker, &job, wait) {
-        Ok(operations) => Ok(Ended::Sample(operations)),
-        Err(ConversationError::Call(failure)) => Ok(Ended::Failed(failure)),
-        Err(ConversationError::Broken(failure)) if died_of_sigbus(&failure) => Ok(Ended::Sigbus),
-        Err(error) => Err(error),
+    examiner.drop_worker();
+    let phases_ns = (SAMPLE_NS, 0);
+    let tried = examiner.converse(&Trial { phases_ns, change: Box::new(change), ..plain });
+    match (tried.operations, tried.error) {
+        (Some(operations), _) => Ok(Ended::Sample(operations)),
+        (None, Some(ConversationError::Call(failure))) => Ok(Ended::Failed(failure)),
+        (None, Some(ConversationError::Broken(failure))) if died_of_sigbus(&failure) => Ok(Ended::Sigbus),
+        (None, Some(error)) => Err(error),
+        (None, None) => unreachable!("a conversation that comes to its end has a sample"),
     }
-}
-
-fn run(worker: &mut Conversation, job: &Job, wait: Wait<'_>) -> Result<u64, ConversationError> {
-    worker.open(job, wait)?;
-    worker.ready(wait)?;
-    let go = Go { sample_ns: SAMPLE_NS, ..Go::default() };
-    worker.go(go, wait).map(|sample| sample.operations)
 }

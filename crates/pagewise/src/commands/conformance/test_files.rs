@@ -1,63 +1,35 @@
-//! Test files: small files of known content, files to write, and memory that a worker opens by a path.
+//! Test files: small files of known content, files to write, and what a worker holds of them.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use pagewise_host::{Dataset, FileKey, WrittenFile, files, process};
+use pagewise_host::{Dataset, FileKey, cache, files, process};
 use pagewise_model::random::mix;
 use pagewise_model::{Alignment, Conditions, Content};
-use pagewise_protocol::{Conversation, Job, descriptor_path};
-use pagewise_sys::SharedMemory;
-use rustix::fs::OFlags;
+use pagewise_protocol::Conversation;
 
 use crate::state::State;
+use crate::supervise::files::Input;
 
 /// Sizes of the files to read; the text ends within a page and a word.
-const FILE_BYTES: [u64; 2] = [2 << 20, (3 << 19) + 4096];
-const TEXT_BYTES: u64 = (2 << 20) + 4321;
-/// Actual and claimed size of a short file.
-pub const SHORT_BYTES: u64 = 64 << 10;
-pub const SHORT_CLAIMED_BYTES: u64 = 4 << 20;
-
-/// A file to read.
-pub struct ReadFile {
-    dataset: Dataset,
-    /// Identity of the file in mappings and descriptors.
-    pub key: FileKey,
-    /// Its content.
-    pub bytes: Vec<u8>,
-}
-
-impl ReadFile {
-    /// Seed of its content.
-    pub fn seed(&self) -> u64 {
-        self.dataset.seed()
-    }
-
-    /// Path by which a worker opens it.
-    pub fn worker_path(&self) -> String {
-        descriptor_path(self.dataset.file())
-    }
-}
+pub const FILE_BYTES: [u64; 2] = [2 << 20, (3 << 19) + 4096];
+pub const TEXT_BYTES: u64 = (2 << 20) + 4321;
 
 /// The files of one `pagewise conformance`.
 pub struct TestFiles {
-    /// Two files of random words: a job shows whether the file of the previous one is still in use.
-    pub random: [ReadFile; 2],
-    /// A file of lines.
-    pub text: ReadFile,
-    /// Size of a page.
-    pub page_bytes: u64,
-    /// Alignment for O_DIRECT.
-    pub direct_alignment: u64,
+    /// Two files of random words (a job shows whether the file of the previous one is still in use), and one of lines.
+    inputs: [Input; 3],
+    /// Alignment of buffers.
+    pub alignment: Alignment,
     /// Seed of contents and offsets.
     pub seed: u64,
-    directory: PathBuf,
-    state: State,
+    /// Their directory.
+    pub directory: PathBuf,
+    /// Journal of their names.
+    pub state: State,
     made: u64,
 }
 
@@ -69,66 +41,47 @@ impl TestFiles {
         let mut made = 0;
         let mut make = |bytes: u64, content: Content| {
             let path = state.reserve(&directory, name(seed, &mut made))?;
-            read_file(&path, bytes, content, mix(seed ^ made), stop)
+            let dataset = Dataset::create(&path, bytes, content, mix(seed ^ made), &mut |_| {}, stop)?;
+            let input = Input::dataset(dataset)?;
+            // Where it does not stay in the page cache, jobs wait for the device, and are right all the same.
+            let _ = cache::warm(input.file(), bytes, stop);
+            anyhow::Ok(input)
         };
-        let random = [make(FILE_BYTES[0], Content::Random)?, make(FILE_BYTES[1], Content::Random)?];
-        let text = make(TEXT_BYTES, Content::Text)?;
+        let inputs = [
+            make(FILE_BYTES[0], Content::Random)?,
+            make(FILE_BYTES[1], Content::Random)?,
+            make(TEXT_BYTES, Content::Text)?,
+        ];
         let page_bytes = rustix::param::page_size() as u64;
-        let direct_alignment = page_bytes.max(4096);
-        Ok(Self { random, text, page_bytes, direct_alignment, seed, directory, state, made })
+        let alignment = Alignment { direct_bytes: page_bytes.max(4096), page_bytes };
+        Ok(Self { inputs, alignment, seed, directory, state, made })
     }
 
-    /// A file to write, removed with the value.
-    pub fn new_file(&mut self, bytes: u64) -> Result<TemporaryFile> {
-        let path = self.state.reserve(&self.directory, name(self.seed, &mut self.made))?;
-        let new = WrittenFile::create(&path, bytes)
-            .with_context(|| format!("{} cannot be made", path.display()))?;
-        Ok(TemporaryFile(new))
+    /// The file that is read under these conditions.
+    pub fn read_by(&self, conditions: &Conditions) -> &Input {
+        self.inputs.iter().find(|input| input.suits(conditions)).expect("a file of each shape was made")
+    }
+
+    /// The other file of random words.
+    pub fn another_than(&self, input: &Input) -> &Input {
+        &self.inputs[usize::from(input.key.inode == self.inputs[0].key.inode)]
     }
 
     /// Path of a file that does not exist.
-    pub fn missing_path(&mut self) -> Result<String> {
-        let path = self.state.reserve(&self.directory, name(self.seed, &mut self.made))?;
-        path.to_str().map(str::to_string).context("the directory is no UTF-8 text")
+    pub fn new_path(&mut self) -> Result<PathBuf> {
+        self.state.reserve(&self.directory, name(self.seed, &mut self.made))
     }
 
-    /// Alignment of buffers.
-    pub fn alignment(&self) -> Alignment {
-        Alignment { direct_bytes: self.direct_alignment, page_bytes: self.page_bytes }
-    }
-
-    /// A job of `method` on the file at `path`.
-    pub fn job(&self, method: &str, conditions: &Conditions, path: String) -> Job {
-        Job {
-            path,
-            direct_flag: OFlags::DIRECT.bits(),
-            direct_alignment: self.direct_alignment,
-            ..Job::of(method, conditions, self.page_bytes)
-        }
+    /// A file to write, removed with the value.
+    pub fn new_file(&mut self, bytes: u64) -> Result<Input> {
+        let path = self.new_path()?;
+        Input::sparse(&path, bytes).with_context(|| format!("{} cannot be made", path.display()))
     }
 }
 
 fn name(seed: u64, made: &mut u64) -> u64 {
     *made += 1;
     mix(seed ^ mix(*made))
-}
-
-fn read_file(path: &Path, len: u64, content: Content, seed: u64, stop: &AtomicBool) -> Result<ReadFile> {
-    let dataset = Dataset::create(path, len, content, seed, &mut |_| {}, stop)?;
-    // Brings it into the page cache too, so that a job does not wait for the device.
-    let mut bytes = vec![0; len as usize];
-    dataset
-        .file()
-        .read_exact_at(&mut bytes, 0)
-        .with_context(|| format!("{} cannot be read", path.display()))?;
-    Ok(ReadFile { key: FileKey::of(dataset.file())?, dataset, bytes })
-}
-
-/// Shared memory that contains `bytes`.
-pub fn memory_of(bytes: &[u8]) -> io::Result<SharedMemory> {
-    let mut memory = SharedMemory::create("pagewise-conformance", bytes.len())?;
-    memory.bytes_mut().copy_from_slice(bytes);
-    Ok(memory)
 }
 
 /// True if process `pid` has the file open or mapped.
@@ -186,19 +139,13 @@ pub fn process_name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
 }
 
-/// A file to write, removed with the value.
-pub struct TemporaryFile(pub WrittenFile);
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // The next start removes what is in the journal.
-        let _ = self.0.remove();
-    }
-}
-
-impl TemporaryFile {
-    /// The open file.
-    pub fn file(&self) -> &File {
-        self.0.file()
+/// Fail if a mapping extends beyond the span.
+pub fn check_span(pid: u32, key: &FileKey, span_bytes: u64, page_bytes: u64) -> Result<(), String> {
+    match process::mapping(pid, key) {
+        Ok(Some(mapping)) if mapping.mapped_bytes > span_bytes.next_multiple_of(page_bytes) => Err(format!(
+            "{} bytes of the file are mapped, the span has {span_bytes}: map and advise the span only",
+            mapping.mapped_bytes
+        )),
+        _ => Ok(()),
     }
 }

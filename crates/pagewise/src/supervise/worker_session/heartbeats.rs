@@ -1,0 +1,53 @@
+//! Heartbeats of a sample: what the worker tells of the time in which it idles, and of the sample.
+
+use pagewise_model::{Delays, Failure, FailureKind, Heartbeat};
+use pagewise_protocol::{Beats, ConversationError};
+
+/// Delays of the beats of each kind, idle and at work.
+pub(super) fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, ConversationError> {
+    let by_kind = |beats: &Beats| {
+        beats.by_kind().map_err(|detail| {
+            ConversationError::Broken(Failure { kind: FailureKind::WorkerNonsense, detail })
+        })
+    };
+    let (idle, busy) = (by_kind(idle)?, by_kind(busy)?);
+    let told = |beats: &[(String, Delays)], kind: &str| {
+        beats.iter().find(|(of, _)| of == kind).map(|(_, delays)| delays.clone())
+    };
+    // A kind that is told of one of them only has no beat in the other.
+    let only_idle = idle.iter().filter(|(kind, _)| told(&busy, kind).is_none());
+    let of_kind = |(kind, _): &(String, Delays)| Heartbeat {
+        kind: kind.clone(),
+        idle: told(&idle, kind).unwrap_or_default(),
+        busy: told(&busy, kind).unwrap_or_default(),
+    };
+    Ok(busy.iter().chain(only_idle).map(of_kind).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beats(kinds: &str) -> Beats {
+        let count = kinds.split(',').filter(|kind| !kind.is_empty()).count();
+        Beats {
+            heartbeat_kinds: kinds.to_string(),
+            heartbeat_buckets: vec![1; count],
+            heartbeat_ns: vec![1000; count],
+            heartbeat_counts: vec![7; count],
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_told_of_one_stretch_only_has_no_beat_in_the_other() {
+        let told = |idle: &str, busy: &str| {
+            let of_kind = |beat: Heartbeat| (beat.kind, beat.idle.counts.len(), beat.busy.counts.len());
+            let found = heartbeats(&beats(idle), &beats(busy)).expect("histograms");
+            found.into_iter().map(of_kind).collect::<Vec<_>>()
+        };
+        let kind = |name: &str, idle, busy| (name.to_string(), idle, busy);
+        assert_eq!(told("thread", "thread"), [kind("thread", 1, 1)]);
+        assert_eq!(told("fiber", "thread"), [kind("thread", 0, 1), kind("fiber", 1, 0)]);
+        assert_eq!(told("", ""), []);
+    }
+}
