@@ -14,6 +14,7 @@ use super::test_files::{TestFiles, process_name};
 use super::trial::{BEATS, IDLE_BEATS, Onlooker, SAMPLE, Trial, Tried};
 use crate::exit::Exit;
 use crate::supervise::accesses::Accesses;
+use crate::supervise::answer_time::answer_ns;
 use crate::supervise::conditions::{ConditionGuard, ConditionSetter};
 use crate::supervise::files::NoState;
 use crate::supervise::program::{Program, Stated};
@@ -44,6 +45,8 @@ pub struct Examiner<'a> {
     setter: ConditionSetter,
     guard: ConditionGuard,
     host: HostReader,
+    /// Answer time of an honest worker on this machine.
+    answer_ns: u64,
 }
 
 impl<'a> Examiner<'a> {
@@ -57,6 +60,7 @@ impl<'a> Examiner<'a> {
                 NoState::Failed(failure) => anyhow!(failure.detail),
                 NoState::Stopped => Exit::Interrupted.because(anyhow!("it was stopped")),
             })?;
+        let answer_ns = answer_ns(files.alignment.page_bytes, wait.patience, wait.stop);
         let mut examiner = Self {
             files,
             steps,
@@ -70,6 +74,7 @@ impl<'a> Examiner<'a> {
             setter,
             guard,
             host: HostReader::new(),
+            answer_ns: answer_ns.unwrap_or(ANSWER_NS),
         };
         match examiner.start() {
             Ok(hello) => examiner.hello = hello,
@@ -265,13 +270,13 @@ impl<'a> Examiner<'a> {
         };
         let added = if self.unknown_fields { UNKNOWN_FIELDS } else { "" };
         self.worker()?.add_to_requests(added);
-        let Self { files, worker, tasks, guard, setter, host, wait, .. } = self;
+        let Self { files, worker, tasks, guard, setter, host, wait, answer_ns, .. } = self;
         let worker = worker.as_mut().expect("it was just started");
         let input = made.as_ref().unwrap_or_else(|| files.read_by(conditions));
         let context = CheckContext {
             page_bytes: files.alignment.page_bytes,
             cpus: thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
-            answer_ns: ANSWER_NS,
+            answer_ns: *answer_ns,
             forgives_answers: true,
             sparse_or_compressed_bytes: false,
             memory_backed: false,
