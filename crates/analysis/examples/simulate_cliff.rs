@@ -1,6 +1,8 @@
-//! Prints how often the search for a crossing finds it, and how often it names one that is not there.
+//! Prints how often the search for a crossing finds it, and how often it names one that is not
+//! there.
 //!
-//! `simulate_cliff [SEARCHES [SEED [ROUNDS]]]`, 400 of each setting if none is given, with the rounds of the questions.
+//! `simulate_cliff [SEARCHES [SEED [ROUNDS]]]`, 400 of each setting if none is given, with the
+//! rounds of the questions.
 
 use std::io::{self, Write};
 use std::str::FromStr;

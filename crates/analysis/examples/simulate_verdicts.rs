@@ -47,7 +47,8 @@ fn samplings() -> Vec<(&'static str, SimulatedSampling)> {
     vec![
         ("9 rounds", SimulatedSampling::Rounds(9)),
         ("33 rounds", SimulatedSampling::Rounds(33)),
-        // The usual budget is twice what the first five rounds take; a short question has the least budget, which pays for more.
+        // The usual budget is twice what the first five rounds take; a short question has the least
+        // budget, which pays for more.
         ("quick race of 10", SimulatedSampling::Race(Looks::quick(), 10.0)),
         ("quick race of 16", SimulatedSampling::Race(Looks::quick(), 16.0)),
         ("full race of 40", SimulatedSampling::Race(Looks::full(), 40.0)),

@@ -1,4 +1,5 @@
-//! The check that is turned off while the unit tests run, as `bench/mutations.py` asks: one of them must fail then.
+//! The check that is turned off while the unit tests run, as `bench/mutations.py` asks: one of them
+//! must fail then.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
 //! The checks, applied to recorded evidence of real samples.
 //!
-//! `caught` holds what a cheat, an outsider or a disturbance left, `honest` what honest workers did. A file has the cell, the
-//! worker's measurement, the supervisor's evidence, the context of the checks, and the checks that fail. docs/development.md
-//! says how they were recorded.
+//! `caught` holds what a cheat, an outsider or a disturbance left, `honest` what honest workers
+//! did. A file has the cell, the worker's measurement, the supervisor's evidence, the context of
+//! the checks, and the checks that fail. docs/development.md says how they were recorded.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,9 @@
-//! Runs compared with runs: by two sides, before and after a change, or by a fact of the machines they were made on.
+//! Runs compared with runs: by two sides, before and after a change, or by a fact of the machines
+//! they were made on.
 //!
-//! A run is reduced to a [`Digest`] first, so that hundreds need little memory. [`Difference`] is the comparison of two sides,
-//! [`gate`] decides whether it fails a condition, and [`Split`] is the comparison of many runs by a fact. All of them are
-//! functions of the judged runs alone.
+//! A run is reduced to a [`Digest`] first, so that hundreds need little memory. [`Difference`] is
+//! the comparison of two sides, [`gate`] decides whether it fails a condition, and [`Split`] is the
+//! comparison of many runs by a fact. All of them are functions of the judged runs alone.
 
 pub mod advice;
 pub mod change;

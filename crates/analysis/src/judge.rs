@@ -57,8 +57,8 @@ pub fn judge(run: &Run) -> Judged {
     judge_at(run, PRICE_OF_SIMPLICITY)
 }
 
-/// Judge a run, complete or not. Today's checks are applied if the run file holds the context they need. A simpler method
-/// is recommended if it is at most the share `price` slower than the leader.
+/// Judge a run, complete or not. Today's checks are applied if the run file holds the context they
+/// need. A simpler method is recommended if it is at most the share `price` slower than the leader.
 pub fn judge_at(run: &Run, price: f64) -> Judged {
     let checked = proof::again(run);
     judge_checked(&checked, &collect(&checked.run), price)
@@ -191,8 +191,8 @@ fn file_changed(validity: &Validity) -> Option<String> {
     Some(format!("{}: no sample after that is valid", changed.example))
 }
 
-/// A warning if two series of one method differ by more than chance explains: something is not random here, such as the
-/// order or the memory that a worker gets. It withholds nothing.
+/// A warning if two series of one method differ by more than chance explains: something is not
+/// random here, such as the order or the memory that a worker gets. It withholds nothing.
 fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> Option<String> {
     let pairs: Vec<_> = sides.iter().flat_map(comparison::Side::controls).collect();
     let inflation = comparisons.iter().map(|comparison| comparison.inflation).fold(1.0, f64::max);
@@ -210,7 +210,8 @@ fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> 
     ))
 }
 
-/// A warning if single operations of a method fill the page cache with so much of a cold file that it is not cold any more.
+/// A warning if single operations of a method fill the page cache with so much of a cold file that
+/// it is not cold any more.
 fn filled_while_cold(cells: &[CellJudgement]) -> Option<String> {
     let filled = |cell: &CellJudgement| Some((cell.filled_while_cold?, cell.method.clone()));
     let mut filled: Vec<(f64, String)> = cells.iter().filter_map(filled).collect();

@@ -1,10 +1,12 @@
 //! Judgement: from samples to verdicts, as pure functions, in seven modules.
 //!
-//! Nothing here reads a file, a clock or the machine, so the same run is judged alike on any machine. [`proof`] decides
-//! whether one sample is valid: while it is taken, and again when a run file is read. [`mod@judge`] begins with a whole
-//! run, and the result of [`judge()`] is the judged JSON. [`search`] decides which cells to measure next.
-//! [`compare`] compares judged runs with judged runs, and [`reproduce`] judges published claims by runs. All of them use [`statistics`].
-//! [`inspect`] adds up what a watched program did, and needs no run; [`mod@record`] makes a trace of its reads.
+//! Nothing here reads a file, a clock or the machine, so the same run is judged alike on any
+//! machine. [`proof`] decides whether one sample is valid: while it is taken, and again when a run
+//! file is read. [`mod@judge`] begins with a whole run, and the result of [`judge()`] is the judged
+//! JSON. [`search`] decides which cells to measure next. [`compare`] compares judged runs with
+//! judged runs, and [`reproduce`] judges published claims by runs. All of them use [`statistics`].
+//! [`inspect`] adds up what a watched program did, and needs no run; [`mod@record`] makes a trace
+//! of its reads.
 
 pub mod compare;
 pub mod inspect;

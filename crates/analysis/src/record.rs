@@ -15,7 +15,8 @@ use crate::inspect::{Accessed, Inspection};
 /// Major number, minor number, inode.
 type Identity = (u32, u32, u64);
 
-/// Pages that are touched one after the other are one access of this many bytes at most: the usual readahead.
+/// Pages that are touched one after the other are one access of this many bytes at most: the usual
+/// readahead.
 const MOST_TOUCHED: u64 = 128 << 10;
 
 /// The reads of a program so far.
@@ -94,8 +95,8 @@ impl Recording {
         }
     }
 
-    /// Add an access to the file with this identity; returns a block whenever one is full. Pages that a thread touches one after
-    /// the other are one access.
+    /// Add an access to the file with this identity; returns a block whenever one is full. Pages
+    /// that a thread touches one after the other are one access.
     pub fn add(&mut self, identity: Identity, access: Accessed) -> Option<Vec<u8>> {
         let Accessed { time_ns, process, thread, file, offset, len, mut kind, window } = access;
         let file = self.files.number(file);
@@ -110,7 +111,8 @@ impl Recording {
                 self.touches_before = self.touches;
             }
             self.touches += 1;
-            // A thread that is stopped between a fault and its access faults again. For no cache is that another access.
+            // A thread that is stopped between a fault and its access faults again. For no cache is
+            // that another access.
             let last = self.last_touch.insert(thread, (file, offset, self.touches));
             let stopped = self.touches_before.saturating_sub(self.threads.counts.len() as u64);
             if last.is_some_and(|last| (last.0, last.1) == (file, offset) && last.2 > stopped) {
@@ -155,8 +157,8 @@ impl Recording {
         Some(block)
     }
 
-    /// The trailer, once all blocks are taken. `identify` looks what file a path is now. The files that were `dropped` from the page
-    /// cache before are in it, also those that nobody read.
+    /// The trailer, once all blocks are taken. `identify` looks what file a path is now. The files
+    /// that were `dropped` from the page cache before are in it, also those that nobody read.
     pub fn trailer(
         self,
         inspection: &Inspection,

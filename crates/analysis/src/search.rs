@@ -1,7 +1,8 @@
 //! Search: which samples to take next, and which cells to add, as a function of the run so far.
 //!
-//! A trace is replayed by its program's own method first. Every method has the first rounds. A run with a budget then goes on as a race (`race`); a run with a search adds cells
-//! ([`crossing`]), which have rounds of their own.
+//! A trace is replayed by its program's own method first. Every method has the first rounds. A run
+//! with a budget then goes on as a race (`race`); a run with a search adds cells ([`crossing`]),
+//! which have rounds of their own.
 
 pub mod crossing;
 mod race;
@@ -25,8 +26,8 @@ pub enum Next {
     Done,
 }
 
-/// Return how a run goes on whose `ledger` holds all of its samples. The samples of a fixed plan are
-/// not needed.
+/// Return how a run goes on whose `ledger` holds all of its samples. The samples of a fixed plan
+/// are not needed.
 pub fn next(run: &Run, ledger: &Ledger) -> Next {
     let plan = &run.header.plan;
     let first_rounds = first_steps(plan).next().map(|step| step.rounds).unwrap_or_default();
@@ -47,7 +48,8 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
     }
 }
 
-/// The rounds that every method has: all of them in as many blocks as the plan has, or those before a race in the first.
+/// The rounds that every method has: all of them in as many blocks as the plan has, or those before
+/// a race in the first.
 fn first_steps(plan: &Plan) -> impl Iterator<Item = Step> {
     let (rounds, blocks) = (plan.first_rounds(), if plan.budget.is_some() { 1 } else { plan.blocks.max(1) });
     let end_of = move |block: u32| (u64::from(rounds) * u64::from(block) / u64::from(blocks)) as u32;

@@ -1,16 +1,16 @@
 //! Medians, quantiles and an interval of the median that assumes nothing about the distribution.
 //!
-//! Benchmark samples are skewed, have outliers and are few. The interval is therefore read off order statistics: of n
-//! independent samples the number below the true median is binomial with p = 1/2, so the k-th smallest and the k-th
-//! largest enclose it with probability
+//! Benchmark samples are skewed, have outliers and are few. The interval is therefore read off
+//! order statistics: of n independent samples the number below the true median is binomial with p =
+//! 1/2, so the k-th smallest and the k-th largest enclose it with probability
 //!
 //! ```text
 //! 1 - 2 P(B <= k - 1),   B ~ Binomial(n, 1/2)
 //! ```
 //!
-//! (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1). It is exact for every continuous distribution and
-//! conservative for others. Few samples do not support a high level: five give at most 93.75 %, six 96.9 %, seven 98.4
-//! %.
+//! (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1). It is exact for every
+//! continuous distribution and conservative for others. Few samples do not support a high level:
+//! five give at most 93.75 %, six 96.9 %, seven 98.4 %.
 
 pub mod lasting;
 pub mod paired;
@@ -34,8 +34,8 @@ pub(crate) fn median_in_place(values: &mut [f64]) -> Option<f64> {
     Some(if below == above { below } else { below + (above - below) * 0.5 })
 }
 
-/// The quantile `share` (0 to 1) with linear interpolation between order statistics: definition 7 of Hyndman and Fan,
-/// "Sample quantiles in statistical packages" (1996). `None` if empty.
+/// The quantile `share` (0 to 1) with linear interpolation between order statistics: definition 7
+/// of Hyndman and Fan, "Sample quantiles in statistical packages" (1996). `None` if empty.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let sorted = sorted(values);
     let position = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
@@ -76,8 +76,8 @@ impl Interval {
     }
 }
 
-/// The narrowest interval from a k-th smallest to a k-th largest value whose coverage is at least `level`; `None` if
-/// even the smallest and the largest do not reach it.
+/// The narrowest interval from a k-th smallest to a k-th largest value whose coverage is at least
+/// `level`; `None` if even the smallest and the largest do not reach it.
 pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
     let (rank, coverage) = interval_rank(values.len(), level)?;
     let sorted = sorted(values);
@@ -90,8 +90,8 @@ pub const SHOWN_LEVEL: f64 = 0.95;
 /// A median with the ends of an interval that is known for any number of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Extent {
-    /// The lower end of an interval that covers the median with at least 95 %; with fewer than six values, which carry no
-    /// such interval, the smallest.
+    /// The lower end of an interval that covers the median with at least 95 %; with fewer than six
+    /// values, which carry no such interval, the smallest.
     pub low: f64,
     /// The median.
     pub median: f64,
@@ -117,8 +117,8 @@ impl Extent {
     }
 }
 
-/// The largest k for which the k-th smallest and largest of `count` samples cover the median with at least
-/// `level`, and the coverage they have.
+/// The largest k for which the k-th smallest and largest of `count` samples cover the median with
+/// at least `level`, and the coverage they have.
 pub fn interval_rank(count: usize, level: f64) -> Option<(usize, f64)> {
     let mut best = None;
     // P(B = i), carried as a logarithm since 2^-n leaves the range of f64 at n = 1075.
@@ -136,8 +136,8 @@ pub fn interval_rank(count: usize, level: f64) -> Option<(usize, f64)> {
     best
 }
 
-/// A figure of each round that has one, in the order of rounds. Its memory depends on their number, not on the numbering
-/// of the rounds.
+/// A figure of each round that has one, in the order of rounds. Its memory depends on their number,
+/// not on the numbering of the rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByRound(Vec<(u32, f64)>);
 
@@ -178,8 +178,8 @@ impl FromIterator<(u32, f64)> for ByRound {
     }
 }
 
-/// Logarithms of `left / right` over the rounds in which both have a value above 0. Effects on a whole round, such as a
-/// drifting clock frequency, cancel out.
+/// Logarithms of `left / right` over the rounds in which both have a value above 0. Effects on a
+/// whole round, such as a drifting clock frequency, cancel out.
 pub fn paired_log_ratios(left: &ByRound, right: &ByRound) -> Vec<f64> {
     paired(left, right).map(|(one, other)| (one / other).ln()).filter(|ratio| ratio.is_finite()).collect()
 }
@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_published_tables() {
-        // Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, sign test: n = 11, 20, 31.
+        // Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, sign test: n = 11, 20,
+        // 31.
         for (count, level, rank) in [(11, 0.98, 2), (20, 0.95, 6), (31, 0.95, 10), (31, 0.98, 9)] {
             assert_eq!(interval_rank(count, level).map(|(rank, _)| rank), Some(rank), "n = {count}");
         }

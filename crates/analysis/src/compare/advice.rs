@@ -30,7 +30,8 @@ pub struct Advised {
 pub enum AdviceFinding {
     /// Most runs of both sides advise the same method.
     Same,
-    /// The method that most runs of the first side advise is behind in most runs of the second, which advise another.
+    /// The method that most runs of the first side advise is behind in most runs of the second,
+    /// which advise another.
     Changed,
     /// They differ, and the first side's method is not behind for certain.
     Open,

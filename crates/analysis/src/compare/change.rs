@@ -22,10 +22,11 @@ pub struct Change {
     pub base_runs: usize,
     /// Runs of the second side that have one.
     pub new_runs: usize,
-    /// Time of the second side over that of the first: above 1 it is slower. A geometric mean over runs.
+    /// Time of the second side over that of the first: above 1 it is slower. A geometric mean over
+    /// runs.
     pub ratio: Option<f64>,
-    /// Lower end of its interval. All intervals of a comparison hold together with 95 %, except where the noise between runs is
-    /// unknown: then it is that of the rounds of one run alone.
+    /// Lower end of its interval. All intervals of a comparison hold together with 95 %, except
+    /// where the noise between runs is unknown: then it is that of the rounds of one run alone.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
@@ -35,8 +36,8 @@ pub struct Change {
     pub reason: Option<String>,
 }
 
-/// An interval whose ends are at most so far apart, as a ratio, bounds something. Three runs on each side that scatter have wider
-/// ones where many comparisons hold together.
+/// An interval whose ends are at most so far apart, as a ratio, bounds something. Three runs on
+/// each side that scatter have wider ones where many comparisons hold together.
 const WIDEST: f64 = 1e4;
 
 /// The ends of an interval that bounds something.
@@ -65,7 +66,8 @@ pub enum ChangeFinding {
 }
 
 impl Change {
-    /// The most that the sides differ by, as a share of the faster one's time; `None` without an interval.
+    /// The most that the sides differ by, as a share of the faster one's time; `None` without an
+    /// interval.
     pub fn distance(&self) -> Option<f64> {
         Some(self.high?.max(1.0 / self.low?) - 1.0)
     }
@@ -123,7 +125,8 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// A method in those runs that have the situation; relative to another method of the same run, if one is named.
+    /// A method in those runs that have the situation; relative to another method of the same run,
+    /// if one is named.
     pub(super) fn of<'a>(
         situations: impl Iterator<Item = &'a SituationDigest>,
         method: &str,
@@ -155,7 +158,8 @@ impl Series {
         median(&self.figures.iter().map(|figure| figure.median).collect::<Vec<_>>())
     }
 
-    /// Distances of the ends of the interval of its only run from its figure, as logarithms: towards less and more time.
+    /// Distances of the ends of the interval of its only run from its figure, as logarithms:
+    /// towards less and more time.
     fn within_run(&self, kind: FigureKind) -> Option<(f64, f64)> {
         let [figure] = self.figures[..] else { return None };
         let (down, up) = ((figure.median / figure.low?).ln(), (figure.high? / figure.median).ln());
@@ -163,7 +167,8 @@ impl Series {
     }
 }
 
-/// Logarithm of the time of a method over that of another, taken within rounds: what lasts for a round cancels out.
+/// Logarithm of the time of a method over that of another, taken within rounds: what lasts for a
+/// round cancels out.
 fn relative(
     figure: &RunFigure,
     other: Option<&(String, Result<RunFigure, String>)>,
@@ -205,7 +210,8 @@ fn change(pair: &Pair, between_runs: Option<Interval>) -> Change {
     let within_runs = || {
         let (base, new) = (base.within_run(pair.kind)?, new.within_run(pair.kind)?);
         let log = log.filter(|_| !pair.is_relative)?;
-        // The method of variance estimates recovery (Zou and Donner 2008): the interval of a difference from those of its parts.
+        // The method of variance estimates recovery (Zou and Donner 2008): the interval of a
+        // difference from those of its parts.
         Some(Interval {
             low: log - new.0.hypot(base.1),
             high: log + new.1.hypot(base.0),

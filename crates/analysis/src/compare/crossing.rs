@@ -1,4 +1,5 @@
-//! The crossing of two methods on two sides: the ratio of data to page cache at which their order changes.
+//! The crossing of two methods on two sides: the ratio of data to page cache at which their order
+//! changes.
 
 use serde::Serialize;
 
@@ -18,7 +19,8 @@ pub struct ChangedCrossing {
     pub before: String,
     /// The faster method above it.
     pub after: String,
-    /// Data over page cache at the crossing, the median over the runs of the first side that found it.
+    /// Data over page cache at the crossing, the median over the runs of the first side that found
+    /// it.
     pub base: Option<f64>,
     /// The same of the second side.
     pub new: Option<f64>,

@@ -1,4 +1,5 @@
-//! A run reduced to what a comparison with other runs needs: figures and advice by conditions, crossings, facts.
+//! A run reduced to what a comparison with other runs needs: figures and advice by conditions,
+//! crossings, facts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -120,7 +121,8 @@ impl Digest {
     }
 }
 
-/// An error if a run is named twice, by its name or that of a copy: it would pass for two that agree.
+/// An error if a run is named twice, by its name or that of a copy: it would pass for two that
+/// agree.
 pub fn refuse_twice<'a>(runs: impl Iterator<Item = (&'a str, Identity)>) -> Result<(), String> {
     let mut known: BTreeMap<Identity, &str> = BTreeMap::new();
     for (name, identity) in runs {
@@ -140,7 +142,8 @@ fn situation(
     by_round: &mut HashMap<String, ByRound>,
 ) -> SituationDigest {
     let mut conditions = comparison.conditions.conditions.clone();
-    // An estimate for the largest of the workers that take part: with another method the work is the same.
+    // An estimate for the largest of the workers that take part: with another method the work is
+    // the same.
     conditions.host_settings.worker_bytes = None;
     let kind = FigureKind::of(&conditions);
     let cells = judged.cells.iter().filter(|cell| comparison.cells.contains(&cell.id));

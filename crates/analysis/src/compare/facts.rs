@@ -1,7 +1,7 @@
 //! Facts of a run that results depend on: its environment, and the versions of its workers.
 //!
-//! Every field of the environment is one, so that a new field is one without a line here. Some are of the moment rather than of the
-//! machine, and are left out.
+//! Every field of the environment is one, so that a new field is one without a line here. Some are
+//! of the moment rather than of the machine, and are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

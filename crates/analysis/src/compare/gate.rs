@@ -43,7 +43,8 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Apply conditions. An error says in one sentence why these runs cannot decide one of them, whatever their figures.
+    /// Apply conditions. An error says in one sentence why these runs cannot decide one of them,
+    /// whatever their figures.
     pub fn of(difference: Difference, gates: &[Gate]) -> Result<Self, String> {
         match gates.iter().find_map(|gate| gate.refuses(&difference)) {
             Some(reason) => Err(reason),

@@ -1,4 +1,5 @@
-//! Many runs by a fact of the machines: which method is advised where, and which fact explains that they disagree.
+//! Many runs by a fact of the machines: which method is advised where, and which fact explains that
+//! they disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,8 @@ pub struct Split {
     pub fact: String,
     /// Its values.
     pub values: Vec<ValueOfFact>,
-    /// Every situation of any run. Sizes of files do not tell them apart, since they follow from the machine's memory.
+    /// Every situation of any run. Sizes of files do not tell them apart, since they follow from
+    /// the machine's memory.
     pub situations: Vec<SplitSituation>,
     /// Cautions before the numbers, one sentence each.
     pub warnings: Vec<String>,
@@ -48,7 +50,8 @@ pub struct SplitSituation {
     pub by_value: Vec<AdviceOfValue>,
     /// True if all runs that advise a method advise the same.
     pub agree: bool,
-    /// Facts that explain who advises what, the best first; empty if they agree, or if no fact explains anything.
+    /// Facts that explain who advises what, the best first; empty if they agree, or if no fact
+    /// explains anything.
     pub explained_by: Vec<Explanation>,
 }
 
@@ -158,7 +161,8 @@ fn by_value<'a>(
     values
 }
 
-/// The facts that explain more runs than no fact does. A fact that tells nearly every run from every other explains nothing.
+/// The facts that explain more runs than no fact does. A fact that tells nearly every run from
+/// every other explains nothing.
 fn explanations(all: &[Chosen<'_>]) -> Vec<Explanation> {
     let with_advice: Vec<&Chosen<'_>> = all.iter().filter(|chosen| chosen.method().is_some()).collect();
     let usual = |situations: &[&SituationDigest]| -> Option<(String, usize)> {

@@ -105,7 +105,8 @@ fn one_run_each_has_no_noise_between_runs() {
     let difference = Difference::of(&base, &new, None).expect("comparable");
     let change = only_change(&difference);
     assert_eq!(change.finding, ChangeFinding::NoiseUnknown);
-    // 110 less 2 % and 100 more 3 %, and the other way round: root of the sum of squares, as logarithms.
+    // 110 less 2 % and 100 more 3 %, and the other way round: root of the sum of squares, as
+    // logarithms.
     let half = 1.02f64.ln().hypot(1.03f64.ln());
     let ends = [1.1f64.ln() - half, 1.1f64.ln() + half].map(f64::exp);
     assert!(

@@ -15,8 +15,8 @@ use super::files::{File, Identity};
 use super::mappings::Mappings;
 use super::threads::{InCall, Thread};
 
-/// A fault is in order if it is so many pages behind the one before, or fewer: what the kernel maps around a fault
-/// (fault_around_bytes is 64 KiB).
+/// A fault is in order if it is so many pages behind the one before, or fewer: what the kernel maps
+/// around a fault (fault_around_bytes is 64 KiB).
 const AROUND_PAGES: u64 = 16;
 /// Pages that may be mapped as one.
 const LARGE_PAGES: u64 = 512;
@@ -129,12 +129,14 @@ impl Accounts {
         }
     }
 
-    /// The same where the disk of a device is found so. Of a file without one it is unknown what its device was asked for.
+    /// The same where the disk of a device is found so. Of a file without one it is unknown what
+    /// its device was asked for.
     pub fn with_disks(self, disk_of: DiskOf) -> Self {
         Self { disk_of, ..self }
     }
 
-    /// Add what happened next; returns the read that this ended, if its place is known, or the touch that it was.
+    /// Add what happened next; returns the read that this ended, if its place is known, or the
+    /// touch that it was.
     pub fn add(&mut self, observation: Observation) -> Option<Accessed> {
         let Observation { time_ns, process, thread, what } = observation;
         match what {
@@ -178,7 +180,8 @@ impl Accounts {
                 let process = self.processes.entry(process).or_default();
                 let to = if process.own_descriptors { To::Unknown } else { to };
                 let descriptors = &mut process.descriptors;
-                // A look tells what is known already, and the position stays; one that came too late tells nothing.
+                // A look tells what is known already, and the position stays; one that came too
+                // late tells nothing.
                 let known = descriptors.get(&descriptor).map(|known| known.to);
                 if anew || known.is_none_or(|known| to != known && to != To::Unknown) {
                     let state = Descriptor { to, position: 0, last_end: None, used: false };
@@ -218,7 +221,8 @@ impl Accounts {
         None
     }
 
-    /// Major number, minor number and inode of a file of these accounts, as [`InspectedFile::identity`] has them.
+    /// Major number, minor number and inode of a file of these accounts, as
+    /// [`InspectedFile::identity`] has them.
     pub fn identity(&self, file: usize) -> (u32, u32, u64) {
         self.files[file].identity
     }
@@ -391,7 +395,8 @@ impl Accounts {
         self.processes.get_mut(&process)?.descriptors.get_mut(&descriptor)
     }
 
-    /// Move the position of a descriptor; where the access was, if that is known and it moved any bytes.
+    /// Move the position of a descriptor; where the access was, if that is known and it moved any
+    /// bytes.
     fn place(&mut self, process: u32, access: &Transfer, bytes: u64) -> Option<Place> {
         let state = self.descriptor(process, access.descriptor)?;
         let start = match access.at {
@@ -441,7 +446,8 @@ impl Accounts {
             return None;
         };
         let page = offset / self.page_bytes;
-        // A large page that is in the cache may be mapped as a whole, and the next fault is behind it.
+        // A large page that is in the cache may be mapped as a whole, and the next fault is behind
+        // it.
         let around = if self.files[file].large { LARGE_PAGES } else { AROUND_PAGES };
         let faults = &mut self.files[file].faults;
         faults.pages.insert(page, 1);
@@ -476,7 +482,8 @@ impl Accounts {
         }
     }
 
-    /// A thread in a call asked a device for bytes. Devices below that of the file are asked for the same again.
+    /// A thread in a call asked a device for bytes. Devices below that of the file are asked for
+    /// the same again.
     fn asked_device(&mut self, (process, thread): (u32, u32), time_ns: u64, device: (u32, u32), bytes: u64) {
         let (access, by) = match self.thread(process, thread, time_ns).call() {
             Some(Call::Read(access)) => (access, By::Reads),

@@ -98,7 +98,8 @@ impl File {
             brought_in: (cache && self.calls_pages + self.faults_pages > 0).then(|| {
                 let came = if faulted_pages > 0 { self.by_faults.len() } else { 0 };
                 let share = |touched: u64| 1.0 - touched as f64 / came as f64;
-                // Calls use pages that faults brought in, and large pages are mapped without being told.
+                // Calls use pages that faults brought in, and large pages are mapped without being
+                // told.
                 let bounded = !unseen && !self.large && self.reads.count == 0;
                 let touched_at_most = || self.by_faults.shared_with(&[&faults.pages, &self.around]);
                 BroughtIn {

@@ -1,4 +1,5 @@
-//! Conclusions from an inspection: files that threads waited for, never how much another method would gain.
+//! Conclusions from an inspection: files that threads waited for, never how much another method
+//! would gain.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +16,8 @@ pub struct WaitFinding {
     pub file: usize,
     /// The kind of wait.
     pub by: By,
-    /// Places of the threads in [`Inspection::threads`], the one that waited for the largest share of its time first.
+    /// Places of the threads in [`Inspection::threads`], the one that waited for the largest share
+    /// of its time first.
     pub threads: Vec<usize>,
     /// The largest share of a thread's time.
     pub most: f64,

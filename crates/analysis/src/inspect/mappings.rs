@@ -39,7 +39,8 @@ impl Mappings {
         }
     }
 
-    /// A mapping is moved, and made longer or shorter. One of no bytes stays where it is, and is mapped a second time.
+    /// A mapping is moved, and made longer or shorter. One of no bytes stays where it is, and is
+    /// mapped a second time.
     pub(super) fn remap(&mut self, from: u64, from_len: u64, to: u64, to_len: u64) {
         let file = self.at(from);
         if from_len > 0 {

@@ -61,7 +61,8 @@ fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
     for offset in offsets {
         all.extend([read(3, Position::Offset(offset)), What::Returned(4096)]);
     }
-    // The position of the descriptor is a matter of its own: it begins at 0, moves with each read, and with a seek.
+    // The position of the descriptor is a matter of its own: it begins at 0, moves with each read,
+    // and with a seek.
     all.extend([
         read(3, Position::Current),
         What::Returned(100),
@@ -84,7 +85,8 @@ fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
     let inspection = inspected(all);
     let reads = only(&inspection).reads.as_ref().expect("reads");
     assert_eq!((reads.count, reads.failed, reads.bytes), (9, 1, 5 * 4096 + 150));
-    // Of 4096 bytes: at 4096, 8192 and 4096 again; the first has none before it. At 100, after a seek that moved nothing.
+    // Of 4096 bytes: at 4096, 8192 and 4096 again; the first has none before it. At 100, after a
+    // seek that moved nothing.
     assert_eq!((reads.placed, reads.in_order), (6, 4));
     assert_eq!(reads.sizes, [(4096, 5), (50, 1), (100, 1)]);
     assert_eq!(reads.waits.count, 0);
@@ -190,7 +192,8 @@ fn a_fault_within_a_call_is_the_mappings_and_not_the_calls() {
     assert_eq!(of("/data/8").mapping.as_ref().expect("a mapping").waits.total_ns, 1000);
 }
 
-/// Behind readahead a page is there and its read still in flight: the kernel counts the fault as minor, and the thread waits.
+/// Behind readahead a page is there and its read still in flight: the kernel counts the fault as
+/// minor, and the thread waits.
 #[test]
 fn a_minor_fault_waits_if_its_thread_was_blocked_at_the_instruction_that_faulted() {
     let map = || What::Mapped { start: 0, len: 64 * PAGE, file: Some((file(7), 0)), executable: false };
@@ -220,7 +223,8 @@ fn a_minor_fault_waits_if_its_thread_was_blocked_at_the_instruction_that_faulted
     // The next fault of the same instruction has its own waits.
     let next = twice().chain([fault(0, false, load), fault(1, false, load)]);
     assert_eq!(waits(next.collect()), (2000, 0));
-    // A fault that a call took, or without an instruction: it is not known where the thread was blocked.
+    // A fault that a call took, or without an instruction: it is not known where the thread was
+    // blocked.
     for (blocked_at, faulted_at) in [(load, None), (None, load), (None, None)] {
         let slept = |major| blocked(blocked_at).into_iter().chain([fault(0, major, faulted_at)]).collect();
         assert_eq!((waits(slept(false)), waits(slept(true))), ((0, 1000), (1000, 0)));
@@ -241,7 +245,8 @@ fn a_pass_over_large_pages_is_in_order() {
     assert_eq!(in_order(What::BroughtIn(pages(7, 0, 16))), (1, 16));
 }
 
-/// A read that waits for the device, into memory that is new: the fault is the memory's, the wait the read's.
+/// A read that waits for the device, into memory that is new: the fault is the memory's, the wait
+/// the read's.
 #[test]
 fn a_minor_fault_within_a_call_takes_nothing_from_it() {
     let inspection = inspected(vec![
@@ -307,7 +312,8 @@ fn what_was_never_touched_is_an_interval() {
     let found = brought(&inspected(again));
     assert_eq!((found.bytes, found.again_bytes), (120 * PAGE, 10 * PAGE));
 
-    // A read may use pages that a fault brought in, large pages are mapped unseen, and so are those that are populated.
+    // A read may use pages that a fault brought in, large pages are mapped unseen, and so are those
+    // that are populated.
     let others: [Vec<What>; 3] = [
         vec![bound(3, 7), read(3, Position::Offset(0)), What::Returned(1)],
         vec![What::BroughtIn(pages(7, 512, 512))],

@@ -104,9 +104,10 @@ impl Thread {
         self.in_call.map(|call| call.call)
     }
 
-    /// A page fault is over; the time that it waited. The thread was blocked in it if it was so at the instruction that faulted: in a
-    /// call it would have been at the one behind the call. Where no instruction is known, a major fault waited for the last time,
-    /// and nothing is known of a minor one. In a call the fault's time is not the call's.
+    /// A page fault is over; the time that it waited. The thread was blocked in it if it was so at
+    /// the instruction that faulted: in a call it would have been at the one behind the call. Where
+    /// no instruction is known, a major fault waited for the last time, and nothing is known of a
+    /// minor one. In a call the fault's time is not the call's.
     pub(super) fn faulted(&mut self, major: bool, instruction: Option<u64>) -> u64 {
         let waited_ns = self.blocks.take().map_or(0, |blocks| match (instruction, blocks.instruction) {
             (Some(faulted), Some(blocked)) if faulted == blocked => blocks.at_instruction_ns,

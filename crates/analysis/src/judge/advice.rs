@@ -1,8 +1,8 @@
 //! Advice: what to choose in each comparison, in one sentence, with notes that explain it.
 //!
-//! Pure functions of judged cells, comparisons and samples. A sentence claims nothing beyond these. If a best method is
-//! known, or one is ahead, there is advice: the simplest method whose *bound* is within the price of simplicity, else the
-//! leader.
+//! Pure functions of judged cells, comparisons and samples. A sentence claims nothing beyond these.
+//! If a best method is known, or one is ahead, there is advice: the simplest method whose *bound*
+//! is within the price of simplicity, else the leader.
 
 mod append;
 pub(super) mod cache_unknown;
@@ -36,8 +36,8 @@ pub use phrases::{ahead_in_few_rounds, listed};
 pub use read_advice::AMPLIFIED;
 pub use situations::situations;
 
-/// Return the advice that follows from each comparison; `cells` and `samples` are all of the run. A simpler method is
-/// recommended if it is at most the share `price` slower than the leader.
+/// Return the advice that follows from each comparison; `cells` and `samples` are all of the run. A
+/// simpler method is recommended if it is at most the share `price` slower than the leader.
 pub(super) fn advise_all(
     comparisons: &[Comparison],
     cells: &[CellJudgement],
@@ -96,8 +96,9 @@ fn advise(case: &Case<'_>) -> Recommendation {
     }
 }
 
-/// The simplest method whose bound is within `price`, behind or not; the leader has none to pay. `None` if the methods are
-/// not comparable, or one that cannot be ranked may be faster than all of them.
+/// The simplest method whose bound is within `price`, behind or not; the leader has none to pay.
+/// `None` if the methods are not comparable, or one that cannot be ranked may be faster than all of
+/// them.
 fn choice(comparison: &Comparison, price: f64) -> Option<&str> {
     let leader = comparison.leader.as_deref().filter(|_| comparison.ahead_of_leader().is_none())?;
     let others = comparison.ratios.iter().filter(|ratio| ratio.bound.is_some_and(|bound| bound <= price));

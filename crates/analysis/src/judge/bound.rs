@@ -1,15 +1,19 @@
-//! The bound of a cell: the resource that limited it, and the share of that resource's ceiling that it reached.
+//! The bound of a cell: the resource that limited it, and the share of that resource's ceiling that
+//! it reached.
 //!
-//! A cell is compared with the ceilings of the run ([`ceilings`]) by the activity of the *device* per second of both
-//! phases: its requests at the size really issued, and its bytes. Requested bytes would make readahead look fast. Whatever
-//! else takes its time is a share of the time of its threads ([`activity`]): on a CPU, runnable without one, waiting.
+//! A cell is compared with the ceilings of the run ([`ceilings`]) by the activity of the *device*
+//! per second of both phases: its requests at the size really issued, and its bytes. Requested
+//! bytes would make readahead look fast. Whatever else takes its time is a share of the time of its
+//! threads ([`activity`]): on a CPU, runnable without one, waiting.
 //!
-//! A share has an interval over rounds. A bound is *named* if the lower end is over 75 %; if only the median is, it is
-//! *about* that bound; otherwise the cell lies *between* the two that most of its time went to.
+//! A share has an interval over rounds. A bound is *named* if the lower end is over 75 %; if only
+//! the median is, it is *about* that bound; otherwise the cell lies *between* the two that most of
+//! its time went to.
 //!
-//! Queue depth is the bound by Little's law: with a latency of L and N reads in flight, a device completes N / L
-//! requests per second, and 1 / L is the measured rate of one thread with one read in flight. A rate of threads x depth
-//! / L means that latency times rate equals the number of reads in flight: the device never had more to do.
+//! Queue depth is the bound by Little's law: with a latency of L and N reads in flight, a device
+//! completes N / L requests per second, and 1 / L is the measured rate of one thread with one read
+//! in flight. A rate of threads x depth / L means that latency times rate equals the number of
+//! reads in flight: the device never had more to do.
 //!
 //! A bound explains; it does not rank.
 
@@ -37,7 +41,8 @@ pub const NAMED: f64 = 0.75;
 pub const AT_CEILING: f64 = 0.995;
 /// Shares that differ by less are alike.
 const ALIKE: f64 = 0.05;
-/// Readahead keeps more reads in flight than the method, if the rate exceeds that of the method's depth by this factor.
+/// Readahead keeps more reads in flight than the method, if the rate exceeds that of the method's
+/// depth by this factor.
 const DEPTH_EXCEEDED: f64 = 1.2;
 
 /// A resource that can limit a cell.
@@ -180,13 +185,14 @@ impl Bound {
         }
     }
 
-    /// Decide among the `ceilings` that apply to a cell and the parts of its `time`. A ceiling says more than the time that
-    /// was spent at it.
+    /// Decide among the `ceilings` that apply to a cell and the parts of its `time`. A ceiling says
+    /// more than the time that was spent at it.
     fn among(ceilings: Vec<Limit<'_>>, time: Vec<Limit<'_>>) -> Self {
         let is_known = |limit: &Limit<'_>| limit.name != BoundName::Unknown;
         let all = || ceilings.iter().chain(&time).copied().filter(is_known);
         let named = || all().filter(Limit::is_named);
-        // A device at its maximum explains more than what was in flight, and that more than the time spent waiting for it.
+        // A device at its maximum explains more than what was in flight, and that more than the
+        // time spent waiting for it.
         let is_maximum = |limit: &Limit<'_>| limit.ceiling.is_some() && limit.name != BoundName::QueueDepth;
         let most = largest(named().filter(is_maximum));
         // The maximum of requests of a size may be that of bytes.
@@ -219,8 +225,8 @@ impl Bound {
         }
     }
 
-    /// It in words: `device-iops 98 %`, `about readahead 78 %`, `between cpu 45 % and readahead 37 %`.
-    /// `None` without a valid sample.
+    /// It in words: `device-iops 98 %`, `about readahead 78 %`,
+    /// `between cpu 45 % and readahead 37 %`. `None` without a valid sample.
     pub fn text(&self) -> Option<String> {
         let with = |name: BoundName, share: Option<f64>| match share {
             Some(share) => format!("{} {}", name.name(), percent(share)),
@@ -269,8 +275,8 @@ impl Ceilings {
         Bound::among(ceilings, limits_of_time(cell, activity))
     }
 
-    /// Device bytes per second as a share of the device's maximum for cells with `conditions`; `None` if the device was
-    /// not involved, or no large reads were measured.
+    /// Device bytes per second as a share of the device's maximum for cells with `conditions`;
+    /// `None` if the device was not involved, or no large reads were measured.
     pub fn share_of_bandwidth(&self, conditions: &Conditions, activity: &Activity) -> Option<Extent> {
         let bytes = activity.device_bytes_per_second.filter(|_| activity.uses_device())?;
         Some(self.bandwidth(conditions)?.share(bytes))

@@ -148,7 +148,8 @@ pub struct CellJudgement {
     pub span_bytes: Bytes,
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
-    /// Page cache under the limit: the limit less everything else that was charged, the median over samples.
+    /// Page cache under the limit: the limit less everything else that was charged, the median over
+    /// samples.
     pub cache_capacity_bytes: Option<u64>,
     /// The span over that.
     pub data_over_cache: Option<f64>,
@@ -164,7 +165,8 @@ pub struct CellJudgement {
     pub reason: Option<String>,
     /// Rounds in which it was tried.
     pub rounds_tried: usize,
-    /// Rounds in which it was to have a sample: those in which it was tried, and those that every method has.
+    /// Rounds in which it was to have a sample: those in which it was tried, and those that every
+    /// method has.
     pub rounds_asked: usize,
     /// Rounds with a valid sample.
     pub samples: usize,
@@ -216,7 +218,8 @@ pub struct CellJudgement {
     pub stall_longest_ns: Option<u64>,
     /// Lines of a scan that counts them, in what it goes through: every valid sample came to them.
     pub lines: Option<u64>,
-    /// The smallest share of fixed work that a valid sample completed: of the ring in all passes, or of the file.
+    /// The smallest share of fixed work that a valid sample completed: of the ring in all passes,
+    /// or of the file.
     pub covered: Option<f64>,
     /// The most bytes of records that were missing in the file after an attempt, valid or not.
     pub missing_bytes: Option<u64>,
@@ -228,8 +231,8 @@ pub struct CellJudgement {
     pub device_written_bytes: Option<u64>,
     /// Page faults of set-up.
     pub setup_faults: Option<u64>,
-    /// Device bytes per second as a share of the most that the device delivered in this run; `None` if the device was
-    /// not involved, or its bandwidth was not measured.
+    /// Device bytes per second as a share of the most that the device delivered in this run; `None`
+    /// if the device was not involved, or its bandwidth was not measured.
     pub of_device_bandwidth: Option<f64>,
     /// Lower end of that share.
     pub of_device_bandwidth_low: Option<f64>,
@@ -240,8 +243,9 @@ pub struct CellJudgement {
     pub limit: Bound,
     /// Valid samples whose time was over 1.5 times the cell's median: each is a process of its own.
     pub slow_processes: usize,
-    /// Share of the span in the page cache at the end of a cold sample, if that is more than such a sample may bring in: its
-    /// last operation alone brought in the rest, and so large a share of its reads may have found their bytes there.
+    /// Share of the span in the page cache at the end of a cold sample, if that is more than such a
+    /// sample may bring in: its last operation alone brought in the rest, and so large a share of
+    /// its reads may have found their bytes there.
     pub filled_while_cold: Option<f64>,
     /// The supervisor's observations, as medians.
     pub evidence: Option<EvidenceMedians>,
@@ -265,13 +269,15 @@ pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
 }
 
 impl CellJudgement {
-    /// True if a sample that was asked for and is supported by the machine is invalid, missing or not of all of the work.
+    /// True if a sample that was asked for and is supported by the machine is invalid, missing or
+    /// not of all of the work.
     pub fn fell_short(&self) -> bool {
         let partly = self.covered.is_some_and(|share| share < 1.0);
         self.status != Status::Unavailable && (self.samples < self.rounds_asked || partly)
     }
 
-    /// Time before the clock started, if that counts: set-up, and the worker's activity until it was ready.
+    /// Time before the clock started, if that counts: set-up, and the worker's activity until it
+    /// was ready.
     pub fn prepared_ns(&self) -> Option<u64> {
         Some(self.setup_ns?.saturating_add(self.warmup_ns.unwrap_or(0)))
     }
@@ -398,8 +404,9 @@ impl CellJudgement {
         }
     }
 
-    /// Median of the figure that it is ranked by, the more the better: operations per second, or the inverse of the time to
-    /// warm or of the total. `None` without a valid sample, and for a cold start that did not become warm.
+    /// Median of the figure that it is ranked by, the more the better: operations per second, or
+    /// the inverse of the time to warm or of the total. `None` without a valid sample, and for a
+    /// cold start that did not become warm.
     pub fn ranked_figure(&self) -> Option<f64> {
         if self.cache == CacheState::ColdStart {
             return self.time_to_warm_ns.map(|time| 1e9 / time.median);
@@ -484,8 +491,8 @@ fn refused(samples: &CellSamples<'_>) -> Option<String> {
     })
 }
 
-/// The failure that ended the cell, or else the most frequent kind, with its first message and the last output of a worker that
-/// ended.
+/// The failure that ended the cell, or else the most frequent kind, with its first message and the
+/// last output of a worker that ended.
 fn main_failure(samples: &CellSamples<'_>) -> Option<String> {
     let failures: Vec<_> = samples
         .attempts
@@ -495,8 +502,8 @@ fn main_failure(samples: &CellSamples<'_>) -> Option<String> {
     let count = |kind| failures.iter().filter(|(failure, _)| failure.kind == kind).count();
     // `max_by_key` returns the last of equals, so in reverse the first seen.
     let (first, _) = failures.iter().rev().max_by_key(|(failure, _)| count(failure.kind))?;
-    // A worker that was killed from outside is tried again, so only the last attempt can have ended the cell. Its first failure
-    // is the cause of the others.
+    // A worker that was killed from outside is tried again, so only the last attempt can have ended
+    // the cell. Its first failure is the cause of the others.
     let ended = samples.attempts.last().filter(|last| matches!(last.outcome, Outcome::Broken { .. }));
     let (first, outcome) = match ended.and_then(|last| Some((last.failures().first()?, &last.outcome))) {
         Some(ended) => ended,
@@ -511,7 +518,8 @@ fn main_failure(samples: &CellSamples<'_>) -> Option<String> {
     })
 }
 
-/// Length of the output that is shown: the beginning and the end of a stack trace are the most informative.
+/// Length of the output that is shown: the beginning and the end of a stack trace are the most
+/// informative.
 const SHOWN_CHARS: usize = 240;
 
 /// Join lines into one, with the middle left out if they are long.

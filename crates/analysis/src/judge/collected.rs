@@ -25,8 +25,8 @@ pub struct CellSamples<'a> {
     pub regular: u32,
     /// Number of samples that it must have, at least.
     pub least: u32,
-    /// The last valid attempt by round. Only rounds that have one take memory, so a large number in a run file costs
-    /// nothing.
+    /// The last valid attempt by round. Only rounds that have one take memory, so a large number in
+    /// a run file costs nothing.
     pub rounds: BTreeMap<u32, &'a Sample>,
 }
 
@@ -53,8 +53,8 @@ impl<'a> CellSamples<'a> {
         self.rounds.iter().filter_map(rate).collect()
     }
 
-    /// Number of regular rounds, from the first, in which it was tried; all there are if its cell ended early, since it
-    /// takes no more samples.
+    /// Number of regular rounds, from the first, in which it was tried; all there are if its cell
+    /// ended early, since it takes no more samples.
     pub fn regular_rounds(&self) -> u32 {
         // One that was killed from outside is tried again.
         let ended = self.attempts.last().is_some_and(|sample| sample.outcome.ends_cell());
@@ -80,7 +80,8 @@ impl<'a> CellSamples<'a> {
         reason
     }
 
-    /// Number of attempts that the machine refused, with the last reason; `None` if it refused none.
+    /// Number of attempts that the machine refused, with the last reason; `None` if it refused
+    /// none.
     pub fn refused(&self) -> Option<(usize, &'a str)> {
         let mut refusals = self.attempts.iter().filter_map(|sample| match &sample.outcome {
             Outcome::Unavailable { reason } => Some(reason.as_str()),
@@ -98,9 +99,10 @@ impl<'a> CellSamples<'a> {
     }
 }
 
-/// The figure that a sample is ranked by, the more the better: operations per second; for a cold start, the inverse of the
-/// time to warm; for one-shot work, the inverse of the total, including set-up and tear-down. A cold start that did not
-/// become warm has none, and neither have work that was not completed and an invalid sample.
+/// The figure that a sample is ranked by, the more the better: operations per second; for a cold
+/// start, the inverse of the time to warm; for one-shot work, the inverse of the total, including
+/// set-up and tear-down. A cold start that did not become warm has none, and neither have work that
+/// was not completed and an invalid sample.
 pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
     let (measurement, evidence) = sample.valid()?;
     figure_of(cell, measurement, evidence)
@@ -119,8 +121,8 @@ pub fn figure_of(cell: &Cell, measurement: &Measurement, evidence: &Evidence) ->
     Some(ops_per_second(measurement))
 }
 
-/// Group the samples of `run` by cell, in the order of the plan. A sample of a cell that is not in the plan is left out:
-/// it belongs to no comparison.
+/// Group the samples of `run` by cell, in the order of the plan. A sample of a cell that is not in
+/// the plan is left out: it belongs to no comparison.
 pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
     collect_those(&run.header.plan, &run.samples)
 }

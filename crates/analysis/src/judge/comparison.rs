@@ -32,7 +32,8 @@ pub struct RatioToLeader {
     pub method: String,
     /// Its cell.
     pub cell: String,
-    /// The method that it is compared with: the leader, or, if it left the race, the leader of that time.
+    /// The method that it is compared with: the leader, or, if it left the race, the leader of that
+    /// time.
     pub leader: String,
     /// Its place.
     pub place: Place,
@@ -42,9 +43,11 @@ pub struct RatioToLeader {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Coverage of that interval: that of the claim, or less where it is the range of fewer than five rounds.
+    /// Coverage of that interval: that of the claim, or less where it is the range of fewer than
+    /// five rounds.
     pub coverage: Option<f64>,
-    /// The most that it may be behind, as a share, with a certainty of 95 % or more; `None` with too few rounds.
+    /// The most that it may be behind, as a share, with a certainty of 95 % or more; `None` with
+    /// too few rounds.
     pub bound: Option<f64>,
     /// Rounds in which both are valid, before it left the race.
     pub rounds: usize,
@@ -53,7 +56,8 @@ pub struct RatioToLeader {
 }
 
 impl RatioToLeader {
-    /// True if it is behind by a gap in few rounds, whose interval is their range: less certain than others.
+    /// True if it is behind by a gap in few rounds, whose interval is their range: less certain
+    /// than others.
     pub fn is_gap(&self) -> bool {
         self.coverage.is_some_and(|coverage| coverage < BOUND_LEVEL)
     }
@@ -85,8 +89,8 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// The method that beats every other.
     pub best: Option<String>,
-    /// The method that is ahead of those with enough rounds, whether or not it is the best for certain. One with fewer may be
-    /// ahead of it: then no method is recommended.
+    /// The method that is ahead of those with enough rounds, whether or not it is the best for
+    /// certain. One with fewer may be ahead of it: then no method is recommended.
     pub leader: Option<String>,
     /// Factor by which intervals are longer because disturbances outlast rounds; 1 if they do not.
     pub inflation: f64,
@@ -132,14 +136,15 @@ impl Comparison {
         self.leader.as_deref().into_iter().chain(others.map(|ratio| ratio.method.as_str())).collect()
     }
 
-    /// The method that is the furthest ahead of the leader in too few rounds to be ranked: whoever leads the others may be
-    /// slower than it.
+    /// The method that is the furthest ahead of the leader in too few rounds to be ranked: whoever
+    /// leads the others may be slower than it.
     pub fn ahead_of_leader(&self) -> Option<&RatioToLeader> {
         let is_ahead = |ratio: &&RatioToLeader| ratio.bound.is_none() && ratio.ratio < 1.0 / NEAR;
         self.ratios.iter().filter(|ratio| ratio.place == Place::Open).find(is_ahead)
     }
 
-    /// The method that is the closest to the best by its ratio, if that is one with too few rounds to be ranked, and the ratio.
+    /// The method that is the closest to the best by its ratio, if that is one with too few rounds
+    /// to be ranked, and the ratio.
     pub fn closest_unranked(&self) -> Option<(&str, f64)> {
         let unranked = self.unranked.iter().filter_map(|one| Some((one.method.as_str(), one.estimate?)));
         let (method, ratio) = unranked.min_by(|left, right| left.1.total_cmp(&right.1))?;
@@ -147,8 +152,8 @@ impl Comparison {
         is_closest.then_some((method, ratio))
     }
 
-    /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None` if it is not ranked, or
-    /// has too few rounds for a bound.
+    /// The most that a method may be behind the leader, as a share: 0 for the leader itself; `None`
+    /// if it is not ranked, or has too few rounds for a bound.
     pub fn bound(&self, method: &str) -> Option<f64> {
         if self.leader.as_deref() == Some(method) {
             return Some(0.0);
@@ -340,7 +345,8 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }
 
-/// Sentence about work that a method did not complete within the time limit of a sample; `None` if it completed all.
+/// Sentence about work that a method did not complete within the time limit of a sample; `None` if
+/// it completed all.
 fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
     let part = |figure: fn(&Measurement) -> f64| {
         let of_parts = cell.valid().map(|(measurement, _)| measurement);
@@ -359,7 +365,8 @@ fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
     Some(format!("covered {percent:.0} % of its {what} in {}", time(measured_ns)))
 }
 
-/// Number of valid samples without a ranked figure: cold starts that did not become warm, work that was not completed.
+/// Number of valid samples without a ranked figure: cold starts that did not become warm, work that
+/// was not completed.
 fn without_figure(cell: &CellSamples<'_>) -> usize {
     cell.valid().count() - cell.rates().count()
 }
@@ -413,8 +420,9 @@ fn residencies<'a>(ranked: &'a [&CellSamples<'_>]) -> impl Iterator<Item = (u32,
     })
 }
 
-/// The rounds that count. Under `as-is`, those in which every sample found the cache as the last rounds did: samples
-/// fill the cache for later ones, and rounds are not alike until it has settled.
+/// The rounds that count. Under `as-is`, those in which every sample found the cache as the last
+/// rounds did: samples fill the cache for later ones, and rounds are not alike until it has
+/// settled.
 fn settled_rounds(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Settled {
     let rounds = ranked.iter().flat_map(|cell| cell.rounds.keys());
     let mut settled = Settled(rounds.map(|round| (*round, true)).collect());

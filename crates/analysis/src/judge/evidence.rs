@@ -9,8 +9,8 @@ use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::{median, median_count, total};
 
-/// Defines the medians of numbers in [`Evidence`] that may be missing: its own fields, its group's, the host's, and the
-/// totals of the worker's process.
+/// Defines the medians of numbers in [`Evidence`] that may be missing: its own fields, its group's,
+/// the host's, and the totals of the worker's process.
 macro_rules! evidence_medians {
     (
         own { $($(#[$own_doc:meta])* $own:ident,)+ }
@@ -18,7 +18,8 @@ macro_rules! evidence_medians {
         host { $($(#[$host_doc:meta])* $host:ident,)+ }
         totals { $($(#[$total_doc:meta])* $total:ident,)+ }
     ) => {
-        /// Medians over valid samples of the supervisor's observations; `None`: unknown in all samples.
+        /// Medians over valid samples of the supervisor's observations; `None`: unknown in all
+        /// samples.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
         pub struct EvidenceMedians {
             /// From sending `go` to receiving `sample`.

@@ -57,7 +57,8 @@ impl FigureKind {
 pub struct MedianInterval {
     /// The median.
     pub median: f64,
-    /// Lower end of an interval that covers it with at least 95 %; `None` with fewer than six samples.
+    /// Lower end of an interval that covers it with at least 95 %; `None` with fewer than six
+    /// samples.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,

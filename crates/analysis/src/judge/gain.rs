@@ -1,5 +1,5 @@
-//! The gain that another method of reading could bring to a whole program: reads are a part of its time, and no more than that part can be
-//! saved.
+//! The gain that another method of reading could bring to a whole program: reads are a part of its
+//! time, and no more than that part can be saved.
 
 use pagewise_model::format::{percent_up, time};
 use pagewise_model::inspection::InspectedFile;
@@ -16,18 +16,19 @@ use crate::statistics::median_count;
 /// The reads of a program within its time.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Gain {
-    /// Time of its reads: replayed by its own method, the upper end of the interval, or what its thread waited for them when it was
-    /// recorded, if that was longer.
+    /// Time of its reads: replayed by its own method, the upper end of the interval, or what its
+    /// thread waited for them when it was recorded, if that was longer.
     pub reads_ns: u64,
-    /// Time that the program took: the median of its runs between rounds of the replay, or without them while it was recorded.
+    /// Time that the program took: the median of its runs between rounds of the replay, or without
+    /// them while it was recorded.
     pub program_ns: u64,
     /// The method that is ahead.
     pub quickest: String,
-    /// The share of the program's time that any of the methods saves at most; 0 if the program's own is the best, `None` if that is
-    /// not known.
+    /// The share of the program's time that any of the methods saves at most; 0 if the program's
+    /// own is the best, `None` if that is not known.
     pub at_most: Option<f64>,
-    /// A method that has several reads in flight, if it is quicker than each of them: a bound for reads that do not depend on each
-    /// other.
+    /// A method that has several reads in flight, if it is quicker than each of them: a bound for
+    /// reads that do not depend on each other.
     pub bound: Option<String>,
     /// The time that it takes.
     pub bound_ns: Option<u64>,
@@ -104,8 +105,8 @@ fn reads_ns(own: &CellJudgement, file: Option<&InspectedFile>) -> Option<u64> {
     Some(replayed.max(waited))
 }
 
-/// The most times as fast as `own` that any method may be, by the ends of intervals: the leader, and those that may be ahead of it. 1 if
-/// none can be faster, `None` if it is not known.
+/// The most times as fast as `own` that any method may be, by the ends of intervals: the leader,
+/// and those that may be ahead of it. 1 if none can be faster, `None` if it is not known.
 fn most_times_as_fast(comparison: &Comparison, own: &str) -> Option<f64> {
     let is_sure = |coverage: Option<f64>| coverage.is_some_and(|coverage| coverage >= BOUND_LEVEL);
     let mut ahead_of_leader = 1.0f64;

@@ -1,7 +1,9 @@
-//! Gaps that need few rounds: a method that is many times as slow in each of three rounds is behind.
+//! Gaps that need few rounds: a method that is many times as slow in each of three rounds is
+//! behind.
 //!
-//! Below [`FEWEST_ROUNDS`] the test of ratios has no scatter to go by. A ratio beyond [`GAP`] in every round is more than
-//! the scatter of any noise of [`super::simulation`] explains, and it is claimed of no pair that is closer.
+//! Below [`FEWEST_ROUNDS`] the test of ratios has no scatter to go by. A ratio beyond [`GAP`] in
+//! every round is more than the scatter of any noise of [`super::simulation`] explains, and it is
+//! claimed of no pair that is closer.
 
 use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::{ByRound, Interval, paired_log_ratios};

@@ -1,6 +1,8 @@
-//! The judged run: everything that is shown of a run, as one value that serializes to the judged JSON.
+//! The judged run: everything that is shown of a run, as one value that serializes to the judged
+//! JSON.
 //!
-//! Other programs use this JSON; its fields only ever grow. Units are part of the keys, missing values are `null`.
+//! Other programs use this JSON; its fields only ever grow. Units are part of the keys, missing
+//! values are `null`.
 
 use pagewise_model::inspection::Inspection;
 use pagewise_model::sample::FailureKind;
@@ -40,19 +42,22 @@ pub struct Judged {
     pub validity: Validity,
     /// Recommendations, one for each comparison.
     pub advice: Vec<Recommendation>,
-    /// Choices for data of which it is not known whether they are cached, for work that was measured in both states.
+    /// Choices for data of which it is not known whether they are cached, for work that was
+    /// measured in both states.
     pub cache_unknown: Vec<CacheUnknown>,
     /// Changes of the order of methods as the data grow, if the run searched for them.
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
     pub pivot: Option<Tables>,
-    /// The proof that a replayed trace stands for its program, or does not; `None` if none was replayed.
+    /// The proof that a replayed trace stands for its program, or does not; `None` if none was
+    /// replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub self_replay: Option<SelfReplay>,
     /// The gain that another method could bring to the whole program whose trace was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
-    /// The inspection of that program when it was recorded: its files, and the waits of its threads.
+    /// The inspection of that program when it was recorded: its files, and the waits of its
+    /// threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inspection: Option<Inspection>,
 }
@@ -119,7 +124,8 @@ impl WorkerSummary {
     }
 }
 
-/// The most that anything in this run reached on the device and in memory, each the lower end of its interval over rounds.
+/// The most that anything in this run reached on the device and in memory, each the lower end of
+/// its interval over rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CeilingsSummary {
     /// Requests per second of the device.
@@ -128,7 +134,8 @@ pub struct CeilingsSummary {
     pub device_bytes_per_second: Option<f64>,
     /// Bytes per second of copying from memory.
     pub copy_bytes_per_second: Option<f64>,
-    /// Maxima of the device by threads, depth and size, and the method that exceeded them, if one did.
+    /// Maxima of the device by threads, depth and size, and the method that exceeded them, if one
+    /// did.
     pub device: Vec<DeviceCeiling>,
     /// Maxima of the memory by threads and size.
     pub copy: Vec<CopyCeiling>,
@@ -174,7 +181,8 @@ pub struct Validity {
 pub enum AsOf {
     /// The pagewise that judges: the run file holds the context of the checks.
     Report,
-    /// The pagewise that measured, at least for some samples: the file lacks the context of the checks.
+    /// The pagewise that measured, at least for some samples: the file lacks the context of the
+    /// checks.
     Measurement,
 }
 
@@ -190,19 +198,21 @@ pub struct InvalidReason {
 }
 
 impl Judged {
-    /// True if a sample that a verdict rests on, and that the machine supports, is invalid or missing: the command's exit code.
-    /// Controls and ceilings carry no verdict.
+    /// True if a sample that a verdict rests on, and that the machine supports, is invalid or
+    /// missing: the command's exit code. Controls and ceilings carry no verdict.
     pub fn fell_short(&self) -> bool {
         let mut measured = self.cells.iter().filter(|cell| cell.role == Role::Measured);
         !self.run.complete || measured.any(CellJudgement::fell_short)
     }
 
-    /// Rounds in which a cell should have a sample: what a stopped run did not reach is no cell's fault.
+    /// Rounds in which a cell should have a sample: what a stopped run did not reach is no cell's
+    /// fault.
     pub fn rounds_due(&self, cell: &CellJudgement) -> usize {
         if self.run.complete { cell.rounds_asked } else { cell.rounds_tried }
     }
 
-    /// Cells with figures that lack samples of rounds in which they should have one, or did a part of their work.
+    /// Cells with figures that lack samples of rounds in which they should have one, or did a part
+    /// of their work.
     pub fn short_cells(&self) -> impl Iterator<Item = &CellJudgement> {
         let is_short = |cell: &&CellJudgement| match self.run.complete {
             true => cell.fell_short(),

@@ -1,9 +1,10 @@
 //! Latency of single operations: merged histograms of samples and their quantiles.
 //!
-//! A worker reports the upper ends of its buckets with counts. Merging adds the counts, so a quantile of the merged
-//! histogram is that of all operations, not an average of quantiles. A quantile is told if ten operations lie beyond
-//! it, of five processes at least: those of one process share its luck. The longest operation
-//! grows with the number of operations, so it comes with that number.
+//! A worker reports the upper ends of its buckets with counts. Merging adds the counts, so a
+//! quantile of the merged histogram is that of all operations, not an average of quantiles. A
+//! quantile is told if ten operations lie beyond it, of five processes at least: those of one
+//! process share its luck. The longest operation grows with the number of operations, so it comes
+//! with that number.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,8 @@ pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
 /// Latencies of all valid samples of a cell, merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Latency {
-    /// Half of the operations took at most this long; `None` with too few operations or processes, as the others.
+    /// Half of the operations took at most this long; `None` with too few operations or processes,
+    /// as the others.
     pub p50: Option<u64>,
     /// 90 of 100 did: from 100 operations on.
     pub p90: Option<u64>,

@@ -1,10 +1,11 @@
 //! Tables of methods by threads or by size of the data, for a plan that asks for them.
 //!
-//! Each set of conditions that differ only in the columns' quantity is a table: methods as rows, the score in operations
-//! per millisecond with the interval of its median. Derived from it: the baseline against others, each method against
-//! itself in the first column, and, if threads are columns, the remaining score as the data grow. Ratios are paired by
-//! round. A difference is reported only if the ratio's interval excludes 1 and the ratio exceeds 2 %.
-//! Counters show what methods wait for.
+//! Each set of conditions that differ only in the columns' quantity is a table: methods as rows,
+//! the score in operations per millisecond with the interval of its median. Derived from it: the
+//! baseline against others, each method against itself in the first column, and, if threads are
+//! columns, the remaining score as the data grow. Ratios are paired by round. A difference is
+//! reported only if the ratio's interval excludes 1 and the ratio exceeds 2 %. Counters show what
+//! methods wait for.
 
 mod cold;
 pub(crate) mod facts;

@@ -1,27 +1,31 @@
 //! The race: which methods of each comparison are still in question, look by look.
 //!
-//! All methods run the first rounds. At a *look*, after a number of rounds that is known beforehand, each comparison is
-//! judged by the methods that are still in it:
+//! All methods run the first rounds. At a *look*, after a number of rounds that is known
+//! beforehand, each comparison is judged by the methods that are still in it:
 //!
-//! * the leader is *best* if it beats every rival at the level of the look: that decides the comparison (an
-//!   intersection-union test, Berger 1982: the number of rivals needs no correction);
-//! * else a rival is *behind* if the leader beats it at that level divided by the number of rivals (Bonferroni): it
-//!   leaves the race, and later rounds go to those that stay;
-//! * the rest *tie* if each is at most [`SMALLEST_DIFFERENCE`] behind with [`BOUND_LEVEL`] certainty: that decides it too.
+//! * the leader is *best* if it beats every rival at the level of the look: that decides the
+//!   comparison (an intersection-union test, Berger 1982: the number of rivals needs no
+//!   correction);
+//! * else a rival is *behind* if the leader beats it at that level divided by the number of rivals
+//!   (Bonferroni): it leaves the race, and later rounds go to those that stay;
+//! * the rest *tie* if each is at most [`SMALLEST_DIFFERENCE`] behind with [`BOUND_LEVEL`]
+//!   certainty: that decides it too.
 //!
-//! A method beats another if [`PairedTest`] says so and the estimate exceeds [`SMALLEST_DIFFERENCE`].
+//! A method beats another if [`PairedTest`] says so and the estimate exceeds
+//! [`SMALLEST_DIFFERENCE`].
 //!
-//! The looks share [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is kept for the last look,
-//! whenever that comes. The first three have a tenth, a quarter and a half of an ordinary share; shares add up to a little
-//! more than the whole, since looks at the same rounds are not independent.
-//! A run with a fixed number of rounds has one look, at its end, with all of it.
+//! The looks share [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is kept
+//! for the last look, whenever that comes. The first three have a tenth, a quarter and a half of an
+//! ordinary share; shares add up to a little more than the whole, since looks at the same rounds
+//! are not independent. A run with a fixed number of rounds has one look, at its end, with all of
+//! it.
 //!
-//! Methods that left are sampled again in *return rounds*, in the middle of the run and at its end. One that is ahead of
-//! its leader there, by more than chance explains after the rounds before, is not behind: the machine changed during the
-//! run.
+//! Methods that left are sampled again in *return rounds*, in the middle of the run and at its end.
+//! One that is ahead of its leader there, by more than chance explains after the rounds before, is
+//! not behind: the machine changed during the run.
 //!
-//! The race is a pure function of rates by round: an interrupted run goes on as it would have, and whoever reads the run
-//! file sees the same race.
+//! The race is a pure function of rates by round: an interrupted run goes on as it would have, and
+//! whoever reads the run file sees the same race.
 
 use pagewise_model::Plan;
 
@@ -29,8 +33,8 @@ use super::gap::{FEWEST_ROUNDS_OF_A_GAP, GAP};
 use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest, centre, is_lower};
 use crate::statistics::{ByRound, Interval, lasting, paired_log_ratios};
 
-/// Share of comparisons in which one of several equals may be called the best, and in which any equal of the leader may
-/// be called behind.
+/// Share of comparisons in which one of several equals may be called the best, and in which any
+/// equal of the leader may be called behind.
 pub const FALSE_WINNERS: f64 = 0.02;
 /// Smallest difference that is claimed, however certain: as a share of the slower rate.
 pub const SMALLEST_DIFFERENCE: f64 = 0.02;
@@ -47,7 +51,8 @@ const FIRST: [f64; 3] = [0.1, 0.25, 0.5];
 const QUICK_SHARES: f64 = 4.0;
 const FULL_SHARES: f64 = 5.0;
 
-/// Error probability of the claim that return rounds contradict any of the rounds before, for one comparison.
+/// Error probability of the claim that return rounds contradict any of the rounds before, for one
+/// comparison.
 const CHANGE_LEVEL: f64 = 0.01;
 
 /// Rates of one method, by round with a valid sample of it.
@@ -63,8 +68,8 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// One look, after all rounds. The leader is chosen by the same rounds as those behind it, so these have half of the
-    /// level.
+    /// One look, after all rounds. The leader is chosen by the same rounds as those behind it, so
+    /// these have half of the level.
     pub fn once() -> Self {
         Self { looks: Vec::new(), last: (FALSE_WINNERS, FALSE_WINNERS / 2.0) }
     }
@@ -111,7 +116,8 @@ impl Looks {
 pub struct Candidate {
     /// Its rates.
     pub rates: Rates,
-    /// Rounds from the first that were tried, valid or not; [`u32::MAX`] for a method that takes no more samples.
+    /// Rounds from the first that were tried, valid or not; [`u32::MAX`] for a method that takes no
+    /// more samples.
     pub tried: u32,
     /// Its rates in return rounds.
     pub returned: Rates,
@@ -136,7 +142,8 @@ pub struct Compared {
     pub log_ratio: f64,
     /// Interval of that logarithm at the level of the claim; `None` with too few rounds.
     pub interval: Option<Interval>,
-    /// The largest logarithm that is possible with [`BOUND_LEVEL`] certainty; `None` with too few rounds.
+    /// The largest logarithm that is possible with [`BOUND_LEVEL`] certainty; `None` with too few
+    /// rounds.
     pub most: Option<f64>,
 }
 
@@ -206,8 +213,8 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
     standings
 }
 
-/// True if a method that left the race is ahead of its leader in each return round, since one round may be an outlier, and
-/// further than chance explains.
+/// True if a method that left the race is ahead of its leader in each return round, since one round
+/// may be an outlier, and further than chance explains.
 fn has_changed(leader: &Candidate, method: &Candidate, level: f64) -> bool {
     let before = paired_log_ratios(&leader.rates, &method.rates);
     let after = paired_log_ratios(&leader.returned, &method.returned);
@@ -225,8 +232,9 @@ pub struct Stage {
     pub methods: Vec<Vec<usize>>,
 }
 
-/// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by comparison and method,
-/// `left` those that remain of the budget. The first look is paid whatever it costs.
+/// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by
+/// comparison and method, `left` those that remain of the budget. The first look is paid whatever
+/// it costs.
 pub fn next(comparisons: &[Vec<Candidate>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Stage> {
     let standings = standings(comparisons, looks, false);
     let is_open = |standing: &Standing| !standing.decided && standing.staying.len() > 1;
@@ -258,13 +266,14 @@ fn has(candidates: &[Candidate], staying: &[usize], rounds: u32) -> bool {
     staying.iter().all(|method| candidates[*method].tried >= rounds)
 }
 
-/// True if any of these methods was tried in a later round. Those that are found to be behind at a look have none, and the
-/// others go on.
+/// True if any of these methods was tried in a later round. Those that are found to be behind at a
+/// look have none, and the others go on.
 fn goes_on(candidates: &[Candidate], methods: &[usize], rounds: u32) -> bool {
     methods.iter().any(|method| (rounds + 1..u32::MAX).contains(&candidates[*method].tried))
 }
 
-/// The factor for disturbances that outlast rounds, from the methods that stay in these comparisons.
+/// The factor for disturbances that outlast rounds, from the methods that stay in these
+/// comparisons.
 fn inflation(comparisons: &[Vec<Candidate>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
     let rates: Vec<Vec<Rates>> = here
         .iter()
@@ -298,7 +307,8 @@ fn look(
     }
     let leader = leader(&rates.iter().collect::<Vec<_>>(), &ranked);
     let common = |method: &usize| paired_log_ratios(&rates[leader], &rates[*method]);
-    // One that lost its samples is a rival too, of which nothing can be claimed, unless those left show otherwise.
+    // One that lost its samples is a rival too, of which nothing can be claimed, unless those left
+    // show otherwise.
     let is_rival = |method: &usize| {
         let common = common(method);
         *method != leader && !common.is_empty() && (ranked.contains(method) || !shows_behind(&common))
@@ -341,8 +351,8 @@ fn look(
     standing.decided = wins || !is_anyone_lonely && (0..rivals.len()).filter(stays).all(tie);
 }
 
-/// True if too few log ratios for a test show that the leader is faster: by over 2 % in each of three rounds, or by a gap in
-/// each of fewer.
+/// True if too few log ratios for a test show that the leader is faster: by over 2 % in each of
+/// three rounds, or by a gap in each of fewer.
 fn shows_behind(log_ratios: &[f64]) -> bool {
     let least = match log_ratios.len() {
         0 => return false,
@@ -352,8 +362,9 @@ fn shows_behind(log_ratios: &[f64]) -> bool {
     log_ratios.iter().all(|ratio| *ratio > least.ln())
 }
 
-/// The method that is ahead of the most others by the estimate of their ratio (Copeland); among equals the one that is
-/// further ahead of all. Rates by themselves would favour a method whose invalid samples fell into slow rounds.
+/// The method that is ahead of the most others by the estimate of their ratio (Copeland); among
+/// equals the one that is further ahead of all. Rates by themselves would favour a method whose
+/// invalid samples fell into slow rounds.
 fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
     let (mut wins, mut ahead) = (vec![0; methods.len()], vec![0.0; methods.len()]);
     for (index, left) in ranked.iter().enumerate() {

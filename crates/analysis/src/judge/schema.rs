@@ -1,4 +1,5 @@
-//! JSON Schema of the judged JSON, derived from its types: field names, their types, and their descriptions.
+//! JSON Schema of the judged JSON, derived from its types: field names, their types, and their
+//! descriptions.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;

@@ -1,5 +1,5 @@
-//! The proof that a trace stands for its program: its own method, replayed under the conditions of the recording, must read what the program
-//! read.
+//! The proof that a trace stands for its program: its own method, replayed under the conditions of
+//! the recording, must read what the program read.
 
 use pagewise_model::format::{bytes, difference};
 use pagewise_model::plan::PlannedTrace;
@@ -27,8 +27,9 @@ pub struct SelfReplay {
     pub replayed_bytes: Option<u64>,
     /// The second over the first, less one.
     pub difference: Option<f64>,
-    /// True if the trace stands for the program: the replay read as much as a run of it, within 5 % of their median or between the
-    /// least and the most of them. Otherwise no other method is shown.
+    /// True if the trace stands for the program: the replay read as much as a run of it, within 5 %
+    /// of their median or between the least and the most of them. Otherwise no other method is
+    /// shown.
     pub stands: bool,
     /// The finding, as a sentence.
     pub sentence: String,
@@ -38,7 +39,8 @@ pub struct SelfReplay {
 pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     let trace = run.header.plan.trace.as_ref()?;
     let again = run.program_runs.iter().map(|again| again.device_bytes);
-    // In windows nothing is mapped around a fault, from which the kernel concludes how far to read ahead.
+    // In windows nothing is mapped around a fault, from which the kernel concludes how far to read
+    // ahead.
     let recorded = trace.device_bytes.filter(|_| !trace.windows || run.program_runs.is_empty());
     let program_runs: Vec<u64> = recorded.into_iter().chain(again.flatten()).collect();
     let program_bytes = median_count(&program_runs);

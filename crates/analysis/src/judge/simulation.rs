@@ -1,9 +1,11 @@
-//! Simulated comparisons with a known answer, run and judged by the real code, to measure how often the verdict is wrong.
+//! Simulated comparisons with a known answer, run and judged by the real code, to measure how often
+//! the verdict is wrong.
 //!
-//! The noises ([`Noise`]) are made up, or drawn from the residuals of a real overview, in which samples scatter three to
-//! five times as much as under [`Scatter::TYPICAL`]. `cargo run --release -p pagewise-analysis --example
-//! simulate_verdicts` prints the tables of bench/RESULTS.md; the looks and levels of the race were chosen by an earlier
-//! simulation on the same noises, so tables have fresh seeds.
+//! The noises ([`Noise`]) are made up, or drawn from the residuals of a real overview, in which
+//! samples scatter three to five times as much as under [`Scatter::TYPICAL`].
+//! `cargo run --release -p pagewise-analysis --example simulate_verdicts` prints the tables of
+//! bench/RESULTS.md; the looks and levels of the race were chosen by an earlier simulation on the
+//! same noises, so tables have fresh seeds.
 
 mod noise;
 
@@ -102,7 +104,8 @@ fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Rando
     verdict::judge_standing(&comparisons[0], &standing)
 }
 
-/// The race over given rates, with a budget of so many samples for each method on average. Return rounds are paid first.
+/// The race over given rates, with a budget of so many samples for each method on average. Return
+/// rounds are paid first.
 fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Candidate>> {
     let mut tried = tried(run, 0);
     let costs: Vec<Vec<f64>> = run.iter().map(|methods| vec![1.0; methods.len()]).collect();
@@ -174,8 +177,9 @@ fn count(tally: &mut ComparisonTally, setting: &ComparisonScenario, judgement: &
     }
 }
 
-/// Number of simulations in a test: all of `count` in an optimised build (`cargo test --release -p pagewise-analysis`), a third in
-/// a plain one, in which they would take most of the time of `./check`.
+/// Number of simulations in a test: all of `count` in an optimised build
+/// (`cargo test --release -p pagewise-analysis`), a third in a plain one, in which they would take
+/// most of the time of `./check`.
 #[cfg(test)]
 pub(crate) const fn simulations(count: u32) -> u32 {
     if cfg!(debug_assertions) { count / 3 } else { count }
@@ -266,7 +270,8 @@ mod tests {
                 let equal = tally(&[1.0; 4]);
                 assert_eq!(equal.not_comparable, equal.comparisons, "{name}, {rounds} rounds: {equal:?}");
                 let apart = tally(&[1.0, 1.0 / 20.0]);
-                // Noise that takes samples away, or slows one of three tenfold, leaves no verdict rather than a false one.
+                // Noise that takes samples away, or slows one of three tenfold, leaves no verdict
+                // rather than a false one.
                 let found = apart.share(apart.right_winner);
                 assert!(found > 0.85 && apart.false_winner == 0, "{name}, {rounds} rounds: {apart:?}");
             }

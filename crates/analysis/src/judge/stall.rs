@@ -1,5 +1,5 @@
-//! Effects of a method on everything else in its process: delays of heartbeats while it worked, compared with an idle
-//! worker.
+//! Effects of a method on everything else in its process: delays of heartbeats while it worked,
+//! compared with an idle worker.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use serde::Serialize;
 /// Heartbeats of one kind, merged over all valid samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Stall {
-    /// Kind of heartbeat: `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the user's own worker.
+    /// Kind of heartbeat: `thread`, `virtual-thread`, `safepoint`, `goroutine`, or a word of the
+    /// user's own worker.
     pub kind: String,
     /// Delays while the worker was idle: the baseline; `None` if no beat was recorded.
     pub idle: Option<Lateness>,
@@ -45,7 +46,8 @@ pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
 }
 
 impl Stall {
-    /// Merge each kind that beat in a measured region, in the worker's order; `None` for a run without heartbeats.
+    /// Merge each kind that beat in a measured region, in the worker's order; `None` for a run
+    /// without heartbeats.
     pub(super) fn merged(evidence: &[&Evidence]) -> Option<Vec<Self>> {
         let mut kinds: Vec<&str> = Vec::new();
         for beats in evidence.iter().flat_map(|seen| &seen.heartbeats) {

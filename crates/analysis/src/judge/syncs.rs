@@ -1,4 +1,5 @@
-//! Syncs within the measured region: their rate, the bytes that each covers, and the durations of all of them.
+//! Syncs within the measured region: their rate, the bytes that each covers, and the durations of
+//! all of them.
 
 use pagewise_model::SyncCall;
 use pagewise_model::sample::Measurement;
@@ -15,7 +16,8 @@ use crate::statistics::{median, total};
 pub struct Syncs {
     /// The call.
     pub call: SyncCall,
-    /// True if synced bytes survive a loss of power, as far as the kernel and the device keep their word.
+    /// True if synced bytes survive a loss of power, as far as the kernel and the device keep their
+    /// word.
     pub is_durable: bool,
     /// True if the file is stored in memory.
     pub in_memory: bool,
@@ -25,7 +27,8 @@ pub struct Syncs {
     pub bytes_per_sync: Option<MedianInterval>,
     /// Write amplification: bytes that the device wrote for each byte that reached the file.
     pub device_bytes_per_byte: Option<f64>,
-    /// Half of the syncs took at most this long, in ns; `None` with too few syncs or processes, as the others.
+    /// Half of the syncs took at most this long, in ns; `None` with too few syncs or processes, as
+    /// the others.
     pub p50: Option<u64>,
     /// 99 of 100 did: from 1,000 syncs on.
     pub p99: Option<u64>,

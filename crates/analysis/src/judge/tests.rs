@@ -123,7 +123,8 @@ fn slow_processes_are_counted_not_averaged_away() {
     let mmap = run.header.plan.cells[0].id();
     for sample in run.samples.iter_mut().filter(|sample| sample.cell == mmap) {
         if let (0 | 2 | 3, Outcome::Taken { measurement, .. }) = (sample.round, &mut sample.outcome) {
-            // 1.4 times the median time of 10,000 operations in the first round, 1.6 times in the two others.
+            // 1.4 times the median time of 10,000 operations in the first round, 1.6 times in the
+            // two others.
             measurement.operations = if sample.round == 0 { 7_143 } else { 6_250 };
         }
     }

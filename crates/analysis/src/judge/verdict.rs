@@ -1,18 +1,21 @@
-//! The verdict of one comparison: the best method, or a bound for each that cannot be distinguished from it.
+//! The verdict of one comparison: the best method, or a bound for each that cannot be distinguished
+//! from it.
 //!
-//! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round. Every claim and every
-//! interval comes from one test ([`PairedTest`]), so a word and the interval beside it never contradict each other. The
-//! leader is the method that is ahead of the most others by the estimate of their ratio. The [`crate::judge::race`]
-//! decides which methods are behind it. Every method has a *bound*: the most that it may be behind, with
-//! [`BOUND_LEVEL`] certainty. Of those that are not behind it gives the place: a *tie* within [`TIED`], *close* within
-//! [`CLOSE`], *open* beyond.
+//! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round.
+//! Every claim and every interval comes from one test ([`PairedTest`]), so a word and the interval
+//! beside it never contradict each other. The leader is the method that is ahead of the most others
+//! by the estimate of their ratio. The [`crate::judge::race`] decides which methods are behind it.
+//! Every method has a *bound*: the most that it may be behind, with [`BOUND_LEVEL`] certainty. Of
+//! those that are not behind it gives the place: a *tie* within [`TIED`], *close* within [`CLOSE`],
+//! *open* beyond.
 //!
-//! If several methods are equally the best, one of them is called best in about [`FALSE_WINNERS`] of comparisons;
-//! [`crate::judge::simulation`] runs this code on simulated noise.
+//! If several methods are equally the best, one of them is called best in about [`FALSE_WINNERS`]
+//! of comparisons; [`crate::judge::simulation`] runs this code on simulated noise.
 //!
-//! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked, unless a gap needs no more of them: one that is
-//! over three times as slow in each of at least three rounds is behind. One that is not ranked still prevents another from
-//! being the best unless its rounds show that it is slower. Otherwise a rival's bad luck would make a winner.
+//! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked, unless a gap needs no
+//! more of them: one that is over three times as slow in each of at least three rounds is behind.
+//! One that is not ranked still prevents another from being the best unless its rounds show that it
+//! is slower. Otherwise a rival's bad luck would make a winner.
 
 use serde::Serialize;
 
@@ -81,11 +84,13 @@ impl Place {
 pub struct Ratio {
     /// The other method, as an index.
     pub other: usize,
-    /// The leader, or, of a method that left the race, the leader of that time: another one may have overtaken it since.
+    /// The leader, or, of a method that left the race, the leader of that time: another one may
+    /// have overtaken it since.
     pub leader: usize,
     /// Leader over other: a trimmed mean over the rounds.
     pub ratio: f64,
-    /// Interval of that ratio, at the level of the claim that it is behind; `None` with too few rounds.
+    /// Interval of that ratio, at the level of the claim that it is behind; `None` with too few
+    /// rounds.
     pub interval: Option<Interval>,
     /// Rounds in which both are valid.
     pub rounds: usize,
@@ -93,7 +98,8 @@ pub struct Ratio {
     pub changed: bool,
     /// Its place.
     pub place: Place,
-    /// The most that it may be behind, as a share, with [`BOUND_LEVEL`] certainty or more; `None` with too few rounds.
+    /// The most that it may be behind, as a share, with [`BOUND_LEVEL`] certainty or more; `None`
+    /// with too few rounds.
     pub bound: Option<f64>,
 }
 
@@ -116,9 +122,11 @@ pub enum Finding {
 pub enum ClaimedTogether {
     /// One difference: [`FALSE_WINNERS`].
     Alone,
-    /// A point of the fit over the spans of a cliff, whose error is that of an interval of [`BOUND_LEVEL`].
+    /// A point of the fit over the spans of a cliff, whose error is that of an interval of
+    /// [`BOUND_LEVEL`].
     Fitted,
-    /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their number.
+    /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their
+    /// number.
     Control(usize),
 }
 
@@ -154,9 +162,9 @@ impl Decision {
     }
 }
 
-/// Compare two rates by the test of verdicts: for the cliff and the tables by threads. `log_ratios` are those of
-/// [`paired_log_ratios`], of the first rate over the second; a difference up to the share `least` is not claimed, and
-/// intervals are longer by `inflation`.
+/// Compare two rates by the test of verdicts: for the cliff and the tables by threads. `log_ratios`
+/// are those of [`paired_log_ratios`], of the first rate over the second; a difference up to the
+/// share `least` is not claimed, and intervals are longer by `inflation`.
 pub fn decide(log_ratios: &[f64], least: f64, inflation: f64, claim: ClaimedTogether) -> Decision {
     let rounds = log_ratios.len();
     let test = PairedTest::new(vec![log_ratios.to_vec()], inflation);
@@ -284,7 +292,8 @@ impl Ratio {
         }
     }
 
-    /// A method that is behind the leader by a gap in few rounds, with the range of the rounds as the interval.
+    /// A method that is behind the leader by a gap in few rounds, with the range of the rounds as
+    /// the interval.
     fn of_gap(rates: &[&Rates], leader: usize, other: usize) -> Option<Self> {
         let log_ratios = gap::between(rates[leader], rates[other])?;
         Some(Self {
@@ -323,8 +332,8 @@ fn too_few_methods(methods: usize, ranked: usize) -> String {
     }
 }
 
-/// The largest distance of a method from itself, as a share: that of the mean ratio between two series of it; `None` if
-/// too few rounds have both.
+/// The largest distance of a method from itself, as a share: that of the mean ratio between two
+/// series of it; `None` if too few rounds have both.
 pub fn drift(baseline: &Rates, control: &Rates) -> Option<f64> {
     let differences = paired_log_ratios(control, baseline);
     (differences.len() >= FEWEST_ROUNDS).then(|| centre(&differences).abs().exp_m1())

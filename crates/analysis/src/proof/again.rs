@@ -1,8 +1,9 @@
 //! Today's checks, applied to the samples of a run file.
 //!
-//! The validity of a sample follows from its cell, its measurement, its evidence and the context of the checks, all of
-//! which a run file holds. A corrected check therefore applies to old runs too. If the file lacks the context, as files
-//! of an older pagewise do, the failures stored in it apply. A sample that broke or was refused has nothing to check.
+//! The validity of a sample follows from its cell, its measurement, its evidence and the context of
+//! the checks, all of which a run file holds. A corrected check therefore applies to old runs too.
+//! If the file lacks the context, as files of an older pagewise do, the failures stored in it
+//! apply. A sample that broke or was refused has nothing to check.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

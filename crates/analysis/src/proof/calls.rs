@@ -7,8 +7,9 @@ pub(crate) fn piece_bytes(method: &Method) -> u64 {
     method.buffer().unwrap_or(Method::DEFAULT_BUFFER).0.max(1)
 }
 
-/// Number of reads of `operations` of `cell`: those of the offset table or the trace, or the pieces of a scan; 0 for a workload that
-/// writes. Saturating, as a worker may claim any number of operations.
+/// Number of reads of `operations` of `cell`: those of the offset table or the trace, or the pieces
+/// of a scan; 0 for a workload that writes. Saturating, as a worker may claim any number of
+/// operations.
 pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
     let conditions = &cell.conditions;
     match &conditions.work {
@@ -23,7 +24,8 @@ pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
     }
 }
 
-/// Largest number of bytes that one write of `cell` moves: a record, or a buffer of them. `None` if nothing is written.
+/// Largest number of bytes that one write of `cell` moves: a record, or a buffer of them. `None` if
+/// nothing is written.
 pub(crate) fn largest_write_bytes(cell: &Cell) -> Option<u64> {
     let record = cell.conditions.writes()?.record_bytes.0;
     Some(cell.method.buffer().map_or(record, |buffer| buffer.0.max(record)).max(1))

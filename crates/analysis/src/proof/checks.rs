@@ -1,8 +1,9 @@
 //! Every check of one sample, as a list of pure functions.
 //!
-//! A worker reports its measurement; the supervisor records its own observations ([`Evidence`]). A check compares the
-//! two with the cell's conditions and returns one sentence with the numbers if it fails. An unknown value (`None`) fails
-//! a check only if nothing else proves the condition: no evidence, no result.
+//! A worker reports its measurement; the supervisor records its own observations ([`Evidence`]). A
+//! check compares the two with the cell's conditions and returns one sentence with the numbers if
+//! it fails. An unknown value (`None`) fails a check only if nothing else proves the condition: no
+//! evidence, no result.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKind};
@@ -102,8 +103,8 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::MethodContradicted, writes::mapping_makes_calls),
 ];
 
-/// All failures of the sample: those found while it was taken, and every check that fails. A sample without failures is
-/// valid.
+/// All failures of the sample: those found while it was taken, and every check that fails. A sample
+/// without failures is valid.
 pub fn failures(
     cell: &Cell,
     measurement: &Measurement,

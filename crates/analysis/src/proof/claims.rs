@@ -6,13 +6,15 @@ use pagewise_protocol::claims::{false_time, wall_slack};
 use super::subject::Subject;
 use crate::statistics::total;
 
-/// Multiple of the answer time that is allowed: the answer time is a median, and a cold worker is slower than a warm
-/// one.
+/// Multiple of the answer time that is allowed: the answer time is a median, and a cold worker is
+/// slower than a warm one.
 const ANSWERS: u64 = 3;
-/// CPU time is read just before and after the wall time, and schedstat counts in ticks on some kernels.
+/// CPU time is read just before and after the wall time, and schedstat counts in ticks on some
+/// kernels.
 const CPU_SLACK_NS: u64 = 10_000_000;
 
-/// The consumed bytes are not those at the offsets of the table. Writes have no checksum: they are read back.
+/// The consumed bytes are not those at the offsets of the table. Writes have no checksum: they are
+/// read back.
 pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
     if subject.is_writing() {
         return None;
@@ -22,8 +24,8 @@ pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("the bytes read have checksum {found:016x}, they must have {expected:016x}"))
 }
 
-/// More operations were claimed than there are: their checksum is unknown, and nothing else could reveal that a cold
-/// block was read a second time.
+/// More operations were claimed than there are: their checksum is unknown, and nothing else could
+/// reveal that a cold block was read a second time.
 pub(super) fn checksum_unknown(subject: &Subject<'_>) -> Option<String> {
     subject.evidence.expected_checksum.is_none().then(|| {
         format!(
@@ -33,8 +35,8 @@ pub(super) fn checksum_unknown(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Reads handed over after the clock stopped differ from the file, or none was handed over. Single reads are those of
-/// the offset table.
+/// Reads handed over after the clock stopped differ from the file, or none was handed over. Single
+/// reads are those of the offset table.
 pub(super) fn wrong_bytes(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.reads()?;
     let (verified, differing) = (subject.evidence.verified_reads, subject.evidence.differing_reads);
@@ -50,7 +52,8 @@ pub(super) fn false_elapsed(subject: &Subject<'_>, waited_ns: u64) -> Option<Str
     subject.claims().false_elapsed(subject.evidence.wall_ns, answer)
 }
 
-/// Set-up on the worker's clock and on the supervisor's. Time between `opened` and `ready` is set-up, reported as warm-up.
+/// Set-up on the worker's clock and on the supervisor's. Time between `opened` and `ready` is
+/// set-up, reported as warm-up.
 pub(super) fn set_up_ns(subject: &Subject<'_>) -> (u64, Option<u64>) {
     let (measurement, evidence) = (subject.measurement, subject.evidence);
     let claimed = total([&measurement.setup_ns, &measurement.warmup_ns, &measurement.ballast_ns]);
@@ -89,12 +92,14 @@ impl Subject<'_> {
     }
 }
 
-/// Number of answers, one after another: threads that share a CPU wake so. The answer time was measured with one thread.
+/// Number of answers, one after another: threads that share a CPU wake so. The answer time was
+/// measured with one thread.
 pub(super) fn turns(cell: &Cell, context: &CheckContext) -> u64 {
     u64::from(cell.conditions.threads.div_ceil(cell.conditions.cpus(context.cpus)))
 }
 
-/// Time allowed for an answer. A runtime may have other work to do first. A cold start has an answer for each window.
+/// Time allowed for an answer. A runtime may have other work to do first. A cold start has an
+/// answer for each window.
 fn answer_slack(subject: &Subject<'_>) -> u64 {
     let answers = match subject.cell.conditions.cache {
         CacheState::ColdStart => subject.evidence.windows.len().max(1) as u64,
@@ -104,7 +109,8 @@ fn answer_slack(subject: &Subject<'_>) -> u64 {
     answer.saturating_add(subject.allowance().answer_ns).saturating_mul(answers)
 }
 
-/// Threads cannot have used more CPU time than has passed. No wait for a CPU explains time that was spent on one.
+/// Threads cannot have used more CPU time than has passed. No wait for a CPU explains time that was
+/// spent on one.
 pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
     let cpu = cpu_ns(subject)?;
     let threads = subject.threads_with_cpu_time();
@@ -119,8 +125,8 @@ pub(super) fn false_cpu_time(subject: &Subject<'_>) -> Option<String> {
 /// Ticks of CPU time may begin before the region and end after it, in user mode and in the kernel.
 const TICKS_NS: u64 = 20_000_000;
 
-/// CPU time of the worker: the exact time of the live threads, or the time in ticks of all threads it ever had,
-/// whichever is more.
+/// CPU time of the worker: the exact time of the live threads, or the time in ticks of all threads
+/// it ever had, whichever is more.
 fn cpu_ns(subject: &Subject<'_>) -> Option<u64> {
     let evidence = subject.evidence;
     let ticks = evidence
@@ -167,9 +173,10 @@ pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// The kernel counts the results of pread(2) and preadv2(2): `vfs_read` and `do_preadv` add to rchar and syscr
-/// (fs/read_write.c). A mapping makes no calls, and io_uring's reads bypass these counters (io_uring/rw.c calls
-/// `read_iter` itself), so this check applies only to `pread` and `read`.
+/// The kernel counts the results of pread(2) and preadv2(2): `vfs_read` and `do_preadv` add to
+/// rchar and syscr (fs/read_write.c). A mapping makes no calls, and io_uring's reads bypass these
+/// counters (io_uring/rw.c calls `read_iter` itself), so this check applies only to `pread` and
+/// `read`.
 pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
     if !matches!(subject.cell.access(), Access::Pread | Access::Read) {
         return None;
@@ -183,14 +190,14 @@ pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{calls} read calls were made for {reads} reads"))
 }
 
-/// Each access is requested once, so calls and bytes cannot exceed the reads either, except by this share and by the
-/// worker's own reads.
+/// Each access is requested once, so calls and bytes cannot exceed the reads either, except by this
+/// share and by the worker's own reads.
 const EXTRA_SHARE: f64 = 0.01;
 /// Calls of a native worker and of a runtime on their own account.
 const OWN_CALLS: u64 = 64;
 const RUNTIME_CALLS: u64 = 2048;
-/// Each thread of a cold sample checks the bytes that the device has delivered, at most once in this time, by two calls
-/// for this many bytes.
+/// Each thread of a cold sample checks the bytes that the device has delivered, at most once in
+/// this time, by two calls for this many bytes.
 const LOOK_NS: u64 = 1_000_000;
 const LOOK_CALLS: u64 = 2;
 const LOOK_BYTES: u64 = 1024;

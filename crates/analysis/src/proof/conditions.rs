@@ -6,7 +6,8 @@ use super::mappings;
 use super::subject::Subject;
 use crate::proof::calls;
 
-/// Smallest share of the requested bytes from the device if all must come from it: two reads may share a block.
+/// Smallest share of the requested bytes from the device if all must come from it: two reads may
+/// share a block.
 pub(super) const ALL_FROM_DEVICE: f64 = 0.98;
 /// Largest share of the requested bytes that may come from the device if none may.
 pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
@@ -26,7 +27,8 @@ const STEAL_TICKS_NS: u64 = 20_000_000;
 /// Share of the span that may leave the page cache from one window of a cold start to the next.
 const LOST_SHARE: f64 = 0.02;
 const NS_PER_MS: u64 = 1_000_000;
-/// The wall clock may move against the monotonic one by this, and by [`CLOCK_SLEW_SHARE`]: NTP slews it by half that.
+/// The wall clock may move against the monotonic one by this, and by [`CLOCK_SLEW_SHARE`]: NTP
+/// slews it by half that.
 const CLOCK_STEP_NS: u64 = 1_000_000;
 /// See [`CLOCK_STEP_NS`].
 const CLOCK_SLEW_SHARE: f64 = 0.001;
@@ -42,8 +44,9 @@ fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
     })
 }
 
-/// Bytes that WILLNEED may have brought in during set-up or still brings in: the resident bytes, but at most one
-/// readahead (`force_page_cache_ra` in mm/readahead.c), and at most the budget of a cold sample.
+/// Bytes that WILLNEED may have brought in during set-up or still brings in: the resident bytes,
+/// but at most one readahead (`force_page_cache_ra` in mm/readahead.c), and at most the budget of a
+/// cold sample.
 fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
     let cell = subject.cell;
     if !cell.method.has(MethodOption::WillNeed) {
@@ -53,10 +56,11 @@ fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
     subject.evidence.resident_before_bytes.unwrap_or(0).min(most)
 }
 
-/// A cold sample begins with none of the span in the page cache, reads no block twice, and gets all bytes from the
-/// device. If residency is unknown, the bytes prove it; if holes or compression may hide bytes, residency alone decides.
-/// Methods that read everything during set-up begin with a full cache. A cold start begins in the same way, and the
-/// cache's content after it came from the device for it.
+/// A cold sample begins with none of the span in the page cache, reads no block twice, and gets all
+/// bytes from the device. If residency is unknown, the bytes prove it; if holes or compression may
+/// hide bytes, residency alone decides. Methods that read everything during set-up begin with a
+/// full cache. A cold start begins in the same way, and the cache's content after it came from the
+/// device for it.
 pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let cache = cell.conditions.cache;
@@ -114,7 +118,8 @@ fn not_started_cold(subject: &Subject<'_>, in_setup: u64) -> Option<String> {
     })
 }
 
-/// A warm sample begins with all of the span in the page cache and needs nothing from the device, if it fits in memory.
+/// A warm sample begins with all of the span in the page cache and needs nothing from the device,
+/// if it fits in memory.
 pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;
@@ -146,7 +151,8 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
         .then(|| "neither residency nor device bytes are known, so it is not proven to be warm".to_string())
 }
 
-/// A method called a mapping has one, and is read by loads: bytes of read calls did not come through it.
+/// A method called a mapping has one, and is read by loads: bytes of read calls did not come
+/// through it.
 pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Mmap {
         return None;
@@ -160,14 +166,16 @@ pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{bytes} bytes came through read calls, {method} makes none"))
 }
 
-/// A mapping that is left over keeps its pages in the cache, so that the next cold sample is not cold.
+/// A mapping that is left over keeps its pages in the cache, so that the next cold sample is not
+/// cold.
 pub(super) fn not_released(subject: &Subject<'_>) -> Option<String> {
     let left = subject.evidence.mappings_left.filter(|left| *left > 0)?;
     Some(format!("the worker reported that the file is closed, but still had {left} mappings of it"))
 }
 
-/// Advice on a mapping shows in its VmFlags (proc(5)). Options act in the order written, so of `random` and `sequential`
-/// the last one counts. The effect of pread's advice on a descriptor is not visible anywhere.
+/// Advice on a mapping shows in its VmFlags (proc(5)). Options act in the order written, so of
+/// `random` and `sequential` the last one counts. The effect of pread's advice on a descriptor is
+/// not visible anywhere.
 pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Mmap {
         return None;
@@ -175,9 +183,10 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
     mappings::missing_advice(&subject.cell.method, subject.evidence.mapping_flags.as_deref()?)
 }
 
-/// `MAP_POPULATE` hides its errors, but a populated mapping takes no faults. Otherwise it takes at least one for each 16
-/// pages that it touches (fault-around). A fiftieth of the span's pages is allowed, and the offset table's own pages and
-/// the threads' buffers. If memory does not hold the span, pages leave the mapping again.
+/// `MAP_POPULATE` hides its errors, but a populated mapping takes no faults. Otherwise it takes at
+/// least one for each 16 pages that it touches (fault-around). A fiftieth of the span's pages is
+/// allowed, and the offset table's own pages and the threads' buffers. If memory does not hold the
+/// span, pages leave the mapping again.
 pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
     if !method.reads_all_in_setup() || subject.is_writing() || !subject.cell.conditions.fits_memory() {
@@ -196,8 +205,8 @@ pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A direct read goes to the device whatever the page cache holds. Some filesystems (tmpfs, or ext4 with inline data)
-/// accept O_DIRECT and serve the read from memory: the device's bytes reveal it.
+/// A direct read goes to the device whatever the page cache holds. Some filesystems (tmpfs, or ext4
+/// with inline data) accept O_DIRECT and serve the read from memory: the device's bytes reveal it.
 pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     let evidence = subject.evidence;
     if !subject.cell.method.is_direct() || subject.is_writing() {
@@ -214,8 +223,9 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// A filesystem may accept O_DIRECT and read through the page cache, as btrfs does where it compresses. The device's bytes do not tell it
-/// there, but a direct read adds no page to the cache: so the file must not have been in it before.
+/// A filesystem may accept O_DIRECT and read through the page cache, as btrfs does where it
+/// compresses. The device's bytes do not tell it there, but a direct read adds no page to the
+/// cache: so the file must not have been in it before.
 fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
     let (evidence, span) = (subject.evidence, subject.cell.conditions.span_bytes.0);
     let (Some(before), Some(after)) = (evidence.resident_before_bytes, evidence.resident_after_bytes) else {
@@ -236,8 +246,9 @@ fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A cell that reads the device cannot be measured while other processes use it. One that may use the cache and gets
-/// less than a hundredth of its bytes from the device does not read it. Bytes requested in set-up may arrive later.
+/// A cell that reads the device cannot be measured while other processes use it. One that may use
+/// the cache and gets less than a hundredth of its bytes from the device does not read it. Bytes
+/// requested in set-up may arrive later.
 pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let (own, other) = (subject.device_bytes()?, evidence.device_other_bytes?);
@@ -253,7 +264,8 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
 }
 
-/// A virtual machine that does not get its CPUs measures its neighbours. CPU steal is counted over all CPUs.
+/// A virtual machine that does not get its CPUs measures its neighbours. CPU steal is counted over
+/// all CPUs.
 pub(super) fn cpu_stolen(subject: &Subject<'_>) -> Option<String> {
     let (stolen, cpus) = (subject.evidence.steal_ns?, subject.cpus_used());
     let most = (subject.evidence.wall_ns as f64 * cpus as f64 * STEAL_SHARE) as u64 + STEAL_TICKS_NS;
@@ -276,7 +288,8 @@ pub(super) fn clock_stepped(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// The page cache only grows during a cold start and loses no pages unless another process evicts them.
+/// The page cache only grows during a cold start and loses no pages unless another process evicts
+/// them.
 pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
     let conditions = &subject.cell.conditions;
     if conditions.cache != CacheState::ColdStart || !conditions.fits_memory() {
@@ -298,8 +311,8 @@ pub(super) fn cold_start_lost_pages(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// Reason that an option accepted by the kernel has no effect on this file. The cell is unavailable then, since it would
-/// measure the method without that option.
+/// Reason that an option accepted by the kernel has no effect on this file. The cell is unavailable
+/// then, since it would measure the method without that option.
 pub fn no_effect(cell: &Cell, evidence: &Evidence) -> Option<String> {
     let huge = cell.method.has(MethodOption::HugePage) && evidence.huge_mapped_bytes == Some(0);
     huge.then(|| {

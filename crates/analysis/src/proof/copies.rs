@@ -1,5 +1,5 @@
-//! Memory for a copy of what is read. Calls that read one place again and again are cheap, because its bytes stay in the first caches of
-//! a CPU; the words that count then come from a copy.
+//! Memory for a copy of what is read. Calls that read one place again and again are cheap, because
+//! its bytes stay in the first caches of a CPU; the words that count then come from a copy.
 
 use pagewise_model::{Access, Work};
 
@@ -8,7 +8,8 @@ use super::subject::Subject;
 /// A direct read is widened by so much at most.
 const WIDENED_BYTES: u64 = 128 << 10;
 
-/// A method that moves the bytes of its reads by calls takes no memory from which it could answer them.
+/// A method that moves the bytes of its reads by calls takes no memory from which it could answer
+/// them.
 pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
     let conditions = &subject.cell.conditions;
     let (read_bytes, table_bytes) = match conditions.work {

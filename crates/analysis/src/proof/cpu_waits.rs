@@ -1,8 +1,9 @@
 //! Time that a sample lost because its threads waited for a CPU.
 //!
-//! The kernel counts for each thread how long it was runnable but not running. Where a worker's clock leaves time out, that
-//! wait may be the reason: of the worker's threads, which were woken late, or of the supervisor, which read the answer late.
-//! Such a wait accuses nobody, and proves nothing either: the sample is [`Disturbed`](FailureKind::Disturbed).
+//! The kernel counts for each thread how long it was runnable but not running. Where a worker's
+//! clock leaves time out, that wait may be the reason: of the worker's threads, which were woken
+//! late, or of the supervisor, which read the answer late. Such a wait accuses nobody, and proves
+//! nothing either: the sample is [`Disturbed`](FailureKind::Disturbed).
 
 use pagewise_model::{Access, Failure, FailureKind};
 
@@ -42,7 +43,8 @@ struct Times {
 }
 
 impl Subject<'_> {
-    /// Times of a stretch; `None` if a wait is unknown, as in older run files and on kernels without schedstat.
+    /// Times of a stretch; `None` if a wait is unknown, as in older run files and on kernels
+    /// without schedstat.
     fn times(&self, stretch: Stretch) -> Option<Times> {
         let evidence = self.evidence;
         let outside = match stretch {
@@ -69,8 +71,8 @@ impl Subject<'_> {
         })
     }
 
-    /// CPU time of the measured region that is neither used, idle nor stolen. Accounts are of all processors, so it is 0 where
-    /// the worker may use only some of them.
+    /// CPU time of the measured region that is neither used, idle nor stolen. Accounts are of all
+    /// processors, so it is 0 where the worker may use only some of them.
     fn unaccounted_ns(&self) -> Option<u64> {
         let (host, cpus) = (&self.evidence.host, u64::from(self.context.cpus));
         let used = host.user_ns?.saturating_add(host.system_ns?).saturating_add(host.steal_ns?);
@@ -84,8 +86,8 @@ impl Subject<'_> {
         u64::from(self.cpus().min(self.threads_with_cpu_time()).max(1))
     }
 
-    /// Threads whose CPU time counts as the worker's. The kernel's threads that serve a ring do, and those of a runtime: its
-    /// collector, its compiler.
+    /// Threads whose CPU time counts as the worker's. The kernel's threads that serve a ring do,
+    /// and those of a runtime: its collector, its compiler.
     pub(super) fn threads_with_cpu_time(&self) -> u32 {
         let (method, threads) = (&self.cell.method, self.cell.conditions.threads);
         match self.cell.access() {
@@ -95,8 +97,8 @@ impl Subject<'_> {
         }
     }
 
-    /// Time of a stretch in which the worker did not have its CPUs. A worker whose own threads keep each other waiting has
-    /// them, and a worker that ran all the time was not kept from running.
+    /// Time of a stretch in which the worker did not have its CPUs. A worker whose own threads keep
+    /// each other waiting has them, and a worker that ran all the time was not kept from running.
     fn without_cpu_ns(&self, times: Times) -> u64 {
         times.wall_ns.saturating_sub(times.cpu_ns / self.cpus_at_once())
     }
@@ -125,8 +127,9 @@ impl Subject<'_> {
         )
     }
 
-    /// Time that each thread of the worker lost to other programs in a stretch. Threads that wait for each other lose nothing
-    /// to others, and neither do those that wait for the kernel's threads that serve their device.
+    /// Time that each thread of the worker lost to other programs in a stretch. Threads that wait
+    /// for each other lose nothing to others, and neither do those that wait for the kernel's
+    /// threads that serve their device.
     fn lost_ns(&self, stretch: Stretch, times: Times) -> u64 {
         let each = times.worker_ns / u64::from(self.cell.conditions.threads.max(1));
         let others = match stretch {
@@ -176,7 +179,8 @@ pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
 /// A check that compares a time with a clock, given the time that waits for a CPU explain.
 pub(super) type TimedCheck = fn(&Subject<'_>, u64) -> Option<String>;
 
-/// Failure of a check of the times of a stretch: of its own kind, or disturbed if waits for a CPU explain it.
+/// Failure of a check of the times of a stretch: of its own kind, or disturbed if waits for a CPU
+/// explain it.
 pub(super) fn failure(
     subject: &Subject<'_>,
     kind: FailureKind,
@@ -212,7 +216,8 @@ mod tests {
         cell
     }
 
-    /// The sample of [`one_thread`], with these waits and these CPU times of the worker and of other programs, in ms.
+    /// The sample of [`one_thread`], with these waits and these CPU times of the worker and of
+    /// other programs, in ms.
     fn found(method: &str, wall_ms: u64, [cpu, worker, supervisor, others]: [u64; 4]) -> Vec<FailureKind> {
         kinds(&one_thread(method), |measurement, evidence| {
             alone(measurement);
@@ -249,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_worker_that_ran_all_the_time_did_not_wait() {
-        // Half of the time is left out. Its own threads keep each other waiting, or it says so of others.
+        // Half of the time is left out. Its own threads keep each other waiting, or it says so of
+        // others.
         for waits in [[300, 300, 0, 0], [300, 300, 300, 300]] {
             let half = kinds(&one_thread("pread"), |measurement, evidence| {
                 alone(measurement);

@@ -1,7 +1,7 @@
 //! Expected counters of each method, as data; and the check that they are met.
 //!
-//! A method is more than its calls: it implies behaviour of the kernel. Counters that contradict it mean that something
-//! else was measured.
+//! A method is more than its calls: it implies behaviour of the kernel. Counters that contradict it
+//! mean that something else was measured.
 
 use pagewise_model::{Access, Method, MethodOption, Work, Workload};
 
@@ -17,7 +17,8 @@ pub enum MajorFaults {
     OnePerPage,
     /// At most one for each page that comes from the device.
     AtMostOnePerPage,
-    /// Any number: a fault also waits for pages that were requested ahead, and those are not counted elsewhere.
+    /// Any number: a fault also waits for pages that were requested ahead, and those are not
+    /// counted elsewhere.
     Any,
 }
 
@@ -119,11 +120,13 @@ pub fn expected(method: &Method, workload: Workload) -> Expected {
     kind.promise()
 }
 
-/// Pages of the worker's own code, stacks and offset table may have to be read from the device again, more of them under
-/// memory pressure: its allowance, and this share of the pages that the device delivered.
+/// Pages of the worker's own code, stacks and offset table may have to be read from the device
+/// again, more of them under memory pressure: its allowance, and this share of the pages that the
+/// device delivered.
 const OWN_PAGES_SHARE: f64 = 0.01;
-/// Faults and pages agree within this share. Threads that fault on one page all wait for it, and each counts; a page may
-/// also be reclaimed before it is mapped: 0.03 % at eight threads, zipf and four times the memory (Linux 6.18).
+/// Faults and pages agree within this share. Threads that fault on one page all wait for it, and
+/// each counts; a page may also be reclaimed before it is mapped: 0.03 % at eight threads, zipf and
+/// four times the memory (Linux 6.18).
 const FAULT_SHARE: f64 = 0.02;
 /// Share allowed for blocks at both ends of a read and for the worker's own code.
 const BYTES_SHARE: f64 = 0.02;
@@ -179,7 +182,8 @@ fn wrong_bytes(subject: &Subject<'_>, expected: DeviceBytes) -> Option<String> {
     })
 }
 
-/// Requested bytes, widened to whole pages: exact if reads begin and end on pages, else an upper limit.
+/// Requested bytes, widened to whole pages: exact if reads begin and end on pages, else an upper
+/// limit.
 pub(super) fn widened(subject: &Subject<'_>) -> u64 {
     let page = subject.context.page_bytes;
     if let Work::Replay(_) = subject.cell.conditions.work {

@@ -1,6 +1,8 @@
-//! Expected page faults of a method that writes, in its measured region, as data; and the check that they are met.
+//! Expected page faults of a method that writes, in its measured region, as data; and the check
+//! that they are met.
 //!
-//! Set-up exists to spare the measured region its faults. If it did not, something else was measured.
+//! Set-up exists to spare the measured region its faults. If it did not, something else was
+//! measured.
 
 use pagewise_model::{Access, Method, MethodOption, Sync};
 
@@ -117,7 +119,8 @@ pub(super) fn wrong_write_faults(subject: &Subject<'_>) -> Option<String> {
     wrong.then(|| format!("{faults} page faults, {bound}: {method} takes {}", expected.words()))
 }
 
-/// The largest page that one entry of the second-lowest page table level maps: a page full of entries of 8 bytes.
+/// The largest page that one entry of the second-lowest page table level maps: a page full of
+/// entries of 8 bytes.
 fn huge_page_bytes(page: u64) -> u64 {
     (page / 8).saturating_mul(page).max(1)
 }

@@ -1,15 +1,16 @@
 //! Validity of a sample's heartbeats.
 //!
-//! A heartbeat sleeps for its interval, records how late it woke, and sleeps again. Each beat therefore takes its
-//! interval and its delay, and the beats of a kind fill the time in which they count, whatever delayed them. Far fewer
-//! beats would hide a delay; far more would make delays look rare.
+//! A heartbeat sleeps for its interval, records how late it woke, and sleeps again. Each beat
+//! therefore takes its interval and its delay, and the beats of a kind fill the time in which they
+//! count, whatever delayed them. Far fewer beats would hide a delay; far more would make delays
+//! look rare.
 
 use pagewise_model::{Beating, CacheState, Delays, Heartbeat, Worker};
 
 use super::subject::Subject;
 
-/// Beats account for at least this share of the time in which they count: timers of a virtual machine wake late, and the
-/// first and the last beat are cut off.
+/// Beats account for at least this share of the time in which they count: timers of a virtual
+/// machine wake late, and the first and the last beat are cut off.
 const LEAST_SHARE: f64 = 0.5;
 /// Beats account for at most this share of it: ends of buckets are slightly above their values.
 const MOST_SHARE: f64 = 1.25;
@@ -20,8 +21,8 @@ const SAFEPOINT: &str = "safepoint";
 /// Intervals with fewer heartbeat periods than this show nothing.
 const FEWEST_INTERVALS: u64 = 20;
 
-/// Kinds that pagewise's own workers have and that beat continuously. Safepoints happen when the runtime reaches them,
-/// and the user's own worker need not have any kind.
+/// Kinds that pagewise's own workers have and that beat continuously. Safepoints happen when the
+/// runtime reaches them, and the user's own worker need not have any kind.
 fn kinds(worker: &Worker) -> &'static [&'static str] {
     match worker {
         Worker::Native | Worker::Python => &["thread"],
@@ -31,8 +32,8 @@ fn kinds(worker: &Worker) -> &'static [&'static str] {
     }
 }
 
-/// Requested heartbeats are missing, or too few or too many while threads are measured. A cold start has none: it is
-/// reported as a timeline of rates.
+/// Requested heartbeats are missing, or too few or too many while threads are measured. A cold
+/// start has none: it is reported as a timeline of rates.
 pub(super) fn not_beating(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let (_, kinds) = asked(subject)?;
     let is_reported = |kind: &str| subject.evidence.heartbeats.iter().any(|beats| beats.kind == kind);
@@ -44,7 +45,8 @@ pub(super) fn not_beating(subject: &Subject<'_>, waited_ns: u64) -> Option<Strin
     missed(subject, &kinds, "measured", |beats| &beats.busy, within)
 }
 
-/// Too few or too many while the worker idles, for a time that the supervisor knows except in older run files.
+/// Too few or too many while the worker idles, for a time that the supervisor knows except in older
+/// run files.
 pub(super) fn not_beating_idle(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let (asked, kinds) = asked(subject)?;
     let guessed_ns = (asked.idle_ns / 10).saturating_mul(IDLE_TENTHS);
@@ -53,8 +55,8 @@ pub(super) fn not_beating_idle(subject: &Subject<'_>, waited_ns: u64) -> Option<
     missed(subject, &kinds, "idle", |beats| &beats.idle, within)
 }
 
-/// The heartbeats that were requested, if any, and the kinds that are looked at: for the user's own worker those that it
-/// reported, because none are required.
+/// The heartbeats that were requested, if any, and the kinds that are looked at: for the user's own
+/// worker those that it reported, because none are required.
 fn asked<'a>(subject: &Subject<'a>) -> Option<(Beating, Vec<&'a str>)> {
     let (cell, heartbeats) = (subject.cell, &subject.evidence.heartbeats);
     let asked = subject.context.beating.filter(|_| cell.conditions.cache != CacheState::ColdStart)?;
@@ -67,7 +69,8 @@ fn asked<'a>(subject: &Subject<'a>) -> Option<(Beating, Vec<&'a str>)> {
     Some((asked, kinds))
 }
 
-/// The first of these kinds whose beats do not fill a stretch that lasted from `least_ns` to `most_ns`.
+/// The first of these kinds whose beats do not fill a stretch that lasted from `least_ns` to
+/// `most_ns`.
 fn missed(
     subject: &Subject<'_>,
     kinds: &[&str],

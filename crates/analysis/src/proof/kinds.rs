@@ -1,7 +1,8 @@
-//! Kinds of methods with the same expected counters: an enum with the words of each and its promise.
+//! Kinds of methods with the same expected counters: an enum with the words of each and its
+//! promise.
 
-/// Defines an enum of kinds, with `ALL` of them in the order written, the words of each for documentation, and its
-/// promise.
+/// Defines an enum of kinds, with `ALL` of them in the order written, the words of each for
+/// documentation, and its promise.
 macro_rules! kinds {
     ($(#[$doc:meta])* $kinds:ident: $promise:ty { $($(#[$note:meta])* $kind:ident $words:literal => $value:expr,)+ }) => {
         $(#[$doc])*

@@ -1,11 +1,12 @@
-//! Mappings of the file: advice that must be in force, and mappings and advice that a method's name does not imply.
+//! Mappings of the file: advice that must be in force, and mappings and advice that a method's name
+//! does not imply.
 
 use pagewise_model::{Access, Method, MethodOption};
 
 use super::subject::Subject;
 
-/// A mapping whose name implies no advice has none on the pattern of its reads. If the name implies advice, other advice
-/// shows as the lack of its own.
+/// A mapping whose name implies no advice has none on the pattern of its reads. If the name implies
+/// advice, other advice shows as the lack of its own.
 pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
     let says = method.has(MethodOption::Random) || method.has(MethodOption::Sequential);
@@ -21,7 +22,8 @@ pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// A method that moves bytes by calls has no mapping of the file to take them from or store them in.
+/// A method that moves bytes by calls has no mapping of the file to take them from or store them
+/// in.
 pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
     let by_calls =
         matches!(subject.cell.access(), Access::Pread | Access::Read | Access::Pwrite | Access::Write);
@@ -32,7 +34,8 @@ pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// An advice of the method that the flags of its mapping (VmFlags, proc_pid_smaps(5)) do not show, as a sentence.
+/// An advice of the method that the flags of its mapping (VmFlags, proc_pid_smaps(5)) do not show,
+/// as a sentence.
 pub(super) fn missing_advice(method: &Method, flags: &str) -> Option<String> {
     let flags: Vec<&str> = flags.split_whitespace().collect();
     let options = method.options();

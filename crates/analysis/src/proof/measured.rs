@@ -11,14 +11,15 @@ pub fn operations(measurement: &Measurement) -> u64 {
     measurement.operations.saturating_add(measurement.latency_phase_within().0)
 }
 
-/// Sum of set-up, the time between it and the throughput phase, that phase, tear-down, and what the worker's clock leaves
-/// out of them: work done before the clock starts counts.
+/// Sum of set-up, the time between it and the throughput phase, that phase, tear-down, and what the
+/// worker's clock leaves out of them: work done before the clock starts counts.
 pub fn total_ns(measurement: &Measurement) -> u64 {
     let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns, .. } = measurement;
     total([setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns])
 }
 
-/// The completed share of fixed work: of the ring in all passes, or of the file. `None` if the work is not fixed.
+/// The completed share of fixed work: of the ring in all passes, or of the file. `None` if the work
+/// is not fixed.
 pub fn covered(cell: &Cell, measurement: &Measurement) -> Option<f64> {
     let all = cell.conditions.fixed_operations().filter(|all| *all > 0)?;
     Some((measurement.operations as f64 / all as f64).min(1.0))

@@ -1,8 +1,9 @@
 //! Activity of a worker outside of the measured region: before `go`, and while it waits.
 //!
-//! From `open` to `closed` no time is outside a clock, and bytes brought in before the clock starts are detected. A
-//! worker's offset table holds zeros until `go`, so it could only prepare the file as a whole: a copy of it in its own
-//! memory, or its pages in the cache. Methods that read in set-up do so openly, and their set-up is shown.
+//! From `open` to `closed` no time is outside a clock, and bytes brought in before the clock starts
+//! are detected. A worker's offset table holds zeros until `go`, so it could only prepare the file
+//! as a whole: a copy of it in its own memory, or its pages in the cache. Methods that read in
+//! set-up do so openly, and their set-up is shown.
 
 use pagewise_model::sample::OutsideStretch;
 use pagewise_model::{Access, CacheState, MethodOption};
@@ -10,10 +11,11 @@ use pagewise_model::{Access, CacheState, MethodOption};
 use super::conditions::READAHEAD_SLACK_BYTES;
 use super::subject::Subject;
 
-/// Bytes that a worker may read from the device before `go` on its own account: late pages of its code, with readahead.
+/// Bytes that a worker may read from the device before `go` on its own account: late pages of its
+/// code, with readahead.
 const OWN_DEVICE_BYTES: u64 = 2 << 20;
-/// Bytes that a worker may read by calls before `go` on its own account: the answer of /proc, a trial read of an aligned
-/// block.
+/// Bytes that a worker may read by calls before `go` on its own account: the answer of /proc, a
+/// trial read of an aligned block.
 const OWN_CALL_BYTES: u64 = 1 << 20;
 /// A waiting thread wakes up for messages, and CPU time counts in ticks on some kernels.
 const WAITING_SLACK_NS: u64 = 10_000_000;
@@ -22,15 +24,16 @@ const WAITING_SHARE: f64 = 0.05;
 /// A runtime may collect, compile or run its scheduler while it waits, on all of its CPUs.
 const RUNTIME_WAITING_SHARE: f64 = 0.5;
 
-/// Sum over the intervals before `go`, as far as known; it includes waiting after `sample`, when nothing is read.
+/// Sum over the intervals before `go`, as far as known; it includes waiting after `sample`, when
+/// nothing is read.
 fn before_go(subject: &Subject<'_>, part: fn(&OutsideStretch) -> Option<u64>) -> Option<u64> {
     let evidence = subject.evidence;
     let before_ready = part(evidence.before_ready.as_ref()?)?;
     Some(before_ready.saturating_add(evidence.waiting.as_ref().and_then(part).unwrap_or(0)))
 }
 
-/// A cold sample reads bytes that were not read before: neither into the page cache, which residency shows, nor past it
-/// into the worker's own memory.
+/// A cold sample reads bytes that were not read before: neither into the page cache, which
+/// residency shows, nor past it into the worker's own memory.
 pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
@@ -74,8 +77,8 @@ fn reads_nothing_in_setup(subject: &Subject<'_>) -> bool {
     !subject.is_writing() && !cell.method.reads_all_in_setup() && cell.access() != Access::Anonymous
 }
 
-/// A worker without anything to do must be idle: its activity then is in no clock. A runtime's own threads that got no CPU
-/// for `waited_ns` of the measured region may catch up after it.
+/// A worker without anything to do must be idle: its activity then is in no clock. A runtime's own
+/// threads that got no CPU for `waited_ns` of the measured region may catch up after it.
 pub(super) fn worked_while_waiting(subject: &Subject<'_>, waited_ns: u64) -> Option<String> {
     let waiting = subject.evidence.waiting.as_ref()?;
     let used = waiting.cpu_ns?;

@@ -5,8 +5,9 @@ use pagewise_model::{CacheState, Cell, format::percent_of};
 use super::conditions::READAHEAD_SLACK_BYTES;
 use super::subject::Subject;
 
-/// Bytes of the span that may be in the page cache after a cold sample: its budget, readahead that was still in flight, and
-/// blocks that its budget did not count. `None` for a cell that brings in nothing, or everything.
+/// Bytes of the span that may be in the page cache after a cold sample: its budget, readahead that
+/// was still in flight, and blocks that its budget did not count. `None` for a cell that brings in
+/// nothing, or everything.
 pub(crate) fn cold_bound_bytes(cell: &Cell) -> Option<u64> {
     let conditions = &cell.conditions;
     let is_bounded = conditions.cache == CacheState::Cold
@@ -20,9 +21,10 @@ pub(crate) fn cold_bound_bytes(cell: &Cell) -> Option<u64> {
 /// Operations bring in up to so many times as much as others of the sample.
 const UNEVEN: u64 = 2;
 
-/// A cold sample must not fill the cache it bypasses. A thread stops after the operation that reaches the budget, so what its
-/// last operation brings in may go beyond it: with a readahead that is large for the file, a sample is of one operation. If
-/// there were others before it, they brought in less than the budget together, which bounds the last one too.
+/// A cold sample must not fill the cache it bypasses. A thread stops after the operation that
+/// reaches the budget, so what its last operation brings in may go beyond it: with a readahead that
+/// is large for the file, a sample is of one operation. If there were others before it, they
+/// brought in less than the budget together, which bounds the last one too.
 pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let bound = cold_bound_bytes(cell)?;
@@ -43,7 +45,8 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// Readahead that requests in flight set off at once, each a window of its own, beyond what a single reader leaves in flight.
+/// Readahead that requests in flight set off at once, each a window of its own, beyond what a
+/// single reader leaves in flight.
 fn ahead_of_requests(subject: &Subject<'_>) -> u64 {
     let conditions = &subject.cell.conditions;
     let at_once = conditions.reads().map_or(1, |reads| reads.reads_per_op).min(subject.cell.method.depth());

@@ -1,5 +1,5 @@
-//! Plausibility of numbers: rates that memory does not deliver, latencies that no machine has, more reads in flight than
-//! the method has.
+//! Plausibility of numbers: rates that memory does not deliver, latencies that no machine has, more
+//! reads in flight than the method has.
 
 use pagewise_model::format::counted;
 use pagewise_model::sample::Measurement;
@@ -8,11 +8,11 @@ use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
 use super::subject::Subject;
 use crate::proof::measured::{operations, total_ns};
 
-/// A rate may exceed the measured bandwidth of this machine's memory by this factor: caches, and a busy moment during
-/// that measurement.
+/// A rate may exceed the measured bandwidth of this machine's memory by this factor: caches, and a
+/// busy moment during that measurement.
 pub const MEMORY_FACTOR: f64 = 1.5;
-/// So may the measured region of one-shot work by this factor, which is not what is ranked: what it reads or writes may stay
-/// in a cache that the measurement of memory did not fit.
+/// So may the measured region of one-shot work by this factor, which is not what is ranked: what it
+/// reads or writes may stay in a cache that the measurement of memory did not fit.
 const REGION_FACTOR: f64 = 3.0;
 
 /// This many latencies, none of them short, do not fall into one bucket of 1 %.
@@ -20,16 +20,16 @@ const SCATTERED: u64 = 100;
 /// Shorter latencies may all be the same tick of a coarse clock.
 const COARSE_NS: u64 = 10_000;
 
-/// Reads in flight by the device's own count, relative to threads that read one after another. A request counts from its
-/// start in the block layer to its end, including interrupts and wake-ups.
+/// Reads in flight by the device's own count, relative to threads that read one after another. A
+/// request counts from its start in the block layer to its end, including interrupts and wake-ups.
 const IN_FLIGHT_FACTOR: f64 = 1.25;
 /// The device counts in milliseconds.
 const IN_FLIGHT_SLACK_NS: u64 = 10_000_000;
 /// Share of the reads that are separate requests; the others may be merged.
 const REQUESTS_SHARE: f64 = 0.98;
 
-/// Bytes of all operations over the time of both phases, as the worker reports them; for one-shot work over the total
-/// time, as some of the work may be done in set-up.
+/// Bytes of all operations over the time of both phases, as the worker reports them; for one-shot
+/// work over the total time, as some of the work may be done in set-up.
 pub fn byte_rate(cell: &Cell, measurement: &Measurement) -> f64 {
     let bytes = cell.conditions.bytes_of(operations(measurement));
     let ns = match cell.conditions.is_one_shot() {
@@ -95,11 +95,12 @@ fn is_one_at_a_time(subject: &Subject<'_>) -> bool {
     }
 }
 
-/// The time of all reads of the device together, if it exceeds the most that threads can cause that read one after
-/// another.
+/// The time of all reads of the device together, if it exceeds the most that threads can cause that
+/// read one after another.
 fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     let (conditions, evidence) = (&subject.cell.conditions, subject.evidence);
-    // A cold start's windows do not cover all of the time between readings, and a cap holds requests back.
+    // A cold start's windows do not cover all of the time between readings, and a cap holds
+    // requests back.
     let comparable = conditions.reads().is_some()
         && conditions.cache != CacheState::ColdStart
         && conditions.host_settings.device_cap.is_none();
@@ -121,7 +122,8 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A request counts with all of its time when it ends, so a slow one of another process may have begun long before.
+/// A request counts with all of its time when it ends, so a slow one of another process may have
+/// begun long before.
 fn is_of_others(subject: &Subject<'_>) -> bool {
     subject.evidence.device_other_bytes != Some(0)
 }
@@ -139,7 +141,8 @@ pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{excess}, and others moved {others} bytes, which may include these reads"))
 }
 
-/// Each direct read is a separate request: fewer of them mean that blocks other than the table's were read.
+/// Each direct read is a separate request: fewer of them mean that blocks other than the table's
+/// were read.
 pub(super) fn requests_missing(subject: &Subject<'_>) -> Option<String> {
     let cell = subject.cell;
     let direct = cell.access() == Access::Pread && cell.method.is_direct();
@@ -197,7 +200,8 @@ mod tests {
         assert_eq!((in_place(1 << 30), in_place(100 << 20)), (vec![], vec![Implausible]));
         for cell in [append("mmap", Cold), fill("mmap:populate-write", Cold), scan("read", Warm)] {
             let instant = |measurement: &mut Measurement, evidence: &mut Evidence| {
-                // What the region leaves out, set-up takes, so the total is that of an honest sample.
+                // What the region leaves out, set-up takes, so the total is that of an honest
+                // sample.
                 measurement.setup_ns += measurement.measured_ns - 1_000;
                 evidence.setup_wall_ns = Some(measurement.setup_ns);
                 measurement.measured_ns = 1_000;

@@ -1,8 +1,10 @@
-//! Allowances for a runtime's own activity while its threads are measured, and the check of its warm-up.
+//! Allowances for a runtime's own activity while its threads are measured, and the check of its
+//! warm-up.
 //!
-//! A collector, a compiler, a scheduler or an interpreter loads code late, touches memory, uses CPU time and wakes
-//! threads at times of its own. Checks allow for that and for no more: each allowance is defined here, with its reason.
-//! A user's own worker may have a runtime too, in whatever language it is written.
+//! A collector, a compiler, a scheduler or an interpreter loads code late, touches memory, uses CPU
+//! time and wakes threads at times of its own. Checks allow for that and for no more: each
+//! allowance is defined here, with its reason. A user's own worker may have a runtime too, in
+//! whatever language it is written.
 
 use pagewise_model::Worker;
 
@@ -27,7 +29,8 @@ pub(super) struct Allowance {
     pub(super) answer_ns: u64,
 }
 
-/// This program: a few pages of code, stacks and the offset table, and its own heap. It has 4 to 16 MiB when it gets a job.
+/// This program: a few pages of code, stacks and the offset table, and its own heap. It has 4 to 16
+/// MiB when it gets a job.
 const NATIVE: Allowance = Allowance {
     code_bytes: 64 << 10,
     code_faults: 0,
@@ -38,10 +41,11 @@ const NATIVE: Allowance = Allowance {
     answer_ns: 0,
 };
 
-/// A runtime. A JVM has 30 MiB of libraries and classes, of which 8 MiB may be needed late; 64 faults bring that in with
-/// the usual readahead of 128 KiB. A collection touches memory anew: 8 MiB more than a native worker, and it gives memory back when
-/// it likes to. An answer may wait for one short collection, or for a thread of Python that holds the interpreter's lock, which it releases after 5 ms
-/// (`sys.getswitchinterval`).
+/// A runtime. A JVM has 30 MiB of libraries and classes, of which 8 MiB may be needed late; 64
+/// faults bring that in with the usual readahead of 128 KiB. A collection touches memory anew: 8
+/// MiB more than a native worker, and it gives memory back when it likes to. An answer may wait for
+/// one short collection, or for a thread of Python that holds the interpreter's lock, which it
+/// releases after 5 ms (`sys.getswitchinterval`).
 const RUNTIME: Allowance = Allowance {
     code_bytes: 8 << 20,
     code_faults: 64,
@@ -53,8 +57,8 @@ const RUNTIME: Allowance = Allowance {
     answer_ns: 5_000_000,
 };
 
-/// Faults of each further thread on memory of its own: a stack, and histograms that are touched as values fall into them (about
-/// 115 pages for latencies and syncs).
+/// Faults of each further thread on memory of its own: a stack, and histograms that are touched as
+/// values fall into them (about 115 pages for latencies and syncs).
 const THREAD_FAULTS: u64 = 256;
 const THREAD_BYTES: u64 = 1 << 20;
 

@@ -6,14 +6,15 @@ use super::conditions::{ALL_FROM_DEVICE, NONE_FROM_DEVICE};
 use super::subject::Subject;
 use pagewise_model::format::percent_of;
 
-/// Share of the requested bytes that may come from the device in addition: blocks that two pieces share, the worker's
-/// own code.
+/// Share of the requested bytes that may come from the device in addition: blocks that two pieces
+/// share, the worker's own code.
 const MORE_SHARE: f64 = 0.02;
 /// Readahead past the end of the span, if unknown.
 const READAHEAD_BYTES: u64 = 16 << 20;
 
-/// A scan needs each byte once. More bytes from the device mean that pages were evicted before they were used, which is
-/// expected under a memory limit, and of RWF_DONTCACHE, which drops pages itself, some of them before they were used.
+/// A scan needs each byte once. More bytes from the device mean that pages were evicted before they
+/// were used, which is expected under a memory limit, and of RWF_DONTCACHE, which drops pages
+/// itself, some of them before they were used.
 pub(super) fn read_again(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let reads_file = matches!(conditions.work, Work::Scan(_)) && cell.depends_on_cache();
@@ -28,8 +29,8 @@ pub(super) fn read_again(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{read} bytes came from the device for a scan of {budget}: at most {most} may"))
 }
 
-/// Set-up may bring in everything before the clock starts, so only the bytes that the device delivered by then prove
-/// that the cache was empty.
+/// Set-up may bring in everything before the clock starts, so only the bytes that the device
+/// delivered by then prove that the cache was empty.
 pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;

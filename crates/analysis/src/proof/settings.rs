@@ -1,5 +1,5 @@
-//! Checks that the requested settings were in force: memory limit, device cap, readahead, CPUs, node; and that a cache
-//! under a limit was as warm as it gets.
+//! Checks that the requested settings were in force: memory limit, device cap, readahead, CPUs,
+//! node; and that a cache under a limit was as warm as it gets.
 
 use pagewise_model::counters::{RateWindow, UNLIMITED};
 use pagewise_model::{Access, CacheState, CpuList, MethodOption, Numa, Skew};
@@ -20,11 +20,11 @@ const CAP_SLACK_BYTES: u64 = 8 << 20;
 const ESCAPED_SHARE: f64 = 0.05;
 /// Shortest sample under a device cap.
 const CAPPED_LEAST_NS: u64 = 950_000_000;
-/// Pages that the kernel charges ahead for each CPU: MEMCG_CHARGE_BATCH in mm/memcontrol.c. Statistics of a group lag by
-/// the same amount.
+/// Pages that the kernel charges ahead for each CPU: MEMCG_CHARGE_BATCH in mm/memcontrol.c.
+/// Statistics of a group lag by the same amount.
 const CHARGE_BATCH_PAGES: u64 = 64;
-/// Share of the span that may be in the page cache without being charged to the group: pages that come and go while the
-/// counters are read.
+/// Share of the span that may be in the page cache without being charged to the group: pages that
+/// come and go while the counters are read.
 const CHARGED_SHARE: f64 = 0.02;
 /// A group whose cache cannot hold the span is charged at least this share of its limit.
 const NEAR_LIMIT: f64 = 0.90;
@@ -38,7 +38,8 @@ fn charge_batches(subject: &Subject<'_>) -> u64 {
     (CHARGE_BATCH_PAGES * u64::from(subject.context.cpus)).saturating_mul(subject.context.page_bytes)
 }
 
-/// The limit must read back as set (in whole pages, as the kernel keeps it), and charges must never have exceeded it.
+/// The limit must read back as set (in whole pages, as the kernel keeps it), and charges must never
+/// have exceeded it.
 pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.cell.conditions.host_settings.memory_limit_bytes?.0;
     let Some(group) = &subject.evidence.group else {
@@ -63,8 +64,9 @@ pub(super) fn limit_not_held(subject: &Subject<'_>) -> Option<String> {
         .then(|| format!("{peak} bytes were charged to the group at its peak, its limit is {asked}"))
 }
 
-/// Under a limit, the part of the span in the page cache must be charged to the group. Cache brought in by another
-/// process is not, nor is a file in memory; it would make the limit look larger than it is.
+/// Under a limit, the part of the span in the page cache must be charged to the group. Cache
+/// brought in by another process is not, nor is a file in memory; it would make the limit look
+/// larger than it is.
 pub(super) fn charged_to_other_cgroup(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     cell.conditions.host_settings.memory_limit_bytes?;
@@ -86,8 +88,8 @@ pub(super) fn charged_to_other_cgroup(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Above memory, the workload warms the cache until device bytes per operation are equivalent in its last windows, and the same
-/// in the measured region; and the cache is full then.
+/// Above memory, the workload warms the cache until device bytes per operation are equivalent in
+/// its last windows, and the same in the measured region; and the cache is full then.
 pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
     if !subject.is_warm_above_memory() {
         return None;
@@ -128,7 +130,8 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
             share * 100.0
         ));
     }
-    // RWF_DONTCACHE leaves nothing in the cache, and a device that delivers nothing shows that everything is in it.
+    // RWF_DONTCACHE leaves nothing in the cache, and a device that delivers nothing shows that
+    // everything is in it.
     if cell.method.has(MethodOption::DontCache) || !subject.device_flows() {
         return None;
     }
@@ -149,12 +152,12 @@ pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
 
 /// Uniform reads of data at least this many times as large as the cache miss it often.
 const CLEARLY_LARGER: f64 = 1.5;
-/// Share of the misses predicted from the sizes that must come from the device: a table reaches only 86 % of its
-/// positions.
+/// Share of the misses predicted from the sizes that must come from the device: a table reaches
+/// only 86 % of its positions.
 const LEAST_MISSES: f64 = 0.25;
 
-/// Uniform reads of data that do not fit in the cache come from the device in part. If hardly any do, the data are kept
-/// in memory that the limit does not cover.
+/// Uniform reads of data that do not fit in the cache come from the device in part. If hardly any
+/// do, the data are kept in memory that the limit does not cover.
 pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let uniform = conditions.reads().is_some_and(|reads| reads.skew == Skew::Uniform);
@@ -173,8 +176,8 @@ pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// A cap works in slices of 100 ms, and a sample that ends with a part of one holds too much of it: over a second that
-/// is little. A cold sample ends earlier if its span is small.
+/// A cap works in slices of 100 ms, and a sample that ends with a part of one holds too much of it:
+/// over a second that is little. A cold sample ends earlier if its span is small.
 pub(super) fn capped_too_short(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.device_cap?;
     let in_windows = subject.cell.conditions.cache == CacheState::ColdStart;
@@ -214,7 +217,8 @@ pub(super) fn cap_mismatch(subject: &Subject<'_>) -> Option<String> {
     ))
 }
 
-/// The device must deliver no more to the group than the cap allows, whatever was read back before and after.
+/// The device must deliver no more to the group than the cap allows, whatever was read back before
+/// and after.
 pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
     let cap = subject.cell.conditions.host_settings.device_cap?;
     let group = subject.evidence.group.as_ref()?;
@@ -236,7 +240,8 @@ pub(super) fn cap_not_held(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Bytes that the worker read from the device must be counted in its group, or they bypassed the cap.
+/// Bytes that the worker read from the device must be counted in its group, or they bypassed the
+/// cap.
 pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.device_cap?;
     let (own, group) =
@@ -247,8 +252,8 @@ pub(super) fn cap_escaped(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Each setting of the kernel must be as the cell requests, or as it was when the run began. Readahead does not affect
-/// work that only writes.
+/// Each setting of the kernel must be as the cell requests, or as it was when the run began.
+/// Readahead does not affect work that only writes.
 pub(super) fn kernel_setting_mismatch(subject: &Subject<'_>) -> Option<String> {
     subject.cell.conditions.host_settings.kernel.wanted().into_iter().find_map(|(name, set)| {
         let is_readahead = name == READAHEAD;
@@ -270,7 +275,8 @@ pub(super) fn kernel_setting_mismatch(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// The worker may run on the cell's CPUs only; if its node matters too, on those of them that are on it.
+/// The worker may run on the cell's CPUs only; if its node matters too, on those of them that are
+/// on it.
 pub(super) fn cpus_mismatch(subject: &Subject<'_>) -> Option<String> {
     let host_settings = &subject.cell.conditions.host_settings;
     let asked = host_settings.cpus.as_ref()?;
@@ -531,7 +537,8 @@ mod tests {
 
     #[test]
     fn data_kept_where_the_limit_does_not_reach_are_noticed() {
-        // A limit of half of the data: at least an eighth of the requested bytes must come from the device.
+        // A limit of half of the data: at least an eighth of the requested bytes must come from the
+        // device.
         let delivered = |method: &str, mib: u64| {
             kinds(&limited(method, Warm, 128), move |_, evidence| {
                 evidence.device_read_bytes = Some(mib << 20);

@@ -1,7 +1,8 @@
-//! Detection of a cache that is as warm as it gets: from the windows of a warm-up or of a cold start.
+//! Detection of a cache that is as warm as it gets: from the windows of a warm-up or of a cold
+//! start.
 //!
-//! The supervisor calls these functions to decide when to stop, and the checks call them afterwards, so both use the
-//! same definition.
+//! The supervisor calls these functions to decide when to stop, and the checks call them
+//! afterwards, so both use the same definition.
 
 use pagewise_model::counters::RateWindow;
 use pagewise_model::{Cell, Skew};
@@ -10,7 +11,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::proof::expected::{DeviceBytes, expected};
 use crate::proof::measured::duration_ns;
 
-/// Share of an operation's requested bytes that may additionally come from the device in a warm window.
+/// Share of an operation's requested bytes that may additionally come from the device in a warm
+/// window.
 const WARM_SHARE: f64 = 0.05;
 /// The last windows, used as the reference: a quarter, and at least this many.
 const FEWEST_LAST: usize = 3;
@@ -18,17 +20,18 @@ const FEWEST_LAST: usize = 3;
 const FEWEST_WINDOWS: usize = 6;
 /// Steady windows may still bring in this share of the finally resident bytes.
 const STILL_FILLING_SHARE: f64 = 0.02;
-/// A cache that gains more than this share of the bytes from the device is being filled; a full one evicts a page for
-/// each page.
+/// A cache that gains more than this share of the bytes from the device is being filled; a full one
+/// evicts a page for each page.
 const KEPT_SHARE: f64 = 0.25;
 /// In addition to the share: readahead that was still in flight.
 const KEPT_BYTES: u64 = 1 << 20;
 /// Device bytes per operation are equivalent if they differ by less than this share.
 const EQUIVALENT_SHARE: f64 = 0.10;
-/// Below this share of the requested bytes the device is not involved, so differences up to it do not count.
+/// Below this share of the requested bytes the device is not involved, so differences up to it do
+/// not count.
 const SETTLED_REQUESTED_SHARE: f64 = 0.01;
-/// Probability that a difference of [`EQUIVALENT_SHARE`] passes for less. Windows scatter by 13 % where each holds few
-/// misses: 5 % would take 70 of them.
+/// Probability that a difference of [`EQUIVALENT_SHARE`] passes for less. Windows scatter by 13 %
+/// where each holds few misses: 5 % would take 70 of them.
 const ERROR: f64 = 0.20;
 /// Fewest windows of a warm-up: two halves of two, after one in which the workload begins.
 const FEWEST_SETTLING: usize = 5;
@@ -36,7 +39,8 @@ const FEWEST_SETTLING: usize = 5;
 const MOST_IN_HALF: usize = 8;
 /// A cache that was replaced this often holds little that depends on how it was filled.
 const REPLACED: f64 = 1.0;
-/// A single window differs from the mean of others by at most this many standard deviations: 4 are exceeded once in 16,000.
+/// A single window differs from the mean of others by at most this many standard deviations: 4 are
+/// exceeded once in 16,000.
 const STANDARD_DEVIATIONS: f64 = 4.0;
 /// A difference of the sample above this share is not considered chance, whatever the scatter.
 const MOST_SHARE: f64 = 0.50;
@@ -52,10 +56,11 @@ pub struct Warmed {
     pub device_bytes: Option<u64>,
 }
 
-/// Find when a cold start became warm: the first window from which the device delivers at most as many bytes per
-/// operation as in the last quarter of the windows (at least three), within 5 % of the `op_bytes` that an operation
-/// requests, and the page cache fills up no more. `None` before that (a cold file is read at an even rate at first), and
-/// if residency is unknown, which alone can show it.
+/// Find when a cold start became warm: the first window from which the device delivers at most as
+/// many bytes per operation as in the last quarter of the windows (at least three), within 5 % of
+/// the `op_bytes` that an operation requests, and the page cache fills up no more. `None` before
+/// that (a cold file is read at an even rate at first), and if residency is unknown, which alone
+/// can show it.
 ///
 /// Counters decide, not the rate, which a busy machine keeps unsteady long after the cache is full.
 pub fn time_to_warm(op_bytes: u64, windows: &[RateWindow]) -> Option<Warmed> {
@@ -66,7 +71,8 @@ pub fn time_to_warm(op_bytes: u64, windows: &[RateWindow]) -> Option<Warmed> {
     let last = windows.len() - windows.len().div_ceil(4).max(FEWEST_LAST);
     let most = delivered[last..].iter().copied().max_by(f64::total_cmp)? + op_bytes as f64 * WARM_SHARE;
     let mut first = delivered.iter().rposition(|bytes| *bytes > most).map_or(0, |cold| cold + 1);
-    // In the window in which it becomes full, few bytes for each operation may still be much of the cache.
+    // In the window in which it becomes full, few bytes for each operation may still be much of the
+    // cache.
     while fills_up(windows, first)? {
         first += 1;
         if first > last {
@@ -86,15 +92,16 @@ pub fn is_steady(op_bytes: u64, windows: &[RateWindow]) -> bool {
     time_to_warm(op_bytes, windows).is_some()
 }
 
-/// True if the workload of `cell` has warmed a cache that cannot hold all data: device bytes per operation are equivalent
-/// in the two last stretches of at least five windows, and the cache keeps no more than it evicts.
+/// True if the workload of `cell` has warmed a cache that cannot hold all data: device bytes per
+/// operation are equivalent in the two last stretches of at least five windows, and the cache keeps
+/// no more than it evicts.
 pub fn settled(cell: &Cell, windows: &[RateWindow]) -> bool {
     let [.., before, after] = windows else { return false };
     unsettled(cell, windows) == Some(None) && !gains(before, after)
 }
 
-/// Device bytes per operation that are not settled: those of an earlier stretch, of a later one, and the share by which
-/// the two may differ.
+/// Device bytes per operation that are not settled: those of an earlier stretch, of a later one,
+/// and the share by which the two may differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Apart {
     /// The mean of the earlier.
@@ -105,11 +112,12 @@ pub(crate) struct Apart {
     pub uncertain: f64,
 }
 
-/// Return `Some(None)` if device bytes per operation are equivalent in the two halves of the last windows: the test rejects
-/// that they differ by 10 % or more (two one-sided t tests; that no difference is shown would not be enough, since few or
-/// scattered windows show none). Reads with megabytes of readahead scatter too much for that. Then the means of the
-/// halves must be within 10 %, and the windows have replaced the cache. `None` if device bytes are unknown or
-/// windows too few.
+/// Return `Some(None)` if device bytes per operation are equivalent in the two halves of the last
+/// windows: the test rejects that they differ by 10 % or more (two one-sided t tests; that no
+/// difference is shown would not be enough, since few or scattered windows show none). Reads with
+/// megabytes of readahead scatter too much for that. Then the means of the halves must be within 10
+/// %, and the windows have replaced the cache. `None` if device bytes are unknown or windows too
+/// few.
 pub(crate) fn unsettled(cell: &Cell, windows: &[RateWindow]) -> Option<Option<Apart>> {
     (windows.len() >= FEWEST_SETTLING).then_some(())?;
     let last = last_halves(windows);
@@ -131,11 +139,13 @@ pub(crate) fn unsettled(cell: &Cell, windows: &[RateWindow]) -> Option<Option<Ap
     Some((!is_shown && !is_replaced).then_some(apart))
 }
 
-/// True if what the last windows brought in does not depend on how the cache was filled: the windows have replaced as much of it as
-/// their positions may need, or their device bytes are those that the residency predicts.
+/// True if what the last windows brought in does not depend on how the cache was filled: the
+/// windows have replaced as much of it as their positions may need, or their device bytes are those
+/// that the residency predicts.
 pub fn is_lasting(cell: &Cell, windows: &[RateWindow], page_bytes: u64) -> bool {
     let capacity = cell.conditions.cache_capacity().map_or(0, |capacity| capacity.0);
-    // Uniform reads find as much in any full cache; skewed ones must bring in their popular positions.
+    // Uniform reads find as much in any full cache; skewed ones must bring in their popular
+    // positions.
     let skewed = cell.conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
     let turnover = if skewed { capacity } else { capacity / 2 };
     let mut delivered = windows.iter().filter_map(|window| window.device_read_bytes);
@@ -146,8 +156,9 @@ pub fn is_lasting(cell: &Cell, windows: &[RateWindow], page_bytes: u64) -> bool 
         || is_as_predicted(cell, windows, page_bytes)
 }
 
-/// True if the device bytes per operation of `cell` follow from what the cache holds: its reads are uniform, of whole pages, and
-/// bring in no others. Then it does not matter which pages are there, only how many.
+/// True if the device bytes per operation of `cell` follow from what the cache holds: its reads are
+/// uniform, of whole pages, and bring in no others. Then it does not matter which pages are there,
+/// only how many.
 pub fn has_prediction(cell: &Cell, page_bytes: u64) -> bool {
     let conditions = &cell.conditions;
     let is_exact = expected(&cell.method, conditions.workload()).device_bytes == DeviceBytes::AtMostAsked;
@@ -159,8 +170,8 @@ pub fn has_prediction(cell: &Cell, page_bytes: u64) -> bool {
     })
 }
 
-/// True if the last windows brought in what their residency predicts, within 10 %: so the cache is what it will be, however it was
-/// filled. False if there is no prediction.
+/// True if the last windows brought in what their residency predicts, within 10 %: so the cache is
+/// what it will be, however it was filled. False if there is no prediction.
 fn is_as_predicted(cell: &Cell, windows: &[RateWindow], page_bytes: u64) -> bool {
     if windows.len() < FEWEST_SETTLING || !has_prediction(cell, page_bytes) {
         return false;
@@ -178,9 +189,9 @@ fn is_as_predicted(cell: &Cell, windows: &[RateWindow], page_bytes: u64) -> bool
     (delivered as f64 / operations as f64 - predicted).abs() <= allowed
 }
 
-/// The share by which the device bytes per operation of a sample may differ from the settled `windows` before it, with
-/// their mean and its own figure; `Some(None)` if they do not differ by more. A single value proves no equivalence; that is
-/// what the windows are for.
+/// The share by which the device bytes per operation of a sample may differ from the settled
+/// `windows` before it, with their mean and its own figure; `Some(None)` if they do not differ by
+/// more. A single value proves no equivalence; that is what the windows are for.
 pub(crate) fn departs(
     cell: &Cell,
     windows: &[RateWindow],
@@ -197,7 +208,8 @@ pub(crate) fn departs(
     Some(((own - mean).abs() > allowed).then_some((mean, own, share)))
 }
 
-/// The last windows whose halves are compared. The first ones, in which the workload begins, are not among them.
+/// The last windows whose halves are compared. The first ones, in which the workload begins, are
+/// not among them.
 fn last_halves(windows: &[RateWindow]) -> &[RateWindow] {
     &windows[windows.len() - 2 * (windows.len().saturating_sub(1) / 2).min(MOST_IN_HALF)..]
 }
@@ -216,7 +228,8 @@ fn involved(cell: &Cell) -> f64 {
     cell.conditions.op_bytes() as f64 * SETTLED_REQUESTED_SHARE
 }
 
-/// Number of times that the device bytes of `windows` could have replaced the cache; 0 if residency is unknown.
+/// Number of times that the device bytes of `windows` could have replaced the cache; 0 if residency
+/// is unknown.
 fn replaced(windows: &[RateWindow]) -> Option<f64> {
     let resident = windows.last().and_then(|window| window.resident_bytes).filter(|bytes| *bytes > 0);
     let read = delivered_bytes(windows)?;
@@ -243,7 +256,8 @@ fn delivered_bytes(windows: &[RateWindow]) -> Option<u64> {
     windows.iter().try_fold(0u64, |sum, window| Some(sum.saturating_add(window.device_read_bytes?)))
 }
 
-/// True if the windows from `first` on still fill the cache; `None` if residency or device bytes are unknown.
+/// True if the windows from `first` on still fill the cache; `None` if residency or device bytes
+/// are unknown.
 fn fills_up(windows: &[RateWindow], first: usize) -> Option<bool> {
     let last = windows.last()?.resident_bytes?;
     let before = match first.checked_sub(1) {
@@ -314,7 +328,8 @@ mod tests {
         assert_eq!(warm(&windows).map(|warmed| warmed.window), Some(4));
     }
 
-    /// A mapping with large readahead: a series of 24 s was never warm because of its third window, in which the cache became full.
+    /// A mapping with large readahead: a series of 24 s was never warm because of its third window,
+    /// in which the cache became full.
     #[test]
     fn a_window_in_which_the_cache_becomes_full_is_followed_by_warm_ones() {
         let mut windows = vec![window(1, 92, 92), window(3, 50, 142), window(1400, 17, 159)];
@@ -349,7 +364,8 @@ mod tests {
         settled(&honest::cell("pread:random", CacheState::Warm), windows)
     }
 
-    /// Windows of 1,000 operations with these MiB from the device, of a full cache that they do not replace.
+    /// Windows of 1,000 operations with these MiB from the device, of a full cache that they do not
+    /// replace.
     fn windows(mib: &[u64]) -> Vec<RateWindow> {
         mib.iter().map(|mib| window(1000, *mib, 1 << 20)).collect()
     }

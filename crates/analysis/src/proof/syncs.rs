@@ -1,7 +1,8 @@
 //! Checks that bytes were synced when the worker says so, and by a call that reached the device.
 //!
-//! Four witnesses that the worker does not control: pages that are dirty at the end of the measured region
-//! ([`super::writes`]) or while it lasts, bytes that the device wrote, and flushes of its volatile cache.
+//! Four witnesses that the worker does not control: pages that are dirty at the end of the measured
+//! region ([`super::writes`]) or while it lasts, bytes that the device wrote, and flushes of its
+//! volatile cache.
 
 use pagewise_model::{Access, CacheState, FOLIO_BYTES, Sync};
 
@@ -10,11 +11,11 @@ use crate::statistics::total;
 
 /// A page that is written to during its writeback counts twice.
 const COUNTED_TWICE: u64 = 2;
-/// Smallest share of the written bytes that the device must have written, and of the syncs that must have flushed it; the
-/// rest allows for counters that are read a little later.
+/// Smallest share of the written bytes that the device must have written, and of the syncs that
+/// must have flushed it; the rest allows for counters that are read a little later.
 const NEARLY_ALL: f64 = 0.98;
-/// Smallest share of its waiting that a thread that commits spends in syncs. It waits for the writeback of a page that it
-/// changes again, too.
+/// Smallest share of its waiting that a thread that commits spends in syncs. It waits for the
+/// writeback of a page that it changes again, too.
 const WAITS_FOR_SYNCS: f64 = 0.25;
 
 impl Subject<'_> {
@@ -29,13 +30,14 @@ impl Subject<'_> {
         u64::from(threads).saturating_mul(u64::from(depth))
     }
 
-    /// Size of the folios that are counted as dirty: calls make them as large as what they write; faults, and files that were
-    /// written before, have larger ones.
+    /// Size of the folios that are counted as dirty: calls make them as large as what they write;
+    /// faults, and files that were written before, have larger ones.
     fn folio_bytes(&self) -> u64 {
         if self.cell.conditions.cache == CacheState::Cold { self.written_at_once() } else { FOLIO_BYTES }
     }
 
-    /// Bytes that the device writes for one that is dirty: the blocks of a call, whatever its folio; all of the folio of a mapping.
+    /// Bytes that the device writes for one that is dirty: the blocks of a call, whatever its
+    /// folio; all of the folio of a mapping.
     pub(super) fn written_at_once(&self) -> u64 {
         let is_by_calls = matches!(self.cell.access(), Access::Pwrite | Access::Write | Access::Uring);
         let piece = self.asked().write_bytes;
@@ -55,8 +57,9 @@ pub(super) fn inconsistent_syncs(subject: &Subject<'_>) -> Option<String> {
     subject.claims().wrong_syncs(&subject.asked())
 }
 
-/// A single thread that commits waits for its syncs and for little else. What it waited in all is known from the time that the
-/// process used a CPU or waited for one, so durations that are much shorter are invented.
+/// A single thread that commits waits for its syncs and for little else. What it waited in all is
+/// known from the time that the process used a CPU or waited for one, so durations that are much
+/// shorter are invented.
 pub(super) fn invented_durations(subject: &Subject<'_>) -> Option<String> {
     subject.measured_sync().filter(|sync| *sync == Sync::Commit)?;
     // Direct writes wait for the device, and several threads for each other.
@@ -74,7 +77,8 @@ pub(super) fn invented_durations(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// While the worker writes, no more pages may be dirty than are written between two syncs, and in flight.
+/// While the worker writes, no more pages may be dirty than are written between two syncs, and in
+/// flight.
 pub(super) fn synced_late(subject: &Subject<'_>) -> Option<String> {
     let sync = subject.measured_sync()?;
     let cell = subject.cell;
@@ -116,8 +120,8 @@ pub(super) fn synced_bytes_missing(subject: &Subject<'_>) -> Option<String> {
     })
 }
 
-/// Each sync that makes bytes durable flushes the device's volatile cache. A direct write that syncs flushes nothing where the
-/// device lets it bypass that cache (FUA).
+/// Each sync that makes bytes durable flushes the device's volatile cache. A direct write that
+/// syncs flushes nothing where the device lets it bypass that cache (FUA).
 pub(super) fn not_flushed(subject: &Subject<'_>) -> Option<String> {
     let sync = subject.measured_sync()?;
     let call = subject.cell.sync_call()?;

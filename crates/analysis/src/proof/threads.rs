@@ -1,8 +1,9 @@
 //! Checks that the threads of a replay did their own reads.
 //!
-//! The checksum is of all reads, whoever did them. The kernel tells of each thread how long it ran and how many read calls it made. It
-//! does not tell which places of a mapping, or by a ring, a thread read: there a worker whose threads do each other's reads, and one
-//! whose threads change the order of their own, go unnoticed.
+//! The checksum is of all reads, whoever did them. The kernel tells of each thread how long it ran
+//! and how many read calls it made. It does not tell which places of a mapping, or by a ring, a
+//! thread read: there a worker whose threads do each other's reads, and one whose threads change
+//! the order of their own, go unnoticed.
 
 use pagewise_model::{Access, Work};
 
@@ -24,7 +25,8 @@ pub(super) fn idle_threads(subject: &Subject<'_>) -> Option<String> {
     (ran < threads).then(|| format!("{ran} threads of the worker ran, and {threads} have reads of their own"))
 }
 
-/// Threads whose read calls are not those of the parts, the largest part to the thread with most calls.
+/// Threads whose read calls are not those of the parts, the largest part to the thread with most
+/// calls.
 pub(super) fn reads_of_other_threads(subject: &Subject<'_>) -> Option<String> {
     let threads = replaying(subject)?;
     if subject.cell.access() != Access::Pread {

@@ -1,8 +1,9 @@
 //! Time that a worker's clock leaves out and that counts all the same.
 //!
-//! The checks cannot call it a lie if it is less than they allow, but the time has passed. Of one-shot work all of it is in the
-//! total. A rate is by the clocks of pagewise's own workers where no other one takes part, and by the supervisor's
-//! clock otherwise: so whoever hides time gains nothing.
+//! The checks cannot call it a lie if it is less than they allow, but the time has passed. Of
+//! one-shot work all of it is in the total. A rate is by the clocks of pagewise's own workers where
+//! no other one takes part, and by the supervisor's clock otherwise: so whoever hides time gains
+//! nothing.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Cell, CheckContext, Evidence, Worker};
@@ -12,11 +13,12 @@ use super::runtime::allowance;
 use super::subject::Subject;
 use crate::statistics::total;
 
-/// Time of a throughput phase that the worker's clock leaves out, in ns, of `wall_ns` from `go` to `sample` by the supervisor's.
+/// Time of a throughput phase that the worker's clock leaves out, in ns, of `wall_ns` from `go` to
+/// `sample` by the supervisor's.
 ///
-/// Of a rate, the answer of an honest worker is forgiven, and everything where all workers of the run are pagewise's. Of
-/// one-shot work an answer is forgiven there, and nothing where another worker takes part, which could hide most of short
-/// work in it.
+/// Of a rate, the answer of an honest worker is forgiven, and everything where all workers of the
+/// run are pagewise's. Of one-shot work an answer is forgiven there, and nothing where another
+/// worker takes part, which could hide most of short work in it.
 pub fn unaccounted_in_region_ns(cell: &Cell, context: &CheckContext, measured_ns: u64, wall_ns: u64) -> u64 {
     match (cell.conditions.is_one_shot(), context.forgives_answers) {
         (true, _) => left_out(cell, context, measured_ns, wall_ns),
@@ -25,9 +27,10 @@ pub fn unaccounted_in_region_ns(cell: &Cell, context: &CheckContext, measured_ns
     }
 }
 
-/// All time that counts in what a sample is ranked by though its worker's clock leaves it out, in ns: that of the region, and of
-/// one-shot work that of set-up and tear-down and the CPU time between the phases, when there is nothing to do. CPU time is
-/// forgiven to the runtimes of pagewise's own workers, which have work of their own.
+/// All time that counts in what a sample is ranked by though its worker's clock leaves it out, in
+/// ns: that of the region, and of one-shot work that of set-up and tear-down and the CPU time
+/// between the phases, when there is nothing to do. CPU time is forgiven to the runtimes of
+/// pagewise's own workers, which have work of their own.
 pub fn unaccounted_ns(
     cell: &Cell,
     measurement: &Measurement,
@@ -49,7 +52,8 @@ pub fn unaccounted_ns(
     ])
 }
 
-/// Time of a part of one-shot work that is beyond the worker's clock and the answers that are forgiven.
+/// Time of a part of one-shot work that is beyond the worker's clock and the answers that are
+/// forgiven.
 fn left_out(cell: &Cell, context: &CheckContext, claimed_ns: u64, wall_ns: u64) -> u64 {
     let late_ns = if is_own_runtime(cell) { allowance(cell.method.worker()).answer_ns } else { 0 };
     let answers_ns = context.answer_ns.saturating_mul(turns(cell, context)).saturating_add(late_ns);
@@ -62,8 +66,8 @@ fn is_own_runtime(cell: &Cell) -> bool {
     worker.has_runtime() && Worker::SHIPPED.contains(worker)
 }
 
-/// CPU time that was used while there was nothing to do. The account of a thread that is running is behind by up to a tick: what it did
-/// before `go` is in that of the region.
+/// CPU time that was used while there was nothing to do. The account of a thread that is running is
+/// behind by up to a tick: what it did before `go` is in that of the region.
 fn idle_cpu_ns(subject: &Subject<'_>) -> Option<u64> {
     let evidence = subject.evidence;
     if is_own_runtime(subject.cell) || subject.context.beating.is_some() {
@@ -144,7 +148,8 @@ mod tests {
         }
     }
 
-    /// The rate that ranks a sample of which 1,000 operations in so much of 10 ms are told, in a run with another worker or without.
+    /// The rate that ranks a sample of which 1,000 operations in so much of 10 ms are told, in a
+    /// run with another worker or without.
     fn rate(cell: &Cell, claimed_ns: u64, forgives_answers: bool) -> f64 {
         let context = context(forgives_answers);
         let mut measurement = Measurement {
@@ -161,7 +166,8 @@ mod tests {
     #[test]
     fn who_hides_time_gains_nothing_where_somebody_elses_worker_takes_part() {
         for cell in [cell("mine/pread", Warm), cell("pread", Cold), cell("jvm/mmap", Warm)] {
-            // An honest worker takes an answer, or three; ten milliseconds are no lie that a check could tell.
+            // An honest worker takes an answer, or three; ten milliseconds are no lie that a check
+            // could tell.
             for claimed_ns in [9_900_000, 9_700_000, 5_000_000, 1] {
                 assert_eq!(rate(&cell, claimed_ns, false), 101_010.0, "{claimed_ns} of {}", cell.id());
             }

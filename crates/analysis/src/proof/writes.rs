@@ -1,7 +1,9 @@
-//! Checks that written bytes are in the file, and that the file was new, or written before, as the cell requests.
+//! Checks that written bytes are in the file, and that the file was new, or written before, as the
+//! cell requests.
 //!
-//! A writer's claim proves nothing: the file is read back by another access once the writer has exited ([`Written`]).
-//! Without that there is no result. A copy to anonymous memory writes no file, and has no such evidence.
+//! A writer's claim proves nothing: the file is read back by another access once the writer has
+//! exited ([`Written`]). Without that there is no result. A copy to anonymous memory writes no
+//! file, and has no such evidence.
 
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, RecordRing, Sync};
@@ -11,20 +13,20 @@ use super::subject::Subject;
 use crate::proof::calls;
 use pagewise_model::format::percent_of;
 
-/// Smallest share of directly written bytes that must have reached the device; the rest allows for a block that two
-/// writes share.
+/// Smallest share of directly written bytes that must have reached the device; the rest allows for
+/// a block that two writes share.
 const ALL_TO_DEVICE: f64 = 0.98;
 /// Largest share of the written bytes that may have been read from the device on a warm file.
 const NONE_FROM_DEVICE: f64 = 0.001;
 /// From this share of the written bytes, the device is involved.
 const DEVICE_SHARE: f64 = 0.01;
-/// The device may write this multiple of the bytes that reached the file, and [`METADATA_BYTES`]: metadata and the
-/// journal.
+/// The device may write this multiple of the bytes that reached the file, and [`METADATA_BYTES`]:
+/// metadata and the journal.
 const WRITTEN_FACTOR: f64 = 1.25;
 /// See [`WRITTEN_FACTOR`].
 const METADATA_BYTES: u64 = 8 << 20;
-/// Additional bytes that each sync within the measured region may write: the pages that it shares with its neighbours,
-/// and a commit.
+/// Additional bytes that each sync within the measured region may write: the pages that it shares
+/// with its neighbours, and a commit.
 const SYNC_BYTES: u64 = 64 << 10;
 /// A mapping makes no write calls except for the answer.
 const ANSWER_BYTES: u64 = 1 << 20;
@@ -62,7 +64,8 @@ fn brings_in(method: &Method) -> bool {
     makes_dirty(method) || has_any(method, &all)
 }
 
-/// True if set-up allocates blocks of the file. In memory a block is a page, so reading a hole allocates one there.
+/// True if set-up allocates blocks of the file. In memory a block is a page, so reading a hole
+/// allocates one there.
 fn allocates(method: &Method, memory_backed: bool) -> bool {
     let in_memory = [MethodOption::Populate, MethodOption::PopulateRead, MethodOption::Lock];
     makes_dirty(method)
@@ -70,7 +73,8 @@ fn allocates(method: &Method, memory_backed: bool) -> bool {
         || (memory_backed && has_any(method, &in_memory))
 }
 
-/// Each position must hold the record that was written there last, and nothing may be written where no record belongs.
+/// Each position must hold the record that was written there last, and nothing may be written where
+/// no record belongs.
 pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
     let ring = subject.ring_in_file()?;
     let record = subject.cell.conditions.op_bytes();
@@ -100,8 +104,8 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-/// The kernel counts the results of write(2) and pwrite(2): `vfs_write` adds to wchar and syscw (fs/read_write.c). A
-/// mapping makes no calls, and io_uring's writes bypass these counters.
+/// The kernel counts the results of write(2) and pwrite(2): `vfs_write` adds to wchar and syscw
+/// (fs/read_write.c). A mapping makes no calls, and io_uring's writes bypass these counters.
 pub(super) fn missing_writes(subject: &Subject<'_>) -> Option<String> {
     if !matches!(subject.cell.access(), Access::Pwrite | Access::Write) {
         return None;
@@ -125,8 +129,8 @@ pub(super) fn mapping_makes_calls(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{bytes} bytes went through write calls, {} makes none", subject.cell.method))
 }
 
-/// A new file must have no blocks, no cached pages and no dirty pages, except for those of the method's own set-up. A
-/// page is allowed: filesystems keep small metadata next to the inode.
+/// A new file must have no blocks, no cached pages and no dirty pages, except for those of the
+/// method's own set-up. A page is allowed: filesystems keep small metadata next to the inode.
 pub(super) fn not_new(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Cold)?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
@@ -154,8 +158,8 @@ fn before(written: Option<&Written>) -> (Option<u64>, Option<u64>) {
     written.map_or((None, None), |written| (written.allocated_before_bytes, written.dirty_before_bytes))
 }
 
-/// A warm file was written before: it must have its blocks, be in the page cache, need nothing from the device, and have
-/// no dirty pages except for those of the method's own set-up.
+/// A warm file was written before: it must have its blocks, be in the page cache, need nothing from
+/// the device, and have no dirty pages except for those of the method's own set-up.
 pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
     let ring = subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Warm)?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
@@ -206,8 +210,8 @@ pub(super) fn not_preallocated(subject: &Subject<'_>) -> Option<String> {
     Some(format!("fallocate is not in force: {bytes} of {file} bytes of the file had blocks before it began"))
 }
 
-/// Synced bytes must not be dirty: at the end of the measured region under `every`, after tear-down under both. A writer
-/// that syncs what it wrote does not sync bytes after the last record.
+/// Synced bytes must not be dirty: at the end of the measured region under `every`, after tear-down
+/// under both. A writer that syncs what it wrote does not sync bytes after the last record.
 pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
     let ring = subject.ring_in_file().filter(|_| subject.is_complete())?;
     let written = subject.evidence.written.as_ref()?;
@@ -225,8 +229,8 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
     Some(format!("sync={sync} is not in force: {bytes} bytes of the file were still dirty {when}"))
 }
 
-/// A direct write has reached the device when it is done. Some filesystems (tmpfs) accept O_DIRECT and serve the write
-/// from memory: the device's bytes reveal it.
+/// A direct write has reached the device when it is done. Some filesystems (tmpfs) accept O_DIRECT
+/// and serve the write from memory: the device's bytes reveal it.
 pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.method.is_direct())?;
     let (evidence, context) = (subject.evidence, subject.context);
@@ -249,8 +253,9 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// The kernel writes back for all processes, and dirty pages of others were written before the sample. Device writes
-/// beyond all pages that the sample can have made dirty are therefore those of others.
+/// The kernel writes back for all processes, and dirty pages of others were written before the
+/// sample. Device writes beyond all pages that the sample can have made dirty are therefore those
+/// of others.
 pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
     let (written, own) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
@@ -270,7 +275,8 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
     })
 }
 
-/// Other processes that read the device slow down writes to it. A sample that stays in the page cache is not affected.
+/// Other processes that read the device slow down writes to it. A sample that stays in the page
+/// cache is not affected.
 pub(super) fn device_read_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
     let evidence = subject.evidence;

@@ -11,7 +11,8 @@ use crate::judge::label::{label, texts};
 use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest};
 use crate::statistics::{ByRound, median, paired_differences, paired_log_ratios};
 
-/// Error probability of all cases of a test together, if they are said to be within their bounds, or beyond them (one-sided).
+/// Error probability of all cases of a test together, if they are said to be within their bounds,
+/// or beyond them (one-sided).
 const LEVEL: f64 = 0.025;
 
 /// Position of a case relative to the bounds of its test.
@@ -64,7 +65,8 @@ pub struct Case {
     pub finding: CaseFinding,
     /// Reason that there is no value.
     pub reason: Option<String>,
-    /// Distance from the nearest bound, on the scale of the value, or its logarithm; negative beyond it.
+    /// Distance from the nearest bound, on the scale of the value, or its logarithm; negative
+    /// beyond it.
     #[serde(skip)]
     pub margin: f64,
     /// The cells, by their ids.

@@ -162,8 +162,8 @@ pub struct JudgedDefect {
     pub samples: usize,
 }
 
-/// Judge the claims of a study by its runs, each by the name of its plan: the run, or why there is none. Today's checks decide which
-/// samples are valid.
+/// Judge the claims of a study by its runs, each by the name of its plan: the run, or why there is
+/// none. Today's checks decide which samples are valid.
 pub fn judge_claims(name: &str, study: &Study, runs: &[(String, Result<Run, String>)]) -> Reproduced {
     let checked: Vec<(&str, Result<proof::Again<'_>, &str>)> = runs
         .iter()
@@ -270,8 +270,8 @@ fn judge_test(test: &Test, run: &Measured<'_>) -> JudgedTest {
     }
 }
 
-/// The word of a test with these cases. One that is missing decides nothing; one that the machine or the method does not support is
-/// left out, if others are not.
+/// The word of a test with these cases. One that is missing decides nothing; one that the machine
+/// or the method does not support is left out, if others are not.
 fn word_of(which: Cases, cases: &[Case]) -> Word {
     let supported: Vec<&Case> =
         cases.iter().filter(|case| case.finding != CaseFinding::Unavailable).collect();

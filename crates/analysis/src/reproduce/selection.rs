@@ -20,7 +20,8 @@ pub(super) struct RunCells<'a> {
     sizes: Vec<f64>,
 }
 
-/// Sizes of data that differ by less are the same one: more threads leave a little less cache, of which sizes may be multiples.
+/// Sizes of data that differ by less are the same one: more threads leave a little less cache, of
+/// which sizes may be multiples.
 const SAME_SIZE: f64 = 1.05;
 
 impl<'a> RunCells<'a> {

@@ -95,8 +95,8 @@ pub enum Cases {
     Any,
 }
 
-/// Cells of a run, by method and conditions. A condition that is not named is the same on both sides of a test; methods that are
-/// not named are those of the other side.
+/// Cells of a run, by method and conditions. A condition that is not named is the same on both
+/// sides of a test; methods that are not named are those of the other side.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cells {

@@ -135,7 +135,8 @@ fn every_case_most_of_them_or_any_must_be_within() {
 
 #[test]
 fn the_case_shown_is_one_that_speaks_for_the_word() {
-    // With one thread it is far behind in the middle, and by no means always; with more it is behind in every round.
+    // With one thread it is far behind in the middle, and by no means always; with more it is
+    // behind in every round.
     let steady = (2..=6).flat_map(|threads| [("mmap", threads, 15), ("pread", threads, 20)]);
     let mut run = warm(&[("mmap", 1, 20), ("pread", 1, 20)].into_iter().chain(steady).collect::<Vec<_>>());
     for sample in &mut run.samples {

@@ -1,4 +1,5 @@
-//! The crossings of a cliff: cells to add. First the window of each prefetching method, then the middles of intervals.
+//! The crossings of a cliff: cells to add. First the window of each prefetching method, then the
+//! middles of intervals.
 
 pub mod simulation;
 #[cfg(test)]
@@ -34,8 +35,8 @@ fn affordable(group: &CliffGroup<'_>, search: &CliffSearch) -> usize {
     (grid * allowance.percent / 100).max(allowance.least).saturating_sub(added)
 }
 
-/// Return the cells to add to a run whose cells have been sampled, none of which is in its plan yet. None: its plan has no
-/// search, or nothing is left to find out, or to afford.
+/// Return the cells to add to a run whose cells have been sampled, none of which is in its plan
+/// yet. None: its plan has no search, or nothing is left to find out, or to afford.
 pub fn next(run: &Run) -> Vec<Cell> {
     let samples = collect(run);
     let plan = &run.header.plan;
@@ -60,7 +61,8 @@ fn chosen_windows(group: &CliffGroup<'_>) -> Vec<Cell> {
         for span in group.grid().into_iter().filter(|span| group.member(method, *span).is_none()) {
             let conditions = group.conditions(span);
             cells.push(Cell { role: Role::Measured, method: method.clone(), conditions: conditions.clone() });
-            // Its rivals were measured in earlier rounds: repeating one of them shows what has changed since.
+            // Its rivals were measured in earlier rounds: repeating one of them shows what has
+            // changed since.
             if let Some(rival) = bridge(group, method, span) {
                 let control = Cell { role: Role::Control, method: rival, conditions };
                 if !cells.contains(&control) {
@@ -80,8 +82,8 @@ fn bridge(group: &CliffGroup<'_>, method: &Method, span: u64) -> Option<Method> 
     rates.max_by(|left, right| left.1.total_cmp(&right.1)).map(|(rival, _)| rival.clone())
 }
 
-/// The next middles of every change in a group, as far as they can be afforded. Changes with the same middle share its
-/// cells: measured later, one would need a span of its own.
+/// The next middles of every change in a group, as far as they can be afforded. Changes with the
+/// same middle share its cells: measured later, one would need a span of its own.
 fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec<Cell> {
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
     let changes = change::changes(group);
@@ -105,8 +107,8 @@ fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec
     cells
 }
 
-/// The methods of as many of these changes as `most` cells allow, with one control if the grid has any, and the number
-/// of halvings that their intervals need.
+/// The methods of as many of these changes as `most` cells allow, with one control if the grid has
+/// any, and the number of halvings that their intervals need.
 fn column(
     group: &CliffGroup<'_>,
     span: u64,

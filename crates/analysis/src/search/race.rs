@@ -1,8 +1,10 @@
-//! The steps of a run with a budget: rounds of what is undecided, look by look, and two return rounds of what left.
+//! The steps of a run with a budget: rounds of what is undecided, look by look, and two return
+//! rounds of what left.
 //!
-//! Each step follows from the samples of the steps before it, with their times. An interrupted step is therefore finished as
-//! it was begun, and a run that is resumed takes the samples of one that was not. So do blocks, whose datasets are made anew:
-//! what left on one dataset returns on another.
+//! Each step follows from the samples of the steps before it, with their times. An interrupted step
+//! is therefore finished as it was begun, and a run that is resumed takes the samples of one that
+//! was not. So do blocks, whose datasets are made anew: what left on one dataset returns on
+//! another.
 //!
 //! Bytes that may be written are a budget too, which pays for return rounds first.
 
@@ -14,12 +16,14 @@ use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
 use crate::judge::race::{self, Candidate, Compared, Looks, Standing};
 
-/// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they did so far.
+/// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they
+/// did so far.
 const KEPT: f64 = 1.25;
 /// Share of the budget after which the first return round comes.
 const MIDDLE: f64 = 0.5;
 
-/// Return the first step that is not done, after the first rounds; `None` without a budget, or if nothing remains.
+/// Return the first step that is not done, after the first rounds; `None` without a budget, or if
+/// nothing remains.
 pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let plan = &run.header.plan;
     let budget = run.budget_ns()? as f64;
@@ -70,7 +74,8 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     }
 }
 
-/// Bytes that a sample of the cell writes: as `estimated`, or more where the device wrote more in those that were taken.
+/// Bytes that a sample of the cell writes: as `estimated`, or more where the device wrote more in
+/// those that were taken.
 fn writes(samples: &CellSamples<'_>, estimated: u64) -> f64 {
     if estimated == 0 {
         return 0.0;
@@ -131,7 +136,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The methods and controls that take no part in the next rounds, with the leaders of those that are behind.
+    /// The methods and controls that take no part in the next rounds, with the leaders of those
+    /// that are behind.
     fn out(&self) -> Vec<usize> {
         let mut races = vec![false; self.samples.len()];
         for (cells, standing) in self.cells.iter().zip(&self.standings) {

@@ -1,9 +1,10 @@
 //! Order of samples, and the samples still to be taken.
 //!
-//! A round holds one sample of every method that is in it; ceilings have three in the whole run. Within it the cells of a
-//! comparison follow each other in random order, so that a drift of the machine falls on all of them. Comparisons come in
-//! random order too, but those of one cache state together, and a round begins with the state that the last one ended
-//! with, because going from cold to warm reads the whole file. All of it follows from the recorded seed: a resumed run has
+//! A round holds one sample of every method that is in it; ceilings have three in the whole run.
+//! Within it the cells of a comparison follow each other in random order, so that a drift of the
+//! machine falls on all of them. Comparisons come in random order too, but those of one cache state
+//! together, and a round begins with the state that the last one ended with, because going from
+//! cold to warm reads the whole file. All of it follows from the recorded seed: a resumed run has
 //! the same order as an uninterrupted one.
 
 use std::collections::{HashMap, HashSet};
@@ -24,9 +25,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// The cells that are sampled in the time of `round`, in this order, each with the round of the sample. Ceilings of memory
-    /// take all of theirs at the beginning: a hypervisor takes memory back that lies unused, and each further gigabyte
-    /// costs seconds.
+    /// The cells that are sampled in the time of `round`, in this order, each with the round of the
+    /// sample. Ceilings of memory take all of theirs at the beginning: a hypervisor takes memory
+    /// back that lies unused, and each further gigabyte costs seconds.
     pub fn order(&self, plan: &Plan, round: u32) -> Vec<(usize, u32)> {
         let of_cell = |index: usize| {
             let cell = &plan.cells[index];
@@ -62,8 +63,8 @@ fn order(plan: &Plan, round: u32) -> Vec<usize> {
             None => states.push((state, vec![comparison])),
         }
     }
-    // Ceilings are independent of the cache, but those of memory are filled through it: that is fastest while the file is
-    // warm. They follow each other.
+    // Ceilings are independent of the cache, but those of memory are filled through it: that is
+    // fastest while the file is warm. They follow each other.
     let (memory, mut ceilings): (Vec<_>, Vec<_>) =
         ceilings(plan).partition(|index| is_memory_ceiling(&plan.cells[index[0]]));
     ceilings.push(memory.concat());
@@ -143,8 +144,8 @@ impl Ledger {
         if is_retaken && (sample.outcome.ends_cell() || self.pays_for_one_more(plan)) {
             return true;
         }
-        // Once supported, a method may be supported again, as with huge pages; a worker that was killed once more than a
-        // round has attempts left may live in the next.
+        // Once supported, a method may be supported again, as with huge pages; a worker that was
+        // killed once more than a round has attempts left may live in the next.
         let may_pass = from_outside || matches!(sample.outcome, Outcome::Unavailable { .. });
         if sample.outcome.ends_cell() && !(may_pass && self.taken_once.contains(&sample.cell)) {
             self.ended.insert(sample.cell.clone());
@@ -153,8 +154,8 @@ impl Ledger {
         false
     }
 
-    /// True if a sample may be taken again. Time that was chosen pays for the first rounds of every method before it pays for
-    /// repetitions, each at the mean of the attempts so far.
+    /// True if a sample may be taken again. Time that was chosen pays for the first rounds of every
+    /// method before it pays for repetitions, each at the mean of the attempts so far.
     fn pays_for_one_more(&self, plan: &Plan) -> bool {
         let Some(budget) = plan.budget else { return true };
         let missing: u64 = plan.cells.iter().map(|cell| self.missing_of(plan, cell)).sum();

@@ -1,4 +1,5 @@
-//! The replay of a trace by its own method comes before every other: if the trace does not stand for its program, no other is shown.
+//! The replay of a trace by its own method comes before every other: if the trace does not stand
+//! for its program, no other is shown.
 
 use std::ops::Range;
 
@@ -9,7 +10,8 @@ use super::schedule::{Ledger, Step};
 use crate::judge::collected::collect;
 use crate::judge::self_replay;
 
-/// Replays by the program's own method that decide, if the first one did not read what the program read.
+/// Replays by the program's own method that decide, if the first one did not read what the program
+/// read.
 const DECISIVE: u32 = 3;
 
 /// The way to the other methods.
@@ -60,7 +62,8 @@ mod tests {
     use crate::judge::tests::{own_bytes, replays};
     use pagewise_model::Outcome;
 
-    /// The gate after so many replays by the program's own method, which read this share of what the program read.
+    /// The gate after so many replays by the program's own method, which read this share of what
+    /// the program read.
     fn after(own_replays: u32, percent: u64) -> Gate {
         let mut run = replays(own_bytes() * 100 / percent, None);
         let own = run.header.plan.cells[0].id();

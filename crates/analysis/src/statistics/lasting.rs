@@ -1,9 +1,10 @@
 //! Disturbances that outlast a round: how much longer intervals must be for them.
 //!
-//! Intervals assume that rounds are independent once methods are paired. A neighbour that slows one method for several
-//! rounds breaks that. It shows as a correlation between a round and the next in what a method does apart from its round:
-//! its log rate without its own median and without the round's median over the methods. With a lag-1 correlation `phi`
-//! the standard error of a mean is longer by `sqrt((1 + phi) / (1 - phi))`.
+//! Intervals assume that rounds are independent once methods are paired. A neighbour that slows one
+//! method for several rounds breaks that. It shows as a correlation between a round and the next in
+//! what a method does apart from its round: its log rate without its own median and without the
+//! round's median over the methods. With a lag-1 correlation `phi` the standard error of a mean is
+//! longer by `sqrt((1 + phi) / (1 - phi))`.
 
 use std::borrow::Borrow;
 
@@ -18,7 +19,8 @@ const LARGEST: f64 = 0.9;
 /// Standard deviation of a normal distribution over its median absolute deviation.
 const NORMAL_SCALE: f64 = 1.4826;
 
-/// The factor by which intervals are longer, at least 1. `comparisons` are the rates of the methods of each comparison.
+/// The factor by which intervals are longer, at least 1. `comparisons` are the rates of the methods
+/// of each comparison.
 pub fn inflation<Rates: Borrow<ByRound>>(comparisons: &[Vec<Rates>]) -> f64 {
     let (mut correlations, mut methods, mut rounds) = (0.0, 0.0, 0.0);
     for comparison in comparisons.iter().filter(|comparison| comparison.len() > 1) {
@@ -66,7 +68,8 @@ fn residuals<Rates: Borrow<ByRound>>(methods: &[Rates]) -> Vec<Vec<(u32, f64)>> 
         .collect()
 }
 
-/// The correlation of clipped residuals with those of the next round; `None` for fewer than five or without scatter.
+/// The correlation of clipped residuals with those of the next round; `None` for fewer than five or
+/// without scatter.
 fn lag_one(residuals: &[(u32, f64)]) -> Option<f64> {
     if residuals.len() < super::paired::FEWEST_ROUNDS {
         return None;

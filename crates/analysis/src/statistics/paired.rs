@@ -1,7 +1,9 @@
-//! The test of paired log ratios: is a rate higher than others, by how much, and with which certainty.
+//! The test of paired log ratios: is a rate higher than others, by how much, and with which
+//! certainty.
 //!
-//! `D` are the logarithms of one rate over another, round by round. The test asks whether their centre exceeds a shift; the
-//! interval of the ratio is the inversion of the same test, so that the two never contradict each other.
+//! `D` are the logarithms of one rate over another, round by round. The test asks whether their
+//! centre exceeds a shift; the interval of the ratio is the inversion of the same test, so that the
+//! two never contradict each other.
 //!
 //! From 14 rounds on it is a sign-flip test of clipped values,
 //!
@@ -9,18 +11,20 @@
 //! T = sum psi(D) / sqrt(sum psi(D)^2),   psi(x) = x held within +-0.7 x median |D|
 //! ```
 //!
-//! with the normal quantile. It needs nothing but symmetry of `D` about its centre, which two methods with equal noise
-//! have, whatever that noise is: if signs are exchangeable, `T` is a self-normalised sum (Efron 1969, Pinelis 2012), and
-//! clipping keeps single rounds from deciding it (Huber 1964).
+//! with the normal quantile. It needs nothing but symmetry of `D` about its centre, which two
+//! methods with equal noise have, whatever that noise is: if signs are exchangeable, `T` is a
+//! self-normalised sum (Efron 1969, Pinelis 2012), and clipping keeps single rounds from deciding
+//! it (Huber 1964).
 //!
-//! With fewer rounds there are too few signs, and so there are for a level that even equal signs of all rounds hardly
-//! reach (`T` is at most the root of their number). Then it is Student's t of the trimmed mean with its winsorised variance
-//! (Yuen 1974). A variance of few rounds that lies below that of the other rivals is steadied by their median, as if that
-//! had been seen with further degrees of freedom (Smyth 2004); one above it stays, since rivals may differ in noise. This part
+//! With fewer rounds there are too few signs, and so there are for a level that even equal signs of
+//! all rounds hardly reach (`T` is at most the root of their number). Then it is Student's t of the
+//! trimmed mean with its winsorised variance (Yuen 1974). A variance of few rounds that lies below
+//! that of the other rivals is steadied by their median, as if that had been seen with further
+//! degrees of freedom (Smyth 2004); one above it stays, since rivals may differ in noise. This part
 //! rests on simulation ([`crate::judge::simulation`]).
 //!
-//! Disturbances that outlast a round make rounds alike, and intervals too short. They are longer by `inflation`
-//! ([`super::lasting::inflation`]) about the estimate.
+//! Disturbances that outlast a round make rounds alike, and intervals too short. They are longer by
+//! `inflation` ([`super::lasting::inflation`]) about the estimate.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -36,7 +40,8 @@ const REACHABLE: f64 = 0.85;
 const CLIP: f64 = 0.7;
 /// Share of the rounds that is trimmed at each end.
 const TRIMMED: f64 = 0.2;
-/// Degrees of freedom of the variance common to three or more rivals; two rivals have half of it, one has none.
+/// Degrees of freedom of the variance common to three or more rivals; two rivals have half of it,
+/// one has none.
 const PRIOR_FREEDOM: f64 = 4.0;
 /// Search range of an interval's end, in units of the scatter.
 const FAR: f64 = 24.0;
@@ -72,8 +77,8 @@ pub fn centre(differences: &[f64]) -> f64 {
     }
 }
 
-/// True if the mean of `after` is lower than that of `before`, with an error probability of at most `alpha`: Student's t with
-/// the variance of `before`.
+/// True if the mean of `after` is lower than that of `before`, with an error probability of at most
+/// `alpha`: Student's t with the variance of `before`.
 pub fn is_lower(after: &[f64], before: &[f64], alpha: f64) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     if after.is_empty() || before.len() < FEWEST_ROUNDS {
@@ -87,8 +92,8 @@ pub fn is_lower(after: &[f64], before: &[f64], alpha: f64) -> bool {
 }
 
 impl PairedTest {
-    /// `differences[rival]` are the log ratios over the common rounds; a rival with fewer than [`FEWEST_ROUNDS`] supports
-    /// no claim. `inflation` is at least 1.
+    /// `differences[rival]` are the log ratios over the common rounds; a rival with fewer than
+    /// [`FEWEST_ROUNDS`] supports no claim. `inflation` is at least 1.
     pub fn new(differences: Vec<Vec<f64>>, inflation: f64) -> Self {
         let mut rivals: Vec<Rival> = differences
             .into_iter()
@@ -111,18 +116,21 @@ impl PairedTest {
         self.rivals[rival].differences.len()
     }
 
-    /// True if the log ratio exceeds `shift`, with an error probability of at most `alpha` (one-sided).
+    /// True if the log ratio exceeds `shift`, with an error probability of at most `alpha`
+    /// (one-sided).
     pub fn exceeds(&self, rival: usize, shift: f64, alpha: f64) -> bool {
         self.rejects(rival, shift, alpha, 1.0)
     }
 
-    /// True if the log ratio is below `shift`, with an error probability of at most `alpha` (one-sided).
+    /// True if the log ratio is below `shift`, with an error probability of at most `alpha`
+    /// (one-sided).
     pub fn falls_below(&self, rival: usize, shift: f64, alpha: f64) -> bool {
         self.rejects(rival, shift, alpha, -1.0)
     }
 
-    /// The evidence that the log ratio is above 0, as a standard normal deviate: what [`PairedTest::exceeds`] shows at a level, exceeds the normal
-    /// quantile of that level. Negative if it is below. `None` with too few rounds.
+    /// The evidence that the log ratio is above 0, as a standard normal deviate: what
+    /// [`PairedTest::exceeds`] shows at a level, exceeds the normal quantile of that level.
+    /// Negative if it is below. `None` with too few rounds.
     pub fn score(&self, rival: usize) -> Option<f64> {
         let rival = &self.rivals[rival];
         let trimmed = rival.trimmed?;
@@ -139,14 +147,15 @@ impl PairedTest {
 
     fn rejects(&self, rival: usize, shift: f64, alpha: f64, direction: f64) -> bool {
         let rival = &self.rivals[rival];
-        // An interval that is longer by a factor excludes a shift if the interval itself excludes one that is closer.
+        // An interval that is longer by a factor excludes a shift if the interval itself excludes
+        // one that is closer.
         let closer = rival.estimate + (shift - rival.estimate) / self.inflation;
         let Some(test) = rival.test(alpha) else { return false };
         direction * rival.statistic(&test, closer) > test.critical
     }
 
-    /// The interval of the log ratio that covers it with a probability of at least `1 - alpha`: every shift that the test
-    /// does not reject. `None` if there are too few rounds.
+    /// The interval of the log ratio that covers it with a probability of at least `1 - alpha`:
+    /// every shift that the test does not reject. `None` if there are too few rounds.
     pub fn interval(&self, rival: usize, alpha: f64) -> Option<Interval> {
         let (low, high) = (self.end(rival, alpha, -1.0)?, self.end(rival, alpha, 1.0)?);
         Some(Interval { low, high, coverage: 1.0 - alpha })
@@ -236,7 +245,8 @@ impl Trimmed {
     }
 }
 
-/// Steady the variances of rivals with equally many rounds by their median, where they lie below it.
+/// Steady the variances of rivals with equally many rounds by their median, where they lie below
+/// it.
 fn steady(rivals: &mut [Rival]) {
     let before: Vec<Option<(usize, Trimmed)>> =
         rivals.iter().map(|rival| Some((rival.differences.len(), rival.trimmed?))).collect();
@@ -293,14 +303,16 @@ mod tests {
         PairedTest::new(vec![differences.to_vec()], 1.0)
     }
 
-    /// scipy.stats.trim_mean and Yuen's standard error of 1 … 9, and its interval at 95 % with 4 degrees of freedom.
+    /// scipy.stats.trim_mean and Yuen's standard error of 1 … 9, and its interval at 95 % with 4
+    /// degrees of freedom.
     #[test]
     fn few_rounds_are_judged_by_the_trimmed_mean() {
         let values: Vec<f64> = (1..=9).map(f64::from).collect();
         let test = alone(&values);
         assert_eq!((test.estimate(0), test.rounds(0)), (5.0, 9));
         let interval = test.interval(0, 0.05).expect("nine rounds");
-        // Winsorised squares: 3 x 9 + 2 x 4 + 2 x 1 + ... of 2 2 3 4 5 6 7 8 8 about 5: 46; kept 7, so 46 / 42.
+        // Winsorised squares: 3 x 9 + 2 x 4 + 2 x 1 + ... of 2 2 3 4 5 6 7 8 8 about 5: 46; kept 7,
+        // so 46 / 42.
         let half = 2.446_912 * (46.0f64 / 42.0).sqrt();
         assert!((interval.high - 5.0 - half).abs() < 1e-4, "{interval:?}");
         assert!((interval.low - 5.0 + half).abs() < 1e-4, "{interval:?}");
@@ -410,7 +422,8 @@ mod tests {
             let test = alone(&values);
             let Some(interval) = test.interval(0, alpha) else { return Ok(()) };
             prop_assert!(interval.low <= interval.high);
-            // Clipping makes the statistic slightly uneven in the shift, so the ends are where it is first rejected.
+            // Clipping makes the statistic slightly uneven in the shift, so the ends are where it
+            // is first rejected.
             if test.exceeds(0, shift, alpha / 2.0) && values.len() < CLIPPED_FROM {
                 prop_assert!(shift <= interval.low + 1e-9);
             }

@@ -1,9 +1,11 @@
 //! Two independent series: the difference of their means, with intervals that hold together.
 //!
-//! Runs of two sides share no rounds, so nothing cancels out: the scatter between runs of one side is the only witness of what
-//! a difference between the sides may be by chance. Each interval is that of Welch's t, at a level that makes all of them hold
-//! together (Bonferroni). A variance of few runs that lies below the median of the others' is steadied by it, as in
-//! [`super::paired`]; one above it stays. This was chosen by simulation with normal, heavy-tailed, skewed and bimodal noise (docs/method/judgement.md).
+//! Runs of two sides share no rounds, so nothing cancels out: the scatter between runs of one side
+//! is the only witness of what a difference between the sides may be by chance. Each interval is
+//! that of Welch's t, at a level that makes all of them hold together (Bonferroni). A variance of
+//! few runs that lies below the median of the others' is steadied by it, as in [`super::paired`];
+//! one above it stays. This was chosen by simulation with normal, heavy-tailed, skewed and bimodal
+//! noise (docs/method/judgement.md).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn welchs_interval_is_that_of_a_worked_example() {
-        // Snedecor and Cochran, *Statistical Methods*: equal variances and sizes give Student's t with 2 (n - 1) degrees of freedom.
+        // Snedecor and Cochran, *Statistical Methods*: equal variances and sizes give Student's t
+        // with 2 (n - 1) degrees of freedom.
         let (before, after) = ([1.0, 2.0, 3.0], [3.0, 4.0, 5.0]);
         let interval = intervals(&[(&before, &after)])[0].expect("three of each");
         // t(0.975, 4) = 2.776; the variance of each mean is 1/3.

@@ -1,4 +1,5 @@
-//! Advice for appends: the buffers that pay off, and the dirty bytes left when the last record is written.
+//! Advice for appends: the buffers that pay off, and the dirty bytes left when the last record is
+//! written.
 
 use std::collections::BTreeSet;
 
@@ -241,8 +242,9 @@ fn stalls(case: &Case<'_>) -> Option<String> {
     (!words.is_empty()).then(|| format!("Stalls over 1 ms: {}.", words.join("; ")))
 }
 
-/// Sentence about bytes that the device wrote per byte that reached the file, if syncs fall in the measured region. A
-/// sync at the end falls after it, and writes at the kernel's discretion say nothing about the method.
+/// Sentence about bytes that the device wrote per byte that reached the file, if syncs fall in the
+/// measured region. A sync at the end falls after it, and writes at the kernel's discretion say
+/// nothing about the method.
 fn written_again(case: &Case<'_>) -> Option<String> {
     case.comparison.conditions.conditions.writes().filter(|writes| writes.sync.is_measured())?;
     let ratio = |cell: &CellJudgement| {
@@ -259,8 +261,8 @@ fn written_again(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// For each size of record that was appended to files of several sizes: the smallest good buffer by file size. Each
-/// sentence comes with the index of the last advice it is about.
+/// For each size of record that was appended to files of several sizes: the smallest good buffer by
+/// file size. Each sentence comes with the index of the last advice it is about.
 pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, String)> {
     let alike = |advice: &Recommendation| {
         let mut conditions = advice.conditions.conditions.clone();

@@ -1,4 +1,5 @@
-//! One method for data of which it is not known whether they are cached: never far from the best in either state.
+//! One method for data of which it is not known whether they are cached: never far from the best in
+//! either state.
 
 use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
@@ -17,7 +18,8 @@ const AVOIDED: f64 = 3.0;
 pub struct CacheUnknown {
     /// The conditions, except for the state of the cache.
     pub label: String,
-    /// The method whose worst ratio to the best is the smallest; `None` if no method was ranked in both states.
+    /// The method whose worst ratio to the best is the smallest; `None` if no method was ranked in
+    /// both states.
     pub safest: Option<WorstCase>,
     /// The method whose worst ratio is the largest, if it is at least 3.
     pub avoid: Option<WorstCase>,
@@ -34,7 +36,8 @@ pub struct WorstCase {
     pub ratio: f64,
     /// True if it is the best in that state, or behind it for certain.
     pub is_certain: bool,
-    /// The most that this ratio may be in either state, with a certainty of 95 %; `None` with too few rounds.
+    /// The most that this ratio may be in either state, with a certainty of 95 %; `None` with too
+    /// few rounds.
     pub most: Option<f64>,
     /// Device bytes per requested byte in that state.
     pub read_amplification: Option<f64>,

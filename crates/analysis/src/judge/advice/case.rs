@@ -103,8 +103,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None` unless they are
-    /// distinguishable.
+    /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None`
+    /// unless they are distinguishable.
     pub fn times_faster(&self, fast: &CellJudgement, slow: &CellJudgement) -> Option<f64> {
         let log_ratios = self.paired(slow, fast, |measurement| region_ns(measurement) as f64)?;
         let decision = self.decide(&log_ratios);

@@ -2,10 +2,10 @@
 
 use pagewise_model::{Access, Method, MethodOption, Worker};
 
-/// Effort that a method requires of a program, as a sort key. A stream is simpler than offsets, a call simpler than a
-/// mapping with its SIGBUS, a mapping simpler than a ring, and each option adds effort. Of two buffers the smaller one
-/// requires less. That holds in every language; of two methods that are otherwise equal, the native one comes first,
-/// since it needs no other runtime.
+/// Effort that a method requires of a program, as a sort key. A stream is simpler than offsets, a
+/// call simpler than a mapping with its SIGBUS, a mapping simpler than a ring, and each option adds
+/// effort. Of two buffers the smaller one requires less. That holds in every language; of two
+/// methods that are otherwise equal, the native one comes first, since it needs no other runtime.
 pub(super) fn effort(method: &str) -> (u32, usize, u64, bool) {
     let Ok(method) = method.parse::<Method>() else { return (u32::MAX, 0, 0, true) };
     let by_access = match method.access() {
@@ -24,7 +24,8 @@ pub(super) fn effort(method: &str) -> (u32, usize, u64, bool) {
     let options = method.options().iter().filter(|option| !named(option)).count();
     // In Java a channel is at hand, but a system call goes through the foreign-function interface.
     let foreign = usize::from(*method.worker() == Worker::Jvm && method.word() == Access::Pread.name());
-    // With O_DIRECT, alignment and caching become the program's task, which is more effort than another access.
+    // With O_DIRECT, alignment and caching become the program's task, which is more effort than
+    // another access.
     let direct = if method.is_direct() { 7 } else { 0 };
     let buffer = method.buffer().map_or(0, |buffer| buffer.0);
     (by_access + direct, options + foreign, buffer, method.worker().has_runtime())

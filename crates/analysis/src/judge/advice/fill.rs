@@ -11,8 +11,8 @@ use pagewise_model::format::{time, times};
 
 /// The method that all others are compared with.
 const PLAIN: &str = "mmap";
-/// A thread that touches pages ahead hides their faults if the fill takes at most this many times as long as a
-/// prefaulted one.
+/// A thread that touches pages ahead hides their faults if the fill takes at most this many times
+/// as long as a prefaulted one.
 const HIDDEN: f64 = 1.1;
 
 /// Return the effect of prefaulting, and notes.
@@ -62,7 +62,8 @@ fn plain<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     })
 }
 
-/// The prefaulted method to report: the recommended one, else the simplest of those with the fastest fill.
+/// The prefaulted method to report: the recommended one, else the simplest of those with the
+/// fastest fill.
 fn prefaulted<'a>(case: &Case<'a>) -> Option<&'a CellJudgement> {
     let candidates: Vec<&CellJudgement> = case.ranked().filter(|cell| prefaults(&cell.method)).collect();
     if let Some(advised) = candidates.iter().find(|cell| case.recommended == Some(cell.method.as_str())) {
@@ -98,7 +99,8 @@ fn totals(one: &CellJudgement, other: &CellJudgement) -> String {
     }
 }
 
-/// Sentence about a thread that touches pages ahead, if it makes the fill as fast and its longest blocks short.
+/// Sentence about a thread that touches pages ahead, if it makes the fill as fast and its longest
+/// blocks short.
 fn steady_writer(case: &Case<'_>, prefaulted: &CellJudgement, plain: &CellJudgement) -> Option<String> {
     let pretouch = pretouching(case)?;
     if !hides(pretouch, prefaulted, plain) {

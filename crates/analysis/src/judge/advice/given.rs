@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::judge::comparison::ComparedConditions;
 
-/// The price that simplicity is worth: a simpler method is recommended if it is at most this share slower than the leader.
+/// The price that simplicity is worth: a simpler method is recommended if it is at most this share
+/// slower than the leader.
 pub const PRICE_OF_SIMPLICITY: f64 = 0.05;
 
 /// Methods of one comparison that differ only in their buffer.
@@ -17,7 +18,8 @@ pub struct Buffers {
     pub smallest_bytes: Bytes,
     /// The largest buffer up to which all are within `bound`.
     pub largest_bytes: Bytes,
-    /// The most that any of those may be slower than the best, as a share; 0 if there is only the best.
+    /// The most that any of those may be slower than the best, as a share; 0 if there is only the
+    /// best.
     pub bound: f64,
     /// The best buffer; 0: none.
     pub best_bytes: Bytes,
@@ -42,13 +44,15 @@ pub struct Recommendation {
     pub reason: Option<String>,
     /// All of it as a sentence.
     pub sentence: String,
-    /// The meaning of the result beyond the choice, without a full stop: the remaining potential of a cold scan, the
-    /// gain and the moved cost of prefaulting a fill. It is shown as a sentence among the notes.
+    /// The meaning of the result beyond the choice, without a full stop: the remaining potential of
+    /// a cold scan, the gain and the moved cost of prefaulting a fill. It is shown as a sentence
+    /// among the notes.
     pub insight: Option<String>,
     /// Buffers that are as good as the best, if methods of an append differ in that.
     pub buffers: Vec<Buffers>,
     /// Explanations of the result, one sentence each.
     pub notes: Vec<String>,
-    /// Effects of methods on everything else in their process, one sentence each; empty for a run without heartbeats.
+    /// Effects of methods on everything else in their process, one sentence each; empty for a run
+    /// without heartbeats.
     pub stalls: Vec<String>,
 }

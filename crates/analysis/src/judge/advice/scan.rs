@@ -31,8 +31,8 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
     }
 }
 
-/// Sentence about the share of the device that the plain stream reaches and what another method gains, or the reason that
-/// it is unknown.
+/// Sentence about the share of the device that the plain stream reaches and what another method
+/// gains, or the reason that it is unknown.
 fn insight(case: &Case<'_>) -> Result<String, String> {
     let stream = stream(case)?;
     let (method, share) = (&stream.method, stream.of_device_bandwidth);
@@ -73,7 +73,8 @@ fn gained(case: &Case<'_>, stream: &str) -> Option<String> {
     })
 }
 
-/// The most obvious stream: read(2) with only a buffer, of the usual size if that was measured, else the fastest.
+/// The most obvious stream: read(2) with only a buffer, of the usual size if that was measured,
+/// else the fastest.
 fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     let is_stream = |method: &Method| {
         let plain = method.options().iter().all(|option| matches!(option, MethodOption::Buffer(_)));
@@ -124,7 +125,8 @@ fn limits(case: &Case<'_>) -> Option<String> {
     (!words.is_empty()).then(|| format!("{}.", capital(&words.join("; "))))
 }
 
-/// Sentence about the cost of reading every byte: the same method against one that touches a word of each page.
+/// Sentence about the cost of reading every byte: the same method against one that touches a word
+/// of each page.
 fn counting(case: &Case<'_>) -> Option<String> {
     let consumes = match case.comparison.conditions.conditions.consume()? {
         Consume::Touch => return None,

@@ -5,7 +5,8 @@ use pagewise_model::Workload;
 use super::given::Recommendation;
 use crate::judge::label::{shared, texts};
 
-/// The situation of each recommendation: the work, and the conditions in which it differs from others of that work.
+/// The situation of each recommendation: the work, and the conditions in which it differs from
+/// others of that work.
 pub fn situations<'a>(advice: impl Iterator<Item = &'a Recommendation> + Clone) -> Vec<String> {
     advice
         .clone()

@@ -10,7 +10,8 @@ use crate::statistics::{Extent, median, total};
 
 /// From this share of the requested bytes, the device is involved.
 pub(crate) const DEVICE_SHARE: f64 = 0.01;
-/// The device counts the requests of all processes; they are the cell's if others moved at most this share.
+/// The device counts the requests of all processes; they are the cell's if others moved at most
+/// this share.
 const OTHERS_SHARE: f64 = 0.05;
 
 /// Activity of the machine for a cell, over its valid samples.
@@ -22,8 +23,9 @@ pub struct Activity {
     pub device_bytes_per_second: Option<Extent>,
     /// Requests that the device completed per second.
     pub device_requests_per_second: Option<Extent>,
-    /// Flushes of the measured region per second: its syncs, or the flushes that the device counted if those are fewer, as syncs
-    /// of several threads may share one. `None` if there was none in some sample.
+    /// Flushes of the measured region per second: its syncs, or the flushes that the device counted
+    /// if those are fewer, as syncs of several threads may share one. `None` if there was none in
+    /// some sample.
     pub flushes_per_second: Option<Extent>,
     /// CPU time over the time of all threads, the median.
     pub cpu_share: Option<f64>,
@@ -35,8 +37,8 @@ pub struct Activity {
     pub writes_device: bool,
 }
 
-/// Use of the time of a cell. Shares are of the threads' time on the CPUs that they can use at once; of one-shot work they
-/// are of the total.
+/// Use of the time of a cell. Shares are of the threads' time on the CPUs that they can use at
+/// once; of one-shot work they are of the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeShares {
     /// On a CPU.
@@ -54,7 +56,8 @@ pub struct TimeShares {
 }
 
 impl TimeShares {
-    /// True if the measured region takes at least half of the total; else nothing within it limits the work.
+    /// True if the measured region takes at least half of the total; else nothing within it limits
+    /// the work.
     pub(super) fn is_mostly_region(&self) -> bool {
         self.cpu.median + self.run_queue.median + self.wait.median >= 0.5
     }
@@ -99,7 +102,8 @@ impl Activity {
                     evidence.device_flushes.filter(|flushes| *flushes > 0).unwrap_or(syncs).min(syncs);
                 (flushes > 0).then(|| flushes as f64 / seconds(measurement))
             }),
-            // CPU time was read around the supervisor's clock, so it is a share of that clock's time.
+            // CPU time was read around the supervisor's clock, so it is a share of that clock's
+            // time.
             cpu_share: median(&of_valid(&|_, evidence| {
                 Some(evidence.cpu_ns? as f64 / evidence.wall_ns.max(1) as f64 / threads)
             })),
@@ -131,8 +135,9 @@ impl Activity {
     }
 }
 
-/// Shares of the time of a sample: on a CPU, runnable, waiting, set-up, sync, tear-down. With more threads than `cpus`, those that
-/// wait for each other's CPU are no loss, so what the CPUs were not used for is divided among the two others.
+/// Shares of the time of a sample: on a CPU, runnable, waiting, set-up, sync, tear-down. With more
+/// threads than `cpus`, those that wait for each other's CPU are no loss, so what the CPUs were not
+/// used for is divided among the two others.
 pub(super) fn time_shares(
     cell: &Cell,
     cpus: u32,
@@ -160,7 +165,8 @@ pub(super) fn time_shares(
     Some([cpu * region, run_queue * region, (idle - run_queue) * region, set_up, sync, tear_down])
 }
 
-/// Voluntary context switches of the measured threads. Unknown with heartbeats, which sleep and wake all the time.
+/// Voluntary context switches of the measured threads. Unknown with heartbeats, which sleep and
+/// wake all the time.
 pub(crate) fn own_waits(evidence: &Evidence) -> Option<u64> {
     evidence.voluntary_switches.filter(|_| evidence.heartbeats.is_empty())
 }
@@ -173,8 +179,9 @@ pub(super) fn is_read_ahead(cell: &Cell) -> bool {
     cell.depends_on_cache() && cell.conditions.workload().is_reading() && ahead
 }
 
-/// Bytes that the device delivered to this sample. A process is charged for a read when it is submitted, so readahead that
-/// was in flight at the end does not count, unless the program has had those bytes: a cold read finds nothing else.
+/// Bytes that the device delivered to this sample. A process is charged for a read when it is
+/// submitted, so readahead that was in flight at the end does not count, unless the program has had
+/// those bytes: a cold read finds nothing else.
 fn delivered_bytes(cell: &Cell, evidence: &Evidence) -> Option<u64> {
     let counted = evidence.device_read_bytes?;
     let in_flight = match is_read_ahead(cell) {
@@ -191,8 +198,8 @@ fn seconds(measurement: &Measurement) -> f64 {
     region_ns(measurement).saturating_add(measurement.latency_phase_within().1).max(1) as f64 / 1e9
 }
 
-/// Requests of the device for this sample. If others used it too, the group's own count applies, a direct read is still
-/// one request, and for anything else the count is unknown.
+/// Requests of the device for this sample. If others used it too, the group's own count applies, a
+/// direct read is still one request, and for anything else the count is unknown.
 pub(super) fn requests(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Option<u64> {
     let own = evidence.device_read_bytes?;
     let others_are_few =

@@ -1,12 +1,15 @@
-//! Ceilings: the most that anything of the run reached on a device or in memory, by the lower end of its interval.
+//! Ceilings: the most that anything of the run reached on a device or in memory, by the lower end
+//! of its interval.
 //!
-//! Every cell that used a resource counts, methods too, so no cell exceeds its ceiling. A ceiling is *known* only if the
-//! run has a cell that was made to find it ([`Role::Ceiling`]): without one, the fastest method would be limited by itself.
-//! `uring:direct` with a deep queue is made to find the device's maximum at the size of its reads; the same with one read in
-//! flight the rate of a program that waits for each read; copying from anonymous memory the maximum of the memory.
+//! Every cell that used a resource counts, methods too, so no cell exceeds its ceiling. A ceiling
+//! is *known* only if the run has a cell that was made to find it ([`Role::Ceiling`]): without one,
+//! the fastest method would be limited by itself. `uring:direct` with a deep queue is made to find
+//! the device's maximum at the size of its reads; the same with one read in flight the rate of a
+//! program that waits for each read; copying from anonymous memory the maximum of the memory.
 //!
-//! Ceilings apply to cells of the same file, threads, CPUs and device cap; a different cap amounts to a different device.
-//! The memory limit and the state of the page cache may differ, since the device sees neither.
+//! Ceilings apply to cells of the same file, threads, CPUs and device cap; a different cap amounts
+//! to a different device. The memory limit and the state of the page cache may differ, since the
+//! device sees neither.
 
 use pagewise_model::{
     Access, Bytes, Cell, Conditions, CpuList, DeviceCap, HostSettings, Role, Skew, Workload,
@@ -73,7 +76,8 @@ fn as_text<S: serde::Serializer>(cpus: &Option<CpuList>, serializer: S) -> Resul
 }
 
 impl DeviceCeiling {
-    /// The rates that `cell` reached in so many samples; `None` if it did not read a device all the time.
+    /// The rates that `cell` reached in so many samples; `None` if it did not read a device all the
+    /// time.
     pub(super) fn reached_by_cell(cell: &Cell, activity: &Activity, samples: usize) -> Option<Self> {
         let Cell { role, method, conditions } = cell;
         let (requests, bytes) = (activity.device_requests_per_second?, activity.device_bytes_per_second?);
@@ -98,8 +102,8 @@ impl DeviceCeiling {
         })
     }
 
-    /// True if it applies to cells with `conditions`. A device does not see the memory limit, and its sequential rate
-    /// says nothing about random reads.
+    /// True if it applies to cells with `conditions`. A device does not see the memory limit, and
+    /// its sequential rate says nothing about random reads.
     fn is_of(&self, conditions: &Conditions) -> bool {
         let HostSettings { device_cap, cpus, .. } = &conditions.host_settings;
         self.threads == conditions.threads
@@ -212,8 +216,8 @@ impl Ceilings {
         ceilings
     }
 
-    /// Add rates of a device. Two cells may be made to find the same maximum, under conditions that the device does not
-    /// see; the faster counts.
+    /// Add rates of a device. Two cells may be made to find the same maximum, under conditions that
+    /// the device does not see; the faster counts.
     pub(super) fn add(&mut self, found: DeviceCeiling) {
         match self.device.iter_mut().find(|known| known.is_same(&found)) {
             Some(known) if known.requests_per_second.low >= found.requests_per_second.low => {}
@@ -240,7 +244,8 @@ impl Ceilings {
         Some(best(made_to_copy.map(CopyCeiling::bytes))?.low)
     }
 
-    /// The ceilings to show: cells that were made to find a maximum, and any cell that exceeded all of those that apply to it.
+    /// The ceilings to show: cells that were made to find a maximum, and any cell that exceeded all
+    /// of those that apply to it.
     pub fn shown(self) -> (Vec<DeviceCeiling>, Vec<CopyCeiling>, Vec<FlushCeiling>) {
         let exceeds = |one: &DeviceCeiling| {
             let like = |other: &&DeviceCeiling| {
@@ -262,7 +267,8 @@ impl Ceilings {
         (device, copy, flushes)
     }
 
-    /// The most bytes per second that the device delivered under `conditions`; `None` if no large reads were measured.
+    /// The most bytes per second that the device delivered under `conditions`; `None` if no large
+    /// reads were measured.
     pub(super) fn bandwidth(&self, conditions: &Conditions) -> Option<Top<'_>> {
         bandwidth(&self.same_device(conditions))
     }
@@ -277,7 +283,8 @@ impl Ceilings {
         Top::highest(Some(measured), larger)
     }
 
-    /// The most requests of about `size` bytes per second for each read in flight, under `conditions`.
+    /// The most requests of about `size` bytes per second for each read in flight, under
+    /// `conditions`.
     pub(super) fn requests_per_read_in_flight(&self, conditions: &Conditions, size: f64) -> Option<Top<'_>> {
         let distance = |ceiling: &DeviceCeiling| (ceiling.issued_bytes / size).ln().abs();
         let same = self.same_device(conditions);
@@ -290,8 +297,8 @@ impl Ceilings {
         )
     }
 
-    /// The most bytes per second that were copied like `cell` copies. Of other data only if nothing that copied the cell's
-    /// data was faster: those are in a cache of the CPU.
+    /// The most bytes per second that were copied like `cell` copies. Of other data only if nothing
+    /// that copied the cell's data was faster: those are in a cache of the CPU.
     pub(super) fn copying(&self, cell: &Cell) -> Option<Top<'_>> {
         let conditions = &cell.conditions;
         let alike = || self.copy.iter().filter(|ceiling| copies_alike(&ceiling.conditions, conditions));
@@ -314,7 +321,8 @@ fn skew(conditions: &Conditions) -> Option<Skew> {
     conditions.reads().map(|reads| reads.skew)
 }
 
-/// True if copying is the same work under both: page cache, limits and the position of the data in the file may differ.
+/// True if copying is the same work under both: page cache, limits and the position of the data in
+/// the file may differ.
 fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
     // The location of the data and the time of the sync do not affect a copy.
     let work = |conditions: &Conditions| {
@@ -328,8 +336,9 @@ fn copies_alike(ceiling: &Conditions, cell: &Conditions) -> bool {
     work(ceiling) == work(cell) && (&left.cpus, left.numa) == (&right.cpus, right.numa)
 }
 
-/// The highest rate of bytes, known only if deep queues of large reads are among the cells. On some devices smaller reads
-/// move more bytes, so the highest rate counts and not that of the largest reads.
+/// The highest rate of bytes, known only if deep queues of large reads are among the cells. On some
+/// devices smaller reads move more bytes, so the highest rate counts and not that of the largest
+/// reads.
 fn bandwidth<'a>(same: &[&'a DeviceCeiling]) -> Option<Top<'a>> {
     let is_large =
         |ceiling: &DeviceCeiling| ceiling.read_bytes.is_some_and(|bytes| bytes.0 >= BANDWIDTH_READ_BYTES);
@@ -339,9 +348,10 @@ fn bandwidth<'a>(same: &[&'a DeviceCeiling]) -> Option<Top<'a>> {
     Top::highest(found, same.iter().map(|ceiling| ceiling.bytes()))
 }
 
-/// Requests per second of deep queues at `size`: between two measured sizes by a power law through both, a little below
-/// the smallest no more than there, above the largest by its bandwidth. Far below the smallest it is unknown: a device that
-/// was asked for 1 MiB at a time may well do more requests of 128 KiB.
+/// Requests per second of deep queues at `size`: between two measured sizes by a power law through
+/// both, a little below the smallest no more than there, above the largest by its bandwidth. Far
+/// below the smallest it is unknown: a device that was asked for 1 MiB at a time may well do more
+/// requests of 128 KiB.
 fn iops_at<'a>(ceilings: &[&'a DeviceCeiling], size: f64) -> Option<Top<'a>> {
     let mut deep: Vec<&DeviceCeiling> =
         ceilings.iter().copied().filter(|ceiling| ceiling.is_deep()).collect();

@@ -1,7 +1,8 @@
 //! The ceiling of syncs: how often the device makes bytes durable, in pieces of a size.
 //!
-//! A cell made to find it writes pieces of whole blocks past the page cache over a file that was written before, and syncs each.
-//! A sync of more bytes cannot be more frequent, so whatever synced as many bytes or more counts as reached.
+//! A cell made to find it writes pieces of whole blocks past the page cache over a file that was
+//! written before, and syncs each. A sync of more bytes cannot be more frequent, so whatever synced
+//! as many bytes or more counts as reached.
 
 use pagewise_model::{Bytes, Cell, Conditions, DeviceCap, Role};
 use serde::Serialize;
@@ -52,7 +53,8 @@ impl FlushCeiling {
         })
     }
 
-    /// True if it exceeded all syncs of as many bytes or more, and some of them were made to find the maximum.
+    /// True if it exceeded all syncs of as many bytes or more, and some of them were made to find
+    /// the maximum.
     pub(super) fn exceeds(&self, all: &[Self]) -> bool {
         let same = |other: &&Self| {
             (other.file_bytes, other.device_cap) == (self.file_bytes, self.device_cap)

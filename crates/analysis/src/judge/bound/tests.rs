@@ -143,7 +143,8 @@ fn requests_of_the_device_are_the_bound() {
 
 #[test]
 fn the_ceiling_lies_between_measured_sizes() {
-    // 64 KiB lies half-way between 4 KiB and 1 MiB on a logarithmic scale: the root of 100,000 x 1,000.
+    // 64 KiB lies half-way between 4 KiB and 1 MiB on a logarithmic scale: the root of 100,000 x
+    // 1,000.
     assert_eq!(bound("uring", active(9_000.0, 64.0)), (BoundName::DeviceIops, Some(0.9)));
     assert_eq!(bound("uring", active(90_000.0, 2.0)), (BoundName::DeviceIops, Some(0.9)));
 }
@@ -428,7 +429,8 @@ fn a_copy_that_was_faster_is_the_ceiling_of_the_same_data() {
     };
     assert_eq!(share(&ceilings, 8e9), (BoundName::MemoryCopy, Some(0.8)));
     assert_eq!(share(&ceilings, 10e9), (BoundName::MemoryCopy, Some(1.0)));
-    // Data that are copied faster than those of the ceiling, which are others, are in a cache of the CPU.
+    // Data that are copied faster than those of the ceiling, which are others, are in a cache of
+    // the CPU.
     for copy in &mut ceilings.copy {
         let part = if copy.dedicated { 256 } else { 64 };
         copy.conditions.span_bytes = Bytes::mib(part);

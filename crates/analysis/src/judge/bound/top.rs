@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::statistics::Extent;
 
-/// A maximum that exceeds those of the cells that were made to find it by more is not shown to be one: it may do more.
+/// A maximum that exceeds those of the cells that were made to find it by more is not shown to be
+/// one: it may do more.
 const FOUND: f64 = 0.75;
 
 /// The most that was reached of a resource, in requests or bytes per second.

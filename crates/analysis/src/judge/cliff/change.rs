@@ -48,7 +48,8 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
         .map(|span| (span, group.leaders(span)))
         .filter(|(_, leaders)| !leaders.is_empty())
         .collect();
-    // A difference that is not there makes a change only together with one in the other direction: one-sided.
+    // A difference that is not there makes a change only together with one in the other direction:
+    // one-sided.
     let firm = -Normal::standard().inverse_cdf(FALSE_WINNERS / group.claims as f64);
     let mut changes = Vec::new();
     for (index, first) in methods.iter().enumerate() {
@@ -69,7 +70,8 @@ pub(crate) fn changes<'a>(group: &CliffGroup<'a>) -> Vec<Change<'a>> {
     changes
 }
 
-/// Neighbouring spans at which one method is *firmly* faster: by all of them together, and by no fewer.
+/// Neighbouring spans at which one method is *firmly* faster: by all of them together, and by no
+/// fewer.
 struct FirmRun {
     first: usize,
     last: usize,
@@ -77,7 +79,8 @@ struct FirmRun {
     is_higher: bool,
 }
 
-/// The changes of one pair, from its comparisons at spans in ascending order. A firm difference has a score of at least `firm`.
+/// The changes of one pair, from its comparisons at spans in ascending order. A firm difference has
+/// a score of at least `firm`.
 fn of_pair<'a>(
     first: &'a Method,
     second: &'a Method,
@@ -118,8 +121,8 @@ fn firm_runs(comparisons: &[SpanComparison], firm: f64) -> Vec<FirmRun> {
     runs
 }
 
-/// True if the first method, or else the second, is faster at all of these spans together: the sum of independent normal
-/// deviates over the root of their number is one too (Stouffer 1949).
+/// True if the first method, or else the second, is faster at all of these spans together: the sum
+/// of independent normal deviates over the root of their number is one too (Stouffer 1949).
 fn is_firm(comparisons: &[SpanComparison], is_higher: bool, firm: f64) -> bool {
     let known: Vec<(f64, f64)> =
         comparisons.iter().filter_map(|at| Some((at.score?, at.log_ratio?))).collect();
@@ -159,7 +162,8 @@ impl Change<'_> {
         width.log2().ceil().max(0.0) as usize
     }
 
-    /// The next span to measure to bring the ends within `tolerance` of each other: the middle of the widest gap.
+    /// The next span to measure to bring the ends within `tolerance` of each other: the middle of
+    /// the widest gap.
     pub(crate) fn narrow(&self, tolerance: f64, group: &CliffGroup<'_>, page_bytes: u64) -> Narrowing {
         if self.high() as f64 <= self.low() as f64 * (1.0 + tolerance) {
             return Narrowing::Reached;
@@ -190,15 +194,17 @@ fn middle(low: u64, high: u64, group: &CliffGroup<'_>, page_bytes: u64) -> Optio
     between(low, high.min(conditions.file_bytes.0.saturating_add(1)), step, &group.spans())
 }
 
-/// A multiple of `step` between two spans where nothing was measured yet: cells of other rounds cannot be paired with new ones.
-/// It is the geometric middle, or, if something was measured near that (too few samples of it were valid), away from it.
+/// A multiple of `step` between two spans where nothing was measured yet: cells of other rounds
+/// cannot be paired with new ones. It is the geometric middle, or, if something was measured near
+/// that (too few samples of it were valid), away from it.
 fn between(low: u64, high: u64, step: u64, measured: &[u64]) -> Option<u64> {
     let gap = (high as f64 / low as f64).ln();
     let at = |share: f64| (low as f64 * (gap * share).exp() / step as f64).round() as u64;
     let is_between = |span: &u64| *span > low && *span < high;
     let is_far =
         |span: &u64| !measured.iter().any(|other| (*other as f64 / *span as f64).ln().abs() < gap * NEAR);
-    // 0, 1, -1, 2, -2 steps away: there are at most as many spans as cells that could be in the way.
+    // 0, 1, -1, 2, -2 steps away: there are at most as many spans as cells that could be in the
+    // way.
     let beside = (0..=2 * measured.len() as u64 + 1).map(|attempt| {
         let away = attempt.div_ceil(2);
         if attempt % 2 == 1 { at(0.5).saturating_add(away) } else { at(0.5).saturating_sub(away) }
@@ -208,7 +214,8 @@ fn between(low: u64, high: u64, step: u64, measured: &[u64]) -> Option<u64> {
     far.next().or_else(|| beside.map(spans).filter(is_between).find(|span| !measured.contains(span)))
 }
 
-/// Places between two spans, as shares of their logarithmic distance, in the order in which they are tried.
+/// Places between two spans, as shares of their logarithmic distance, in the order in which they
+/// are tried.
 const SHARES: [f64; 7] = [0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875];
 /// Spans nearer than this share of the distance say the same.
 const NEAR: f64 = 1.0 / 16.0;

@@ -10,8 +10,8 @@ use crate::judge::figure::MedianInterval;
 pub struct Cliff {
     /// Required width of a crossing's interval, as a share; `None` without a search.
     pub tolerance: Option<f64>,
-    /// One for each set of conditions that differ only in the span, in the order of the plan. Only those with a memory
-    /// limit: without one there is no ratio.
+    /// One for each set of conditions that differ only in the span, in the order of the plan. Only
+    /// those with a memory limit: without one there is no ratio.
     pub groups: Vec<CurveGroup>,
 }
 
@@ -134,12 +134,13 @@ pub struct Lead {
     pub from: f64,
     /// Highest ratio measured.
     pub to: f64,
-    /// Methods that lead, or are not distinguishable from the leader, at every ratio of the range. Empty: the data do
-    /// not decide.
+    /// Methods that lead, or are not distinguishable from the leader, at every ratio of the range.
+    /// Empty: the data do not decide.
     pub methods: Vec<String>,
 }
 
-/// The lowest or highest ratio, if the leader of the neighbouring ratio is no longer distinguishable from others there.
+/// The lowest or highest ratio, if the leader of the neighbouring ratio is no longer
+/// distinguishable from others there.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Edge {
     /// The ratio.
@@ -171,7 +172,8 @@ pub struct Crossing {
     pub low_span_bytes: Bytes,
     /// The span at `high`.
     pub high_span_bytes: Bytes,
-    /// True if `before` leads all methods below the crossing, or is not distinguishable from the leader.
+    /// True if `before` leads all methods below the crossing, or is not distinguishable from the
+    /// leader.
     pub before_leads: bool,
     /// The same of `after` above it.
     pub after_leads: bool,
@@ -221,6 +223,7 @@ pub struct Behind {
 pub struct Closing {
     /// The variant.
     pub method: String,
-    /// Its gain over the slower method as a share of the faster one's gain; over 1 if it is faster still.
+    /// Its gain over the slower method as a share of the faster one's gain; over 1 if it is faster
+    /// still.
     pub share: f64,
 }

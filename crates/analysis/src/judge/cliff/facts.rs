@@ -176,7 +176,8 @@ fn leads(group: &CliffGroup<'_>, scale: &Scale) -> Vec<Lead> {
         .collect()
 }
 
-/// Ends of the sweep at which the only leader of the neighbouring ratio is no longer distinguishable from others.
+/// Ends of the sweep at which the only leader of the neighbouring ratio is no longer
+/// distinguishable from others.
 fn edges(group: &CliffGroup<'_>, scale: &Scale) -> Vec<Edge> {
     let full = group.full_spans();
     let [first, second, ..] = full.as_slice() else { return Vec::new() };

@@ -1,19 +1,24 @@
 //! The place at which the order of two methods changes, by one fit over all spans.
 //!
-//! Between a span at which the one method is firmly faster and a larger one at which the other is, the logarithm of their
-//! ratio falls from above 0 to below it. How it falls is not known: a cliff is a step as often as a slope. The fit is
-//! therefore the falling sequence with the smallest sum of squares, in which each point has the weight of its own error
-//! (isotonic regression by pooling adjacent violators; Ayer et al. 1955). It pools neighbouring spans at which neither
-//! method is clearly faster, and a large difference on one side of a step does not move the step.
+//! Between a span at which the one method is firmly faster and a larger one at which the other is,
+//! the logarithm of their ratio falls from above 0 to below it. How it falls is not known: a cliff
+//! is a step as often as a slope. The fit is therefore the falling sequence with the smallest sum
+//! of squares, in which each point has the weight of its own error (isotonic regression by pooling
+//! adjacent violators; Ayer et al. 1955). It pools neighbouring spans at which neither method is
+//! clearly faster, and a large difference on one side of a step does not move the step.
 //!
-//! The interval is the inversion of the likelihood ratio test of a place: it holds every gap between two spans at which the
-//! fit may be made to cross 0 without the sum of squares growing beyond [`LARGEST_GROWTH`] (Banerjee and Wellner 2001).
-//! Its ends are measured spans, since between two of them the data know nothing: a line through them would place a step
-//! where it is not. If points scatter about the fit by more than their errors explain, a growth counts less by that factor.
+//! The interval is the inversion of the likelihood ratio test of a place: it holds every gap
+//! between two spans at which the fit may be made to cross 0 without the sum of squares growing
+//! beyond [`LARGEST_GROWTH`] (Banerjee and Wellner 2001). Its ends are measured spans, since
+//! between two of them the data know nothing: a line through them would place a step where it is
+//! not. If points scatter about the fit by more than their errors explain, a growth counts less by
+//! that factor.
 
-/// Largest growth of the sum of squares within an interval of [`BOUND_LEVEL`](crate::judge::verdict::BOUND_LEVEL): the quantile of chi-squared with one degree of
-/// freedom. For spans chosen beforehand 2.29 would do (Banerjee and Wellner 2001); a search measures where it sees the
-/// change and ends when its interval is narrow, and by simulation intervals of 2.29 miss up to a fifth of slow changes.
+/// Largest growth of the sum of squares within an interval of
+/// [`BOUND_LEVEL`](crate::judge::verdict::BOUND_LEVEL): the quantile of chi-squared with one degree
+/// of freedom. For spans chosen beforehand 2.29 would do (Banerjee and Wellner 2001); a search
+/// measures where it sees the change and ends when its interval is narrow, and by simulation
+/// intervals of 2.29 miss up to a fifth of slow changes.
 const LARGEST_GROWTH: f64 = 3.841;
 
 /// Two methods at one span.
@@ -31,7 +36,8 @@ pub(crate) struct FitPoint {
 pub(crate) struct Fit {
     /// The points at the ends of the interval.
     pub(crate) ends: (usize, usize),
-    /// The span at which the fit crosses 0, straight between two points over the logarithm of the span.
+    /// The span at which the fit crosses 0, straight between two points over the logarithm of the
+    /// span.
     pub(crate) estimate: f64,
 }
 
@@ -53,7 +59,8 @@ impl Fit {
         let sums: Vec<(usize, f64)> = (1..points.len()).map(|gap| (gap, sum(gap))).collect();
         let (best, least) = sums.iter().copied().min_by(|left, right| left.1.total_cmp(&right.1))?;
         let freedom = points.len() - falling(points).len();
-        // Reaches are longer than standard errors by the root of the largest growth, which is therefore 1 here.
+        // Reaches are longer than standard errors by the root of the largest growth, which is
+        // therefore 1 here.
         let largest = (least * LARGEST_GROWTH / freedom.max(1) as f64).max(1.0);
         let mut kept = sums.iter().filter(|(_, sum)| sum - least <= largest).map(|(gap, _)| *gap);
         let first = kept.next()?;

@@ -38,8 +38,8 @@ impl GroupCell<'_> {
     }
 }
 
-/// The batch of each cell that has a sample. Rounds are counted up through a batch; a new batch starts where they begin
-/// again.
+/// The batch of each cell that has a sample. Rounds are counted up through a batch; a new batch
+/// starts where they begin again.
 fn batches(run: &Run) -> HashMap<&str, usize> {
     let mut batches: HashMap<&str, usize> = HashMap::new();
     let (mut batch, mut last_round) = (0, 0);
@@ -70,8 +70,8 @@ pub(crate) struct SpanComparison {
 }
 
 impl SpanComparison {
-    /// Compare the ratios of two methods; differences up to the share `least` are not claimed, and intervals are longer by
-    /// `inflation`.
+    /// Compare the ratios of two methods; differences up to the share `least` are not claimed, and
+    /// intervals are longer by `inflation`.
     fn of(span: u64, log_ratios: &[f64], least: f64, inflation: f64) -> Self {
         let decided = |claim| decide(log_ratios, least, inflation, claim);
         let alone = decided(ClaimedTogether::Alone);
@@ -89,8 +89,8 @@ impl SpanComparison {
         }
     }
 
-    /// The point of a fit in which the first method is faster before the change if `falls`, and else the second; `None` with too few
-    /// rounds.
+    /// The point of a fit in which the first method is faster before the change if `falls`, and
+    /// else the second; `None` with too few rounds.
     pub(crate) fn point(&self, falls: bool) -> Option<FitPoint> {
         let log_ratio = if falls { self.log_ratio? } else { -self.log_ratio? };
         Some(FitPoint { span: self.span, log_ratio, reach: self.reach? })
@@ -123,7 +123,8 @@ pub(crate) struct CliffGroup<'a> {
     controls: Vec<GroupCell<'a>>,
     pub(crate) families: Vec<WindowFamily<'a>>,
     methods: Vec<&'a Method>,
-    /// Pairs of methods times runs of neighbouring ratios of the grid: the number of simultaneous claims.
+    /// Pairs of methods times runs of neighbouring ratios of the grid: the number of simultaneous
+    /// claims.
     pub(crate) claims: usize,
     /// Factor by which intervals are longer because disturbances outlast rounds.
     inflation: f64,
@@ -258,7 +259,8 @@ impl<'a> CliffGroup<'a> {
 
     /// Cells of the first rounds, including controls.
     fn first_batch(&self) -> impl Iterator<Item = &GroupCell<'a>> {
-        // A cell that was never tried is included: if a run ended early, its grid is that of the plan.
+        // A cell that was never tried is included: if a run ended early, its grid is that of the
+        // plan.
         self.measured
             .iter()
             .chain(&self.controls)
@@ -316,9 +318,9 @@ impl<'a> CliffGroup<'a> {
         Some(SpanComparison::of(span, &log_ratios, least, self.inflation))
     }
 
-    /// The smallest difference that is claimed between two cells. Cells of one batch are paired by round. Between batches
-    /// the machine may have drifted, by as much as a method differs from a control of it that was measured with the
-    /// other batch; `None` without such a control.
+    /// The smallest difference that is claimed between two cells. Cells of one batch are paired by
+    /// round. Between batches the machine may have drifted, by as much as a method differs from a
+    /// control of it that was measured with the other batch; `None` without such a control.
     fn least_between(&self, left: &GroupCell<'_>, right: &GroupCell<'_>) -> Option<f64> {
         if left.beside(right) {
             return Some(SMALLEST_DIFFERENCE);
@@ -339,8 +341,8 @@ impl<'a> CliffGroup<'a> {
             .max_by(f64::total_cmp)
     }
 
-    /// The methods that lead at a span or are not behind the leader, the leader first; empty if the data do not support a
-    /// comparison.
+    /// The methods that lead at a span or are not behind the leader, the leader first; empty if the
+    /// data do not support a comparison.
     pub(crate) fn leaders(&self, span: u64) -> Vec<&'a Method> {
         let sampled =
             |method: &&Method| self.member(method, span).is_some_and(|cell| cell.median_rate().is_some());

@@ -15,7 +15,8 @@ const SMALLEST_SHARE: f64 = 0.05;
 /// From this share, it is all of it.
 const ALL: f64 = 0.995;
 
-/// All sentences about a group: leaders by range, each crossing, unclear ranges, and the reference of ratios.
+/// All sentences about a group: leaders by range, each crossing, unclear ranges, and the reference
+/// of ratios.
 pub(super) fn of(group: &CurveGroup) -> Vec<String> {
     let mut sentences: Vec<String> = leads(group).into_iter().collect();
     sentences.extend(group.crossings.iter().map(|crossing| crossing_sentence(crossing, group)));

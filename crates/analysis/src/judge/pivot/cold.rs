@@ -92,8 +92,8 @@ fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
     (operations > 0 && elapsed > 0).then(|| operations as f64 * 1e9 / elapsed as f64)
 }
 
-/// Nanoseconds until the first window with a rate of at least `wanted` began; at least one window, like the time to
-/// warm.
+/// Nanoseconds until the first window with a rate of at least `wanted` began; at least one window,
+/// like the time to warm.
 fn first_reached(windows: &[RateWindow], wanted: f64) -> Option<f64> {
     let first = windows.iter().position(|window| window.ops_per_second() >= wanted)?;
     Some(duration_ns(&windows[..first.max(1)]) as f64)

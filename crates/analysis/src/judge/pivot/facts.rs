@@ -18,7 +18,8 @@ use crate::judge::verdict::Verdict;
 pub struct Tables {
     /// CPUs of the machine.
     pub cpus: u32,
-    /// One for each set of conditions that differ in more than the columns, in the order of the plan.
+    /// One for each set of conditions that differ in more than the columns, in the order of the
+    /// plan.
     pub tables: Vec<MethodTable>,
     /// If threads are columns: the remaining score of each method as the data grow.
     pub falls: Vec<Fall>,
@@ -41,7 +42,8 @@ pub struct MethodTable {
     pub cache: CacheState,
     /// Span over the cache that the limit leaves, as calculated; `None` without a limit.
     pub data_over_cache: Option<f64>,
-    /// The accessed part of the file, at the fewest threads: with a limit, more threads leave less cache.
+    /// The accessed part of the file, at the fewest threads: with a limit, more threads leave less
+    /// cache.
     pub span_bytes: Bytes,
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
@@ -55,7 +57,8 @@ pub struct MethodTable {
     pub advantages: Vec<Ratios>,
     /// Each method compared with itself in the first column.
     pub scaling: Vec<Ratios>,
-    /// Effects of the columns on the methods that the plan asks about, and what these wait for, as sentences.
+    /// Effects of the columns on the methods that the plan asks about, and what these wait for, as
+    /// sentences.
     pub sentences: Vec<String>,
 }
 
@@ -98,8 +101,8 @@ pub struct Fastest {
     pub column: PivotColumn,
     /// Verdict of the comparison.
     pub verdict: Verdict,
-    /// The winner, or all methods that are not distinguishable from the leader, which comes first; empty if nothing can
-    /// be compared.
+    /// The winner, or all methods that are not distinguishable from the leader, which comes first;
+    /// empty if nothing can be compared.
     pub methods: Vec<String>,
     /// Reason that there is none.
     pub reason: Option<String>,
@@ -110,7 +113,8 @@ pub struct Fastest {
 pub struct Ratios {
     /// The method.
     pub method: String,
-    /// The method it is compared with; `None`: itself in the first column, or at the smallest size of the data.
+    /// The method it is compared with; `None`: itself in the first column, or at the smallest size
+    /// of the data.
     pub over: Option<String>,
     /// One for each column, or for each later one; `None` if no round has both.
     pub ratios: Vec<Option<PairedRatio>>,
@@ -171,7 +175,8 @@ pub struct ColdRow {
     pub not_ranked: Option<String>,
     /// Rounds with a valid sample.
     pub samples: usize,
-    /// Time until the beginning of a window with at least half of the warm rate; at least one window.
+    /// Time until the beginning of a window with at least half of the warm rate; at least one
+    /// window.
     pub to_half_ns: Option<MedianInterval>,
     /// The same for 90 %.
     pub to_ninety_ns: Option<MedianInterval>,

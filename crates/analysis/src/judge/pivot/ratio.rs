@@ -22,7 +22,8 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
-    /// Ratio of `rates` over `others`, with an interval longer by `inflation`; `None` if no round has both.
+    /// Ratio of `rates` over `others`, with an interval longer by `inflation`; `None` if no round
+    /// has both.
     pub(crate) fn of(rates: &Rates, others: &Rates, inflation: f64) -> Option<Self> {
         let log_ratios = paired_log_ratios(rates, others);
         let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, inflation, ClaimedTogether::Alone);

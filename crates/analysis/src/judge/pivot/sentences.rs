@@ -7,7 +7,8 @@ use crate::judge::verdict::Finding;
 use pagewise_model::format::counted;
 use pagewise_model::pivot::{PivotColumn, PivotColumns};
 
-/// Effects of the columns on the methods that the plan asks about, and what each waits for in the last column.
+/// Effects of the columns on the methods that the plan asks about, and what each waits for in the
+/// last column.
 pub(super) fn of_table(data: &Data<'_>, table: &MethodTable) -> Vec<String> {
     let explained = table.rows.iter().filter(|row| data.pivot.explains(&row.method));
     explained.map(|row| of_method(table, row, data.cpus)).collect()
@@ -49,8 +50,8 @@ fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
     }
 }
 
-/// Conclusions for the whole run: where the baseline is ahead, where methods gain along the columns, and which one warms
-/// faster.
+/// Conclusions for the whole run: where the baseline is ahead, where methods gain along the
+/// columns, and which one warms faster.
 pub(super) fn of_all(data: &Data<'_>, tables: &[MethodTable], cold_starts: &[ColdStart]) -> Vec<String> {
     let mut sentences: Vec<String> =
         advantages(data, tables).into_iter().chain(explained(data, tables)).collect();

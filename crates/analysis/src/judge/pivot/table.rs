@@ -10,8 +10,8 @@ use super::{sentences, waits};
 use crate::judge::comparison::Comparison;
 use crate::judge::label::{LabelPart, data_over_cache, label_without};
 
-/// Spans whose multiples of the cache differ by at most this are one size: they are whole MiB, and threads take some of
-/// the cache.
+/// Spans whose multiples of the cache differ by at most this are one size: they are whole MiB, and
+/// threads take some of the cache.
 const SAME_RATIO: f64 = 0.04;
 const PER_MS: f64 = 1e-3;
 
@@ -57,8 +57,8 @@ pub(super) fn size_of(conditions: &Conditions) -> PivotColumn {
     data_over_cache(conditions).map_or(PivotColumn::Bytes(conditions.span_bytes), PivotColumn::OfCache)
 }
 
-/// True if conditions differ only in the column. By threads, the data must be of one size, as a multiple of the cache if
-/// there is a limit.
+/// True if conditions differ only in the column. By threads, the data must be of one size, as a
+/// multiple of the cache if there is a limit.
 fn are_alike(columns: PivotColumns, left: &Conditions, right: &Conditions) -> bool {
     let same_size = match (data_over_cache(left), data_over_cache(right)) {
         _ if columns == PivotColumns::Data => left.threads == right.threads,
@@ -175,7 +175,8 @@ fn between(data: &Data<'_>, left: CellIndex<'_>, right: CellIndex<'_>) -> Option
     PairedRatio::of(&rates(left)?, &rates(right)?, left.0.inflation)
 }
 
-/// The largest size of the data compared with the smallest, for each pattern and warm-up that has both.
+/// The largest size of the data compared with the smallest, for each pattern and warm-up that has
+/// both.
 pub(super) fn falls(data: &Data<'_>, groups: &[PivotGroup<'_>], tables: &[MethodTable]) -> Vec<Fall> {
     if data.pivot.columns == PivotColumns::Data {
         return Vec::new();

@@ -1,7 +1,8 @@
 //! Waits of threads: from CPU time, the run queue, context switches and the device.
 //!
-//! The time of all threads consists of CPU time, time spent runnable without a CPU, and waiting. The device's bytes
-//! distinguish a wait for the device from one for something else. Counters do not identify a lock.
+//! The time of all threads consists of CPU time, time spent runnable without a CPU, and waiting.
+//! The device's bytes distinguish a wait for the device from one for something else. Counters do
+//! not identify a lock.
 
 use pagewise_model::Evidence;
 use pagewise_model::sample::Measurement;

@@ -28,7 +28,8 @@ impl Scatter {
     /// A quiet virtual machine.
     pub const TYPICAL: Self =
         Self { sample: 0.025, slowed_share: 0.07, slowed_by: (0.05, 0.6), round: 0.2, invalid_share: 0.0 };
-    /// A busy one: a wider scatter, every fifth sample slowed by up to a factor of four, some invalid.
+    /// A busy one: a wider scatter, every fifth sample slowed by up to a factor of four, some
+    /// invalid.
     pub const HEAVY: Self =
         Self { sample: 0.06, slowed_share: 0.2, slowed_by: (0.05, 3.0), round: 0.3, invalid_share: 0.02 };
 }
@@ -38,9 +39,11 @@ impl Scatter {
 pub enum Noise {
     /// Lognormal, with slow samples and a factor common to each round.
     Scatter(Scatter),
-    /// Residuals of real comparisons of these kinds, drawn one by one, with the effects of their rounds.
+    /// Residuals of real comparisons of these kinds, drawn one by one, with the effects of their
+    /// rounds.
     Real(&'static [&'static str]),
-    /// Rounds of real comparisons of any kind, drawn whole: each method keeps the noise of one real method.
+    /// Rounds of real comparisons of any kind, drawn whole: each method keeps the noise of one real
+    /// method.
     RealRounds,
     /// Three of ten processes are a quarter slower.
     Bimodal,

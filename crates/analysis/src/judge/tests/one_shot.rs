@@ -231,7 +231,8 @@ fn labels_of_work_that_is_done_once() {
     assert!(label(&fill.conditions).contains("blocks of 4 KiB"));
 }
 
-/// A cold run of two scans of 64 MiB over a device measured at 1,600 MB a second; `read` takes `ms`, `mmap` 42.
+/// A cold run of two scans of 64 MiB over a device measured at 1,600 MB a second; `read` takes
+/// `ms`, `mmap` 42.
 fn over_a_device(ms: u64) -> Judged {
     let mut ceiling = honest::cell("uring:direct+depth=8", CacheState::AsIs);
     let conditions = &mut ceiling.conditions;

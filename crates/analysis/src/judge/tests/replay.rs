@@ -5,8 +5,8 @@ use super::*;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::ProgramRun;
 
-/// A replay by `pread`, the program's own method, and by `pread:direct`, which takes two thirds of its time. The program read so
-/// much from the device.
+/// A replay by `pread`, the program's own method, and by `pread:direct`, which takes two thirds of
+/// its time. The program read so much from the device.
 fn replayed(device_bytes: u64, wall_ns: Option<u64>) -> Judged {
     judge(&replays(device_bytes, wall_ns))
 }
@@ -149,7 +149,8 @@ fn reads_that_take_longer_than_the_program_tell_nothing() {
 
 #[test]
 fn a_gain_is_that_of_the_quickest_that_may_be() {
-    // The program's own method is ahead, and others may be ahead of it: what is not decided is not called the best.
+    // The program's own method is ahead, and others may be ahead of it: what is not decided is not
+    // called the best.
     let own_leads = |other_ms| {
         let replay = |method, ms| -> Timed { timed(Role::Measured, honest::replay(method), [0, ms, 0]) };
         let mut run = run_of(&[replay("pread", 900), replay("mmap", other_ms)]);

@@ -187,7 +187,8 @@ fn too_few_common_rounds_decide_nothing() {
 
 #[test]
 fn invalid_samples_in_slow_rounds_make_no_leader() {
-    // Rounds 0 to 9 are slow for all; the second method is missing from them and has the better median.
+    // Rounds 0 to 9 are slow for all; the second method is missing from them and has the better
+    // median.
     let first: Vec<_> = (0..20).map(|round| Some(if round < 10 { 50.0 } else { 103.0 })).collect();
     let second: Vec<_> = (0..20).map(|round| (round >= 10).then_some(100.0)).collect();
     assert_eq!(judge(&[&first, &second]).leader, Some(0));

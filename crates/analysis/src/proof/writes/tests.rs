@@ -289,8 +289,8 @@ fn others_that_write_the_device_are_noticed() {
             assert!(!in_memory.contains(&Contaminated), "{method} {sync}");
         }
     }
-    // 10,485,700 B take 10 syncs of 1 MiB, 64 KiB and what a dirty byte is written with: a page of a call, also in a file whose folios
-    // are large, and 2 MiB of a mapping.
+    // 10,485,700 B take 10 syncs of 1 MiB, 64 KiB and what a dirty byte is written with: a page of
+    // a call, also in a file whose folios are large, and 2 MiB of a mapping.
     for (method, cache, folio) in
         [("pwrite", Cold, 4 << 10), ("pwrite", Warm, 4 << 10), ("mmap", Cold, 2 << 20)]
     {

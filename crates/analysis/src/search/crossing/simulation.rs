@@ -1,10 +1,11 @@
-//! Simulated curves with a known crossing, searched and judged by the real code, to measure how often the interval
-//! contains it.
+//! Simulated curves with a known crossing, searched and judged by the real code, to measure how
+//! often the interval contains it.
 //!
-//! Noise is that of [`crate::judge::simulation`], drawn anew for each batch over all of its cells, so batches drift apart.
-//! The grids are those of `questions/cliff.toml`. `cargo run --release -p pagewise-analysis --example simulate_cliff`
-//! prints the tables of bench/RESULTS.md. A change that is not found under much noise is reported as unclear, and so is one
-//! whose interval is wider than the tolerance.
+//! Noise is that of [`crate::judge::simulation`], drawn anew for each batch over all of its cells,
+//! so batches drift apart. The grids are those of `questions/cliff.toml`.
+//! `cargo run --release -p pagewise-analysis --example simulate_cliff` prints the tables of
+//! bench/RESULTS.md. A change that is not found under much noise is reported as unclear, and so is
+//! one whose interval is wider than the tolerance.
 
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::random::Random;
@@ -37,7 +38,8 @@ const MOST_BATCHES: usize = 100;
 pub enum CurveShape {
     /// Constant: a method that bypasses the cache.
     Flat(f64),
-    /// A hit and, for the share of reads that miss a full cache under uniform reads, a miss in addition.
+    /// A hit and, for the share of reads that miss a full cache under uniform reads, a miss in
+    /// addition.
     Missing {
         /// Duration with all data in the cache.
         hit: f64,
@@ -51,8 +53,8 @@ pub enum CurveShape {
         /// Exponent.
         exponent: f64,
     },
-    /// Through these pairs of ratio and duration, by ascending ratio, straight between them in logarithms, constant beyond
-    /// them. Two of one ratio are a step.
+    /// Through these pairs of ratio and duration, by ascending ratio, straight between them in
+    /// logarithms, constant beyond them. Two of one ratio are a step.
     Through(&'static [(f64, f64)]),
 }
 
@@ -138,8 +140,8 @@ pub fn simulate(setting: &SearchScenario, searches: u32, seed: u64) -> SearchTal
     tally
 }
 
-/// Sample a plan and all cells that its search adds. `rate` returns the true rate of a cell, `None` if the machine does
-/// not support it.
+/// Sample a plan and all cells that its search adds. `rate` returns the true rate of a cell, `None`
+/// if the machine does not support it.
 ///
 /// # Panics
 /// If the search does not end, or adds a cell that exists already.
@@ -244,8 +246,8 @@ fn rate(setting: &SearchScenario, cell: &Cell) -> f64 {
     1e6 / setting.shapes[index].duration(ratio_of(cell))
 }
 
-/// The ratios between the ends of the grid at which two shapes are equal, if their order changes there: the first and the
-/// last.
+/// The ratios between the ends of the grid at which two shapes are equal, if their order changes
+/// there: the first and the last.
 fn true_crossing(setting: &SearchScenario, before: usize, after: usize) -> Option<(f64, f64)> {
     let [before, after] = [before, after].map(|method| setting.shapes[method]);
     let is_ahead = |first: CurveShape, second: CurveShape, ratio: f64| {

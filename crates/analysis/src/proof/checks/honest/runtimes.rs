@@ -55,8 +55,8 @@ const WRITES: &[&str] = &[
     "mine/log",
 ];
 
-/// Activity of a JVM on its own account: it loads late classes from the device, takes faults on them, reads files of its
-/// own, collects on another CPU and answers a little late.
+/// Activity of a JVM on its own account: it loads late classes from the device, takes faults on
+/// them, reads files of its own, collects on another CPU and answers a little late.
 fn busy_runtime(_: &mut Measurement, evidence: &mut Evidence) {
     let late_pages = 40;
     evidence.device_read_bytes = evidence.device_read_bytes.map(|bytes| bytes + late_pages * 4096);
