@@ -6,7 +6,8 @@ pub(crate) fn lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// Evaluates `$call` with `$consumer` as the function for `$consumption`, so that a loop is compiled for each.
+/// Evaluates `$call` with `$consumer` as the function for `$consumption`, so that a loop is
+/// compiled for each.
 macro_rules! by_consumer {
     ($consumption:expr, |$consumer:ident| $call:expr) => {{
         let consumption = $consumption;

@@ -98,8 +98,9 @@ impl DataFile {
         Ok(mapping)
     }
 
-    /// Read the span into anonymous memory, in huge pages if available: the kernel's own mapping of the page cache has
-    /// them, and a ceiling with more address translation than pread would not be one.
+    /// Read the span into anonymous memory, in huge pages if available: the kernel's own mapping of
+    /// the page cache has them, and a ceiling with more address translation than pread would not be
+    /// one.
     pub fn load(&self) -> Result<AnonymousMemory, CallFailure> {
         let file = self.open(false)?;
         let mut memory =
@@ -195,9 +196,9 @@ impl IoMode {
         }
     }
 
-    /// Request one read before the clock starts, because a flag may be accepted at open and refused at the first
-    /// transfer. Past the end of the file, RWF_DONTCACHE is checked without bringing in a page. The descriptor's
-    /// position does not change.
+    /// Request one read before the clock starts, because a flag may be accepted at open and refused
+    /// at the first transfer. Past the end of the file, RWF_DONTCACHE is checked without bringing
+    /// in a page. The descriptor's position does not change.
     pub fn try_out(
         self,
         file: &OwnedFd,

@@ -1,9 +1,10 @@
-//! A thread that only sleeps and records how late it wakes: it measures the effect of a method on everything else in the
-//! process.
+//! A thread that only sleeps and records how late it wakes: it measures the effect of a method on
+//! everything else in the process.
 //!
-//! A beat is due one interval after the previous one was recorded. Its value is its delay in nanoseconds. A beat that is
-//! still due when a measured region ends counts with its delay so far, so that the longest delay is never missing. The
-//! thread takes a lock and reads a clock per beat, and shares nothing with the measured threads.
+//! A beat is due one interval after the previous one was recorded. Its value is its delay in
+//! nanoseconds. A beat that is still due when a measured region ends counts with its delay so far,
+//! so that the longest delay is never missing. The thread takes a lock and reads a clock per beat,
+//! and shares nothing with the measured threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +46,8 @@ impl Shared {
 }
 
 impl Noted {
-    /// Record a beat that was due at `due_ns` and came at `now_ns`. Delay from before the region does not count.
+    /// Record a beat that was due at `due_ns` and came at `now_ns`. Delay from before the region
+    /// does not count.
     fn note(&mut self, due_ns: u64, now_ns: u64) {
         if let Some(since_ns) = self.since_ns {
             self.delays.saturating_record(now_ns.saturating_sub(due_ns.max(since_ns)).max(1));

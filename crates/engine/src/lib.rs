@@ -9,8 +9,8 @@
 //! * [`heartbeat`]: the heartbeat next to them, if requested;
 //! * [`worker`]: the conversation with the supervisor.
 //!
-//! Nothing here decides whether a number is valid, and nothing in a timed region allocates, locks, prints, formats or
-//! examines options.
+//! Nothing here decides whether a number is valid, and nothing in a timed region allocates, locks,
+//! prints, formats or examines options.
 
 pub mod clock;
 mod consume;

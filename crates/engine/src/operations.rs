@@ -1,8 +1,9 @@
 //! Operations: the work of a thread between two clock readings.
 //!
-//! Reads by the offset table are one implementation ([`crate::reader::TableReads`]), passes over a file another
-//! ([`crate::scanner::Passes`]), written records the third (`crate::writer`). [`crate::sampling`] and [`crate::threads`] use
-//! this trait only. A batch costs one indirect call more than the work itself, an operation none.
+//! Reads by the offset table are one implementation ([`crate::reader::TableReads`]), passes over a
+//! file another ([`crate::scanner::Passes`]), written records the third (`crate::writer`).
+//! [`crate::sampling`] and [`crate::threads`] use this trait only. A batch costs one indirect call
+//! more than the work itself, an operation none.
 
 use hdrhistogram::Histogram;
 use pagewise_protocol::{CallFailure, Go};
@@ -25,12 +26,14 @@ pub struct Done {
     pub checksum: u64,
 }
 
-/// The work of one thread. A position counts operations from the thread's first one, over all passes.
+/// The work of one thread. A position counts operations from the thread's first one, over all
+/// passes.
 pub trait Operations: Send {
     /// A sample begins, before its clock.
     fn begin(&mut self, _go: &Go) {}
 
-    /// Do at most `wanted` operations from `position` on, at least one if any is left, and none from operation `end` on.
+    /// Do at most `wanted` operations from `position` on, at least one if any is left, and none
+    /// from operation `end` on.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure>;
 
     /// Complete the operations in flight or staged, and return their checksum.
@@ -38,7 +41,8 @@ pub trait Operations: Send {
         Ok(0)
     }
 
-    /// Like [`Operations::perform`] and [`Operations::finish`], with the time of each operation recorded.
+    /// Like [`Operations::perform`] and [`Operations::finish`], with the time of each operation
+    /// recorded.
     fn perform_timed(
         &mut self,
         position: u64,
@@ -62,8 +66,8 @@ pub trait Operations: Send {
         Ok(total)
     }
 
-    /// True if the time of a [`Operations::perform`] of one operation is that operation's latency; false if several
-    /// operations are in flight.
+    /// True if the time of a [`Operations::perform`] of one operation is that operation's latency;
+    /// false if several operations are in flight.
     fn is_sequential(&self) -> bool {
         true
     }
@@ -85,7 +89,8 @@ pub trait Operations: Send {
         Ok(())
     }
 
-    /// The durations of the syncs since the last call of this, if syncs belong to the measured region.
+    /// The durations of the syncs since the last call of this, if syncs belong to the measured
+    /// region.
     fn take_sync_durations(&mut self) -> Option<Latencies> {
         None
     }

@@ -1,5 +1,5 @@
-//! The threads of a job: one for each part of the work, alive from `open` to `close`, so that the supervisor finds the
-//! same threads before and after the measured region.
+//! The threads of a job: one for each part of the work, alive from `open` to `close`, so that the
+//! supervisor finds the same threads before and after the measured region.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

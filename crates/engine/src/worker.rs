@@ -1,7 +1,7 @@
 //! The native worker's side of the conversation.
 //!
-//! A message that is not of the protocol ends the worker with a sentence on stderr, whose tail the supervisor shows. The
-//! end of stdin ends it too: it means that the supervisor is gone.
+//! A message that is not of the protocol ends the worker with a sentence on stderr, whose tail the
+//! supervisor shows. The end of stdin ends it too: it means that the supervisor is gone.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;

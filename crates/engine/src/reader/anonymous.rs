@@ -1,5 +1,6 @@
-//! `anonymous`: copying from memory that holds the file's bytes. No method that copies from the page cache can be
-//! faster, so this is the memory ceiling for the same offsets, working set and threads.
+//! `anonymous`: copying from memory that holds the file's bytes. No method that copies from the
+//! page cache can be faster, so this is the memory ceiling for the same offsets, working set and
+//! threads.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Readers, one file for each access.
 //!
-//! A reader does a batch of reads in one call, so that the choice of method costs one indirect call per batch of about
-//! 50 us and nothing per read. The loops are functions of slices and integers, compiled for each kind of consumption.
+//! A reader does a batch of reads in one call, so that the choice of method costs one indirect call
+//! per batch of about 50 us and nothing per read. The loops are functions of slices and integers,
+//! compiled for each kind of consumption.
 
 mod anonymous;
 mod mmap;
@@ -32,8 +33,8 @@ pub use table::TableReads;
 
 /// A reader, bound to a file and one thread's buffer.
 pub trait Reader: Send {
-    /// Do the reads that are due, which are whole operations, and consume their bytes. Return the weighted sum of the
-    /// checksums of the reads completed in this call: reads may stay in flight.
+    /// Do the reads that are due, which are whole operations, and consume their bytes. Return the
+    /// weighted sum of the checksums of the reads completed in this call: reads may stay in flight.
     fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure>;
 
     /// Like [`Reader::read`] of the reads that are due, for a reader that uses the following ones.
@@ -46,14 +47,15 @@ pub trait Reader: Send {
         Ok(0)
     }
 
-    /// A piece of the table begins: wait for the reads of the piece before the last one, and return their checksum. `None` from
-    /// a reader whose reads are done when a call returns.
+    /// A piece of the table begins: wait for the reads of the piece before the last one, and return
+    /// their checksum. `None` from a reader whose reads are done when a call returns.
     fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {
         Ok(None)
     }
 
-    /// Like [`Reader::read_ahead`], with the time of each operation of `reads_per_op` reads recorded: from requesting its first
-    /// byte to having consumed its last. [`Reader::finish_timed`] follows.
+    /// Like [`Reader::read_ahead`], with the time of each operation of `reads_per_op` reads
+    /// recorded: from requesting its first byte to having consumed its last.
+    /// [`Reader::finish_timed`] follows.
     fn read_timed(
         &mut self,
         reads: ReadRange<'_>,
@@ -76,8 +78,8 @@ pub trait Reader: Send {
         Ok(0)
     }
 
-    /// True if the time of a [`Reader::read`] of one operation is that operation's latency; false if reads of several
-    /// operations are in flight.
+    /// True if the time of a [`Reader::read`] of one operation is that operation's latency; false
+    /// if reads of several operations are in flight.
     fn is_sequential(&self) -> bool {
         true
     }
@@ -102,8 +104,8 @@ pub struct ReadTarget {
 
 /// Open the readers of a job's threads. This is set-up and timed as such.
 ///
-/// The method must be able to do the job ([`Method::refuses`]). With `per_thread` each has its own descriptor and mapping;
-/// otherwise they share one.
+/// The method must be able to do the job ([`Method::refuses`]). With `per_thread` each has its own
+/// descriptor and mapping; otherwise they share one.
 pub fn open(
     method: &Method,
     job: &Job,

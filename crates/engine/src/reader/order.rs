@@ -1,8 +1,10 @@
-//! Order of reads: independent, each offset as the table has it; dependent, each offset of an operation except the first
-//! from the data of the read before; recorded, each offset and length as a trace has them.
+//! Order of reads: independent, each offset as the table has it; dependent, each offset of an
+//! operation except the first from the data of the read before; recorded, each offset and length as
+//! a trace has them.
 //!
-//! A loop is compiled for each order, so that independent reads pay nothing for the others. The address of a dependent
-//! read is computed from a word loaded by the one before, so no CPU, compiler or queue can begin it earlier.
+//! A loop is compiled for each order, so that independent reads pay nothing for the others. The
+//! address of a dependent read is computed from a word loaded by the one before, so no CPU,
+//! compiler or queue can begin it earlier.
 
 use pagewise_model::trace::range_of;
 use pagewise_model::{Method, Workload};
@@ -13,17 +15,19 @@ use crate::failure::refusal;
 
 /// An order of reads.
 pub(super) trait Order: Copy + Send + 'static {
-    /// Offset and length of the read at an entry, where those of this job have `len` bytes or at most so many. `None` if it does
-    /// not fit into the span.
+    /// Offset and length of the read at an entry, where those of this job have `len` bytes or at
+    /// most so many. `None` if it does not fit into the span.
     fn range(self, entry: u64, len: usize) -> Option<(u64, usize)>;
 
-    /// The word of a read's bytes that the next offset follows from; 0 if it follows from the table alone.
+    /// The word of a read's bytes that the next offset follows from; 0 if it follows from the table
+    /// alone.
     #[inline(always)]
     fn link(self, _bytes: &[u8]) -> u64 {
         0
     }
 
-    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at this offset, of this length.
+    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at this
+    /// offset, of this length.
     ///
     /// Timed region: `for each (weight, entry): total += weight * read(range(entry ^ mask))`.
     #[inline(always)]
@@ -102,7 +106,8 @@ impl<R: ReadInOrder, O: Order> Reader for OrderedReader<R, O> {
 
 /// Reason that a batch of reads stopped.
 pub(super) enum Stopped<E> {
-    /// The table led to this entry, whose read does not fit into the span: the data differ from those used to build the table.
+    /// The table led to this entry, whose read does not fit into the span: the data differ from
+    /// those used to build the table.
     OutOfRange(u64),
     /// A read failed.
     Read(E),
@@ -194,8 +199,8 @@ impl Order for Chain {
         u64::from_le_bytes(bytes[..Method::LINK_BYTES as usize].try_into().expect("eight bytes"))
     }
 
-    /// Timed region: `for each operation: link = 0; for each (weight, entry): (link, checksum) = read(range(entry ^ mask ^ link));
-    /// total += weight * checksum`.
+    /// Timed region:
+    /// `for each operation: link = 0; for each (weight, entry): (link, checksum) = read(range(entry ^ mask ^ link)); total += weight * checksum`.
     #[inline(always)]
     fn reads<E>(
         self,

@@ -35,8 +35,9 @@ impl TablePart {
         self.pieces.piece = Piece { end: position, touch_at: go.touch_at, ..Piece::default() };
     }
 
-    /// Let `read` do `count` reads from position `first` on, where the last ones ended, and return the sum of what it returns. Each
-    /// call has reads of one piece that do not cross the end of the part. No read will be done from position `end` on.
+    /// Let `read` do `count` reads from position `first` on, where the last ones ended, and return
+    /// the sum of what it returns. Each call has reads of one piece that do not cross the end of
+    /// the part. No read will be done from position `end` on.
     #[inline(always)]
     pub fn walk(
         &mut self,

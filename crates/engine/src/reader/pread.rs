@@ -1,4 +1,5 @@
-//! `pread`: one system call per read, through the page cache, bypassing it, or leaving no pages in it.
+//! `pread`: one system call per read, through the page cache, bypassing it, or leaving no pages in
+//! it.
 
 use std::sync::Arc;
 
@@ -42,8 +43,9 @@ pub(super) fn open(
     Ok(readers)
 }
 
-/// Timed region: [`Order::reads`] with `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `place` is
-/// the position of the bytes in the file and in the buffer.
+/// Timed region: [`Order::reads`] with
+/// `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `place` is the
+/// position of the bytes in the file and in the buffer.
 #[inline(never)]
 fn reads<O: Order>(
     due: Due<'_>,

@@ -67,7 +67,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// The mask at a position, at most a piece ahead. Behind the next piece a pass begins, whose first pieces have none.
+    /// The mask at a position, at most a piece ahead. Behind the next piece a pass begins, whose
+    /// first pieces have none.
     #[inline(always)]
     pub fn mask_at(&self, position: u64) -> u64 {
         if position < self.end {
@@ -80,7 +81,8 @@ impl Piece {
     }
 }
 
-/// Some consecutive reads of a piece of a thread's part of the table. Positions count reads from the part's start, over all passes.
+/// Some consecutive reads of a piece of a thread's part of the table. Positions count reads from
+/// the part's start, over all passes.
 #[derive(Clone, Copy)]
 pub struct ReadRange<'a> {
     part: &'a [u64],
@@ -94,8 +96,9 @@ pub struct ReadRange<'a> {
 }
 
 impl<'a> ReadRange<'a> {
-    /// `count` reads of `part` from position `first` on, at most to the end of the piece and of the part. None will be done from
-    /// position `end` on. The part begins at index `place` of the table.
+    /// `count` reads of `part` from position `first` on, at most to the end of the piece and of the
+    /// part. None will be done from position `end` on. The part begins at index `place` of the
+    /// table.
     #[inline(always)]
     pub fn new(part: &'a [u64], (first, count): (u64, u64), end: u64, place: u64, piece: Piece) -> Self {
         let start = first % part.len() as u64;

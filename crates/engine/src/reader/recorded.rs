@@ -55,7 +55,8 @@ fn parts(job: &Job) -> Option<Vec<Range<usize>>> {
     (end == job.table_reads).then_some(parts)
 }
 
-/// The memory that the recorded program held besides: in place, so that it counts against a limit, and not used.
+/// The memory that the recorded program held besides: in place, so that it counts against a limit,
+/// and not used.
 pub fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
     let mut memory = AnonymousMemory::new(job.ballast_bytes as usize)
         .map_err(|error| failed("mmap of the ballast", error, &job.path, 0))?;

@@ -33,8 +33,8 @@ impl TableReads {
         readers.into_iter().enumerate().map(of_thread).collect()
     }
 
-    /// Let the reader do up to `wanted` operations from `position` on, which counts over all passes, but never across the end of
-    /// the part; none is done from operation `end` on.
+    /// Let the reader do up to `wanted` operations from `position` on, which counts over all
+    /// passes, but never across the end of the part; none is done from operation `end` on.
     #[inline(always)]
     fn batch(
         &mut self,

@@ -367,7 +367,8 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
     }
 }
 
-/// Each read of a trace has a length of its own; direct ones are widened, and the last ends with the file.
+/// Each read of a trace has a length of its own; direct ones are widened, and the last ends with
+/// the file.
 #[test]
 fn recorded_reads_have_their_own_lengths() {
     let fixture = Fixture::new((1 << 20) + 777);

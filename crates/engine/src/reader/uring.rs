@@ -1,8 +1,10 @@
 //! `uring`: reads in flight through io_uring, a ring for each thread.
 //!
-//! The window is kept full: as soon as completions have been consumed, their slots get the next reads of the table,
-//! across operations and batches. Reads are started in groups of [`STARTED_TOGETHER`], or when none can be queued. A batch therefore returns when its reads are queued, not when they are done. Of recorded reads
-//! as many are in flight, which is a bound: a program may not know them yet.
+//! The window is kept full: as soon as completions have been consumed, their slots get the next
+//! reads of the table, across operations and batches. Reads are started in groups of
+//! [`STARTED_TOGETHER`], or when none can be queued. A batch therefore returns when its reads are
+//! queued, not when they are done. Of recorded reads as many are in flight, which is a bound: a
+//! program may not know them yet.
 
 use pagewise_model::checksum::Consumption;
 use pagewise_protocol::CallFailure;
@@ -16,8 +18,9 @@ use crate::consume::by_consumer;
 use crate::failure::failed;
 use crate::file::FailedRead;
 
-/// Most reads that are queued before they are started. A device that completes most of its window at once is idle until the next reads
-/// are started; a call for each read is a sixth of a cached one.
+/// Most reads that are queued before they are started. A device that completes most of its window
+/// at once is idle until the next reads are started; a call for each read is a sixth of a cached
+/// one.
 const STARTED_TOGETHER: usize = 4;
 
 struct UringReader {
@@ -188,8 +191,8 @@ impl UringReader {
         order.range(entry, self.target.read_bytes).ok_or_else(|| out_of_range(&self.target, entry))
     }
 
-    /// Timed region: `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset), and enter if so many
-    /// are queued`.
+    /// Timed region:
+    /// `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset), and enter if so many are queued`.
     #[inline(never)]
     fn queue_reads(
         &mut self,
@@ -211,8 +214,8 @@ impl UringReader {
         Ok(std::mem::take(&mut self.done))
     }
 
-    /// Timed region: as [`UringReader::queue_reads`], with a clock reading at the first read of an operation and after
-    /// each operation.
+    /// Timed region: as [`UringReader::queue_reads`], with a clock reading at the first read of an
+    /// operation and after each operation.
     fn queue_timed(
         &mut self,
         due: Due<'_>,
@@ -309,8 +312,9 @@ impl Reader for UringReader {
     }
 }
 
-/// Timed region: [`Order::reads`] with `queue(offset); enter, which waits for it; link(slot); consume(slot)`. One read
-/// is in flight, as the next one follows from its data.
+/// Timed region: [`Order::reads`] with
+/// `queue(offset); enter, which waits for it; link(slot); consume(slot)`. One read is in flight, as
+/// the next one follows from its data.
 #[inline(never)]
 fn one_by_one<O: Order>(
     reader: &mut UringReader,

@@ -1,7 +1,9 @@
-//! Sampling of records that are committed: each is timed, by one thread or several that start together.
+//! Sampling of records that are committed: each is timed, by one thread or several that start
+//! together.
 //!
-//! `latency of a record = clock after the sync that covers it - clock before its write`. There are no batches, since a
-//! sync takes far longer than a clock reading. A thread takes no further record when its time is up.
+//! `latency of a record = clock after the sync that covers it - clock before its write`. There are
+//! no batches, since a sync takes far longer than a clock reading. A thread takes no further record
+//! when its time is up.
 
 use pagewise_protocol::CallFailure;
 
@@ -9,8 +11,8 @@ use super::stalls::Stalls;
 use super::{Clock, ThreadSample};
 use crate::operations::{Latencies, Operations};
 
-/// Take one thread's sample: records up to `end`, which all threads share, or as many as are begun within `sample_ns`.
-/// `latencies` is empty.
+/// Take one thread's sample: records up to `end`, which all threads share, or as many as are begun
+/// within `sample_ns`. `latencies` is empty.
 pub fn sample(
     work: &mut dyn Operations,
     end: u64,

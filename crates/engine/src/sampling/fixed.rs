@@ -1,14 +1,16 @@
-//! Sampling of a fixed amount of work: a pass over a file, the records of a ring, the blocks of a new file.
+//! Sampling of a fixed amount of work: a pass over a file, the records of a ring, the blocks of a
+//! new file.
 //!
-//! `elapsed = clock after the last operation and everything staged or in flight (and its sync, if the job syncs within
-//! the measured region) - clock before the first operation`. It ends early when its time is up, between two batches.
+//! `elapsed = clock after the last operation and everything staged or in flight (and its sync, if the job syncs within the measured region) - clock before the first operation`.
+//! It ends early when its time is up, between two batches.
 //!
-//! **Latency.** There is no separate phase, because the work would differ the second time. Between batches of *gap*
-//! operations, one operation is timed alone. Gaps are drawn uniformly from 1 to twice their mean, because costs may be
-//! periodic (a page fault falls on every 32nd block of 128 B); each operation is as likely to be timed as its neighbour.
-//! The mean begins with 1 and is doubled until a batch takes 40 us, so that clocks cost less than 1 %. If one operation
-//! takes that long, all are timed. While the mean grows, operations are timed more often than later. Those times are
-//! discarded, so that early page faults are not over-represented.
+//! **Latency.** There is no separate phase, because the work would differ the second time. Between
+//! batches of *gap* operations, one operation is timed alone. Gaps are drawn uniformly from 1 to
+//! twice their mean, because costs may be periodic (a page fault falls on every 32nd block of 128
+//! B); each operation is as likely to be timed as its neighbour. The mean begins with 1 and is
+//! doubled until a batch takes 40 us, so that clocks cost less than 1 %. If one operation takes
+//! that long, all are timed. While the mean grows, operations are timed more often than later.
+//! Those times are discarded, so that early page faults are not over-represented.
 
 use pagewise_model::random::Random;
 use pagewise_protocol::CallFailure;
@@ -22,7 +24,8 @@ const GAP_MIN_NS: u64 = 40_000;
 /// A longer mean gap is halved: there would be few latencies.
 const GAP_MAX_NS: u64 = 160_000;
 
-/// After this many measures the mean has been found; a stall among the first ones must not end its growth.
+/// After this many measures the mean has been found; a stall among the first ones must not end its
+/// growth.
 const STEADY_MEASURES: u32 = 3;
 
 /// Amount of work.
@@ -34,8 +37,8 @@ pub struct Amount {
     pub gap_seed: u64,
 }
 
-/// Take one thread's sample: `amount` from `first_operation` on, or as much of it as is done within `sample_ns`.
-/// `latencies` is empty, and allocated beforehand because its size is noticeable.
+/// Take one thread's sample: `amount` from `first_operation` on, or as much of it as is done within
+/// `sample_ns`. `latencies` is empty, and allocated beforehand because its size is noticeable.
 pub fn sample(
     work: &mut dyn Operations,
     first_operation: u64,
@@ -98,8 +101,8 @@ struct WorkProgress {
     stalls: Stalls,
 }
 
-/// Latencies taken before the mean gap is found; those taken while it grows are not kept. Only a few numbers are stored,
-/// since emptying a histogram takes as long as a thousand records.
+/// Latencies taken before the mean gap is found; those taken while it grows are not kept. Only a
+/// few numbers are stored, since emptying a histogram takes as long as a thousand records.
 #[derive(Default)]
 struct Early {
     taken: [u64; 2 * STEADY_MEASURES as usize + 2],
@@ -115,8 +118,9 @@ impl Early {
 }
 
 impl WorkProgress {
-    /// Do `wanted` operations, fewer at the end, and return the clock after them. `before` is the clock after the
-    /// operations before them. A single operation has its own clock reading, so that its latency includes nothing else.
+    /// Do `wanted` operations, fewer at the end, and return the clock after them. `before` is the
+    /// clock after the operations before them. A single operation has its own clock reading, so
+    /// that its latency includes nothing else.
     #[inline(always)]
     fn stretch(
         &mut self,
@@ -162,9 +166,10 @@ impl Gaps {
         1 + self.random.below(2 * self.mean - 1)
     }
 
-    /// Adapt the mean gap to last 40 to 160 us, after a gap of `gap` operations that took `took_ns`. Short gaps are not
-    /// used, since the clock is a part of their time. Return true while the mean grows from 1: operations until now were
-    /// timed more often than the following ones.
+    /// Adapt the mean gap to last 40 to 160 us, after a gap of `gap` operations that took
+    /// `took_ns`. Short gaps are not used, since the clock is a part of their time. Return true
+    /// while the mean grows from 1: operations until now were timed more often than the following
+    /// ones.
     pub(super) fn adapt(&mut self, gap: u64, took_ns: u64) -> bool {
         if gap < self.mean {
             return false;

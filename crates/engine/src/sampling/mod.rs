@@ -1,8 +1,9 @@
 //! Sampling: the activity of one thread between `go` and `sample`, with all clock readings.
 //!
-//! Reads by the offset table are bounded by time ([`timed`]); a scan, records and blocks are a fixed amount of work
-//! ([`fixed`]). Both read the clock once per batch of operations and leave no gap between two batches, so that no stall
-//! ([`stalls`]) is missed. Records that are committed ([`commits`]) have a clock around each.
+//! Reads by the offset table are bounded by time ([`timed`]); a scan, records and blocks are a
+//! fixed amount of work ([`fixed`]). Both read the clock once per batch of operations and leave no
+//! gap between two batches, so that no stall ([`stalls`]) is missed. Records that are committed
+//! ([`commits`]) have a clock around each.
 
 pub mod commits;
 pub mod fixed;

@@ -1,9 +1,11 @@
-//! Stalled operations, found in the times of batches without gaps between them: the rule of `workers/PROTOCOL.md`.
+//! Stalled operations, found in the times of batches without gaps between them: the rule of
+//! `workers/PROTOCOL.md`.
 //!
-//! A batch is stalled if it takes over 1 ms longer than its operations take on average, and over twice as long. A
-//! stalled batch counts in that average with its expected time; otherwise one long stall would hide later ones. The
-//! factor of two is needed because operations of several milliseconds scatter by more than one: an average that left out
-//! everything above it would sink until all of them were stalled.
+//! A batch is stalled if it takes over 1 ms longer than its operations take on average, and over
+//! twice as long. A stalled batch counts in that average with its expected time; otherwise one long
+//! stall would hide later ones. The factor of two is needed because operations of several
+//! milliseconds scatter by more than one: an average that left out everything above it would sink
+//! until all of them were stalled.
 
 /// Excess of a stalled batch over its operations' average.
 const STALL_NS: u64 = 1_000_000;
@@ -16,7 +18,8 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// Time of this many operations at this pace, computed with doubles as in every language's worker.
+    /// Time of this many operations at this pace, computed with doubles as in every language's
+    /// worker.
     pub(super) fn pace(self, operations: u64) -> u64 {
         (self.took_ns as f64 * operations as f64 / self.operations.max(1) as f64) as u64
     }

@@ -1,13 +1,14 @@
 //! Sampling bounded by time: reads by the offset table.
 //!
-//! **Throughput phase.** `elapsed = clock after the last batch and the operations still in flight - clock before the
-//! first batch`. A batch is as many operations as take 50 to 200 us; there is one clock reading per batch and none
-//! inside, because a clock around each operation prevents overlap between operations and affects the cheap methods most
-//! (mmap of 4 KiB: 40 % of its rate).
+//! **Throughput phase.**
+//! `elapsed = clock after the last batch and the operations still in flight - clock before the first batch`.
+//! A batch is as many operations as take 50 to 200 us; there is one clock reading per batch and
+//! none inside, because a clock around each operation prevents overlap between operations and
+//! affects the cheap methods most (mmap of 4 KiB: 40 % of its rate).
 //!
-//! **Latency.** If one operation takes 50 us alone, batches are single operations and their times are the latencies.
-//! Otherwise, and if operations overlap in a ring, a separate phase follows in which every operation is timed; its
-//! operations do not count for the rate.
+//! **Latency.** If one operation takes 50 us alone, batches are single operations and their times
+//! are the latencies. Otherwise, and if operations overlap in a ring, a separate phase follows in
+//! which every operation is timed; its operations do not count for the rate.
 //!
 use std::sync::atomic::Ordering;
 
@@ -36,8 +37,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The operation after the last one of a sample that begins with operation `first`. If the table must not be
-    /// repeated, it bounds the operations, so nothing is read ahead past its end.
+    /// The operation after the last one of a sample that begins with operation `first`. If the
+    /// table must not be repeated, it bounds the operations, so nothing is read ahead past its end.
     fn end(&self, first: u64) -> u64 {
         match self.max_operations {
             0 => u64::MAX,
@@ -46,7 +47,8 @@ impl Limits {
     }
 }
 
-/// Stops a phase when storage has read enough for this process: a file that fills the cache is no longer cold.
+/// Stops a phase when storage has read enough for this process: a file that fills the cache is no
+/// longer cold.
 struct DeviceBudget {
     /// /proc/self/io; `None` if there is no budget or the kernel does not count.
     file: Option<OwnedFd>,
@@ -82,10 +84,12 @@ impl DeviceBudget {
     }
 }
 
-/// Share of a bounded cold sample that the throughput phase may use, in quarters; the rest is left for a latency phase.
+/// Share of a bounded cold sample that the throughput phase may use, in quarters; the rest is left
+/// for a latency phase.
 const THROUGHPUT_QUARTERS: u64 = 3;
 
-/// Take one thread's sample. `latencies` is empty, and allocated beforehand because its size is noticeable.
+/// Take one thread's sample. `latencies` is empty, and allocated beforehand because its size is
+/// noticeable.
 pub fn sample(
     work: &mut dyn Operations,
     first_operation: u64,
@@ -202,7 +206,8 @@ fn latency_phase(
     let mut budget = DeviceBudget::new(limits.max_device_bytes / 4);
     let first = first_operation + sample.operations;
     let end = limits.end(first_operation);
-    // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a device budget.
+    // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a
+    // device budget.
     let mut batch_operations = if limits.max_device_bytes > 0 { 1 } else { 8 };
     let started = clock();
     let deadline = started + limits.latency_ns;

@@ -9,7 +9,8 @@ use super::stalls::Stalls;
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Vector {
-    /// Gaps are drawn one after the other, and the mean is adapted after each to the time of its operations.
+    /// Gaps are drawn one after the other, and the mean is adapted after each to the time of its
+    /// operations.
     Gaps {
         seed: u64,
         /// Time of an operation, for each gap.
@@ -24,7 +25,8 @@ enum Vector {
     Latencies { took_ns: Vec<u64>, latency_ns: Vec<u64>, latency_counts: Vec<u64> },
 }
 
-/// Upper end of such a bucket. This worker's own buckets are finer, and none of them crosses the end of such a bucket.
+/// Upper end of such a bucket. This worker's own buckets are finer, and none of them crosses the
+/// end of such a bucket.
 fn bucket_end(ns: u64) -> u64 {
     let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(8);
     (((ns >> shift) + 1) << shift) - 1

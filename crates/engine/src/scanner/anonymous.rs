@@ -1,5 +1,5 @@
-//! `anonymous`: the bytes of the file are consumed in memory that already holds them. Consumption alone costs this much,
-//! so no scan can be faster.
+//! `anonymous`: the bytes of the file are consumed in memory that already holds them. Consumption
+//! alone costs this much, so no scan can be faster.
 
 use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;

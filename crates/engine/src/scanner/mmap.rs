@@ -38,7 +38,8 @@ fn copy_pieces(source: &[u8], buffer: &mut [u8], consume: impl Fn(&[u8]) -> u64)
     total
 }
 
-/// Timed region: `for each piece: consume(memory + offset)`; one piece, unless a smaller one was requested.
+/// Timed region: `for each piece: consume(memory + offset)`; one piece, unless a smaller one was
+/// requested.
 #[inline(never)]
 pub(super) fn consume_pieces(source: &[u8], piece_bytes: usize, consume: impl Fn(&[u8]) -> u64) -> u64 {
     source.chunks(piece_bytes).fold(0u64, |total, piece| total.wrapping_add(consume(piece)))

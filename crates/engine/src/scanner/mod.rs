@@ -1,9 +1,10 @@
 //! Scanners: the whole file once, front to back, by one thread.
 //!
-//! A pass reads the file in pieces and consumes each of them. The checksum of a pass is the sum of the checksums of the
-//! pieces, so their order does not matter. Pieces are whole pages if words of pages are touched, and whole words if
-//! words are added, so that the checksum does not depend on the size of a piece. The loops are compiled for each kind of
-//! consumption; each piece costs one comparison of its length.
+//! A pass reads the file in pieces and consumes each of them. The checksum of a pass is the sum of
+//! the checksums of the pieces, so their order does not matter. Pieces are whole pages if words of
+//! pages are touched, and whole words if words are added, so that the checksum does not depend on
+//! the size of a piece. The loops are compiled for each kind of consumption; each piece costs one
+//! comparison of its length.
 
 mod anonymous;
 mod mmap;
@@ -43,7 +44,8 @@ impl ScanTarget {
     }
 }
 
-/// Open the scanner of a job, which the method must be able to do ([`Method::refuses`]). This is set-up and timed as such.
+/// Open the scanner of a job, which the method must be able to do ([`Method::refuses`]). This is
+/// set-up and timed as such.
 pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scanner>, CallFailure> {
     let file = DataFile::new(job, method);
     let target = ScanTarget {
@@ -69,7 +71,8 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
     }
 }
 
-/// Size of one call or copy. In the mapping, and in memory, nothing is copied, so a piece is the whole span.
+/// Size of one call or copy. In the mapping, and in memory, nothing is copied, so a piece is the
+/// whole span.
 fn piece_bytes(method: &Method, effects: &Effects, job: &Job) -> usize {
     let whole = effects.in_place || method.access() == Access::Anonymous;
     let piece = effects.buffer.or((!whole).then_some(Method::DEFAULT_BUFFER));

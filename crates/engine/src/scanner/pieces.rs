@@ -22,8 +22,9 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Pieces of `piece_bytes`, which is a multiple of `alignment`. The last one is requested in whole multiples too;
-    /// the end of a file of `file_bytes` makes it short, as open(2) describes for O_DIRECT.
+    /// Pieces of `piece_bytes`, which is a multiple of `alignment`. The last one is requested in
+    /// whole multiples too; the end of a file of `file_bytes` makes it short, as open(2) describes
+    /// for O_DIRECT.
     pub fn new(span_bytes: u64, piece_bytes: usize, alignment: usize, file_bytes: u64) -> Self {
         let full = span_bytes / piece_bytes as u64;
         let offset = full * piece_bytes as u64;

@@ -1,4 +1,5 @@
-//! `pread`: one system call per piece, through the page cache, bypassing it, or leaving no pages in it.
+//! `pread`: one system call per piece, through the page cache, bypassing it, or leaving no pages in
+//! it.
 
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, pread_dontcache};
@@ -27,8 +28,8 @@ pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> 
     Ok(Box::new(PreadScanner { file, buffer, target, pieces, mode }))
 }
 
-/// Timed region: `for each piece: call(buffer, len, offset) == expected; consume(buffer)`, where `call` is pread(2), or
-/// preadv2(2) with RWF_DONTCACHE.
+/// Timed region: `for each piece: call(buffer, len, offset) == expected; consume(buffer)`, where
+/// `call` is pread(2), or preadv2(2) with RWF_DONTCACHE.
 #[inline(never)]
 fn pread_pieces(
     pieces: Pieces,

@@ -29,8 +29,8 @@ pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> 
 }
 
 impl UringScanner {
-    /// Timed region: `while a piece is missing: (while a slot is free: queue(next piece)); enter, which waits for one;
-    /// for each that is done: result == expected; consume(buffer)`.
+    /// Timed region:
+    /// `while a piece is missing: (while a slot is free: queue(next piece)); enter, which waits for one; for each that is done: result == expected; consume(buffer)`.
     #[inline(never)]
     fn pieces_in_flight(&mut self, consume: impl Fn(&[u8]) -> u64) -> Result<u64, CallFailure> {
         let (mut total, mut next, count) = (0u64, 0, self.pieces.count());

@@ -1,4 +1,5 @@
-//! Threads of one job used for several samples, as when the workload warms the cache before it is measured.
+//! Threads of one job used for several samples, as when the workload warms the cache before it is
+//! measured.
 
 use pagewise_model::pieces::Masks;
 use pagewise_model::random::Random;
@@ -106,8 +107,8 @@ fn go_again_and_again(text: &str, job: &Job, consume: Consume, gos: &[Go]) {
     }
 }
 
-/// A warm-up without and one with a latency phase, and samples from other positions. The progress of threads differs in
-/// each, and they begin at the same operation again.
+/// A warm-up without and one with a latency phase, and samples from other positions. The progress
+/// of threads differs in each, and they begin at the same operation again.
 fn warm_up_and_measure(first: [u64; 4], touch_at: u64) -> Vec<Go> {
     [(3_000_000, 0), (1_000_000, 500_000), (1, 0), (2_000_000, 1_000_000)]
         .into_iter()
@@ -135,7 +136,8 @@ fn every_method_can_be_told_to_go_several_times() {
     }
 }
 
-/// Pieces of one operation up to more than the part, so that a pass ends within one, with another word of each page.
+/// Pieces of one operation up to more than the part, so that a pass ends within one, with another
+/// word of each page.
 #[test]
 fn a_piece_is_known_when_the_one_before_the_last_is_done() {
     let fixture = Fixture::new(FILE_BYTES);

@@ -10,8 +10,8 @@ use crate::reader::tests::job_of;
 
 const FILE_BYTES: u64 = 100_000;
 
-/// The worker's replies to a job and the following requests, without its `hello`; or the reason that the conversation
-/// ended.
+/// The worker's replies to a job and the following requests, without its `hello`; or the reason
+/// that the conversation ended.
 fn conversation(job: &Job, following: Vec<Request>) -> io::Result<Vec<Reply>> {
     let mut requests = String::new();
     for request in std::iter::once(Request::Open(Box::new(job.clone()))).chain(following) {

@@ -1,4 +1,5 @@
-//! `anonymous`: the same stores into memory that is already present. A ceiling, not a file access method.
+//! `anonymous`: the same stores into memory that is already present. A ceiling, not a file access
+//! method.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! `pwrite` and `write`: a system call for each record, for each full buffer, or for each buffer of whole blocks
-//! bypassing the page cache.
+//! `pwrite` and `write`: a system call for each record, for each full buffer, or for each buffer of
+//! whole blocks bypassing the page cache.
 
 use std::ops::Range;
 
@@ -128,7 +128,8 @@ pub(super) fn needs_buffer(method: &Method, target: &WriteTarget) -> CallFailure
 }
 
 impl<S: Sink> Writer for Recordwise<S> {
-    /// Timed region: `for each record: pwrite(file, source + place, record, cursor); cursor += record`.
+    /// Timed region:
+    /// `for each record: pwrite(file, source + place, record, cursor); cursor += record`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         for _ in 0..count {
             let record = self.source.next();
@@ -158,7 +159,8 @@ impl<S: Sink> Writer for Recordwise<S> {
     }
 }
 
-/// Call `call` with the rest of `bytes` and its offset until nothing is left: a call may write less than requested.
+/// Call `call` with the rest of `bytes` and its offset until nothing is left: a call may write less
+/// than requested.
 #[inline(always)]
 fn put_all(
     mut bytes: &[u8],
@@ -181,7 +183,8 @@ fn put_all(
     Ok(())
 }
 
-/// Read a block of a file that is open for O_DIRECT; bytes of `block` past the end of the file do not change.
+/// Read a block of a file that is open for O_DIRECT; bytes of `block` past the end of the file do
+/// not change.
 pub(super) fn read_block(
     file: &OwnedFd,
     path: &str,

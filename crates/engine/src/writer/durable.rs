@@ -13,8 +13,8 @@ use crate::failure::{failed, refused};
 /// An offset of pwritev2(2) that means the file's position.
 pub(super) const AT_POSITION: u64 = u64::MAX;
 
-/// Sync `ranges` of a file by a call that follows the writes; msync belongs to mappings. A call that covers the whole
-/// file is made once.
+/// Sync `ranges` of a file by a call that follows the writes; msync belongs to mappings. A call
+/// that covers the whole file is made once.
 pub(super) fn sync_ranges(
     call: SyncCall,
     file: &OwnedFd,

@@ -1,11 +1,12 @@
 //! `sync=commit`: each record is on the device before its thread writes the next one.
 //!
-//! Threads take records in turn. A thread that has written its record waits for a sync that began after its write. If
-//! none is under way it syncs everything written so far (the leader); records written meanwhile share the next sync
-//! (group commit). One thread therefore syncs after each record. Where the write is the sync, nobody waits for others.
+//! Threads take records in turn. A thread that has written its record waits for a sync that began
+//! after its write. If none is under way it syncs everything written so far (the leader); records
+//! written meanwhile share the next sync (group commit). One thread therefore syncs after each
+//! record. Where the write is the sync, nobody waits for others.
 //!
-//! Records of a pass over the ring are committed before any record of the next one is written, so that an older record
-//! never overwrites a newer one.
+//! Records of a pass over the ring are committed before any record of the next one is written, so
+//! that an older record never overwrites a newer one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,7 +141,8 @@ impl Group {
         Ok(())
     }
 
-    /// Count record `index` as written, and return when it is on the device. Syncs of this thread are recorded.
+    /// Count record `index` as written, and return when it is on the device. Syncs of this thread
+    /// are recorded.
     fn commit(&self, index: u64, durations: &mut Latencies) -> Result<(), CallFailure> {
         let mut progress = self.progress();
         progress.written += 1;
@@ -228,7 +230,8 @@ impl Committer {
 }
 
 impl Operations for Committer {
-    /// Records that nobody has taken yet; where they are in the file follows from their number, and not from `position`.
+    /// Records that nobody has taken yet; where they are in the file follows from their number, and
+    /// not from `position`.
     fn perform(&mut self, _: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         let mut operations = 0;
         while operations < wanted {

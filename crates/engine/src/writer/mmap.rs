@@ -74,8 +74,8 @@ impl<M: RingMemory> Straight<M> {
 }
 
 impl<M: RingMemory> Writer for Straight<M> {
-    /// Timed region: [`RecordSource::records`] for each run of records, which ends at the end of the ring or when a sync is
-    /// due.
+    /// Timed region: [`RecordSource::records`] for each run of records, which ends at the end of
+    /// the ring or when a sync is due.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         if let Some(pretoucher) = &self.pretoucher {

@@ -1,8 +1,9 @@
 //! Writers of records into a ring file, one file for each access.
 //!
-//! A writer appends a batch of records in one call, so that the choice of method costs one indirect call per batch and
-//! nothing per record. [`pagewise_model::ring`] defines the positions and content of records: none straddles the end of
-//! the file, and the cursor moves by the bytes that reached the file.
+//! A writer appends a batch of records in one call, so that the choice of method costs one indirect
+//! call per batch and nothing per record. [`pagewise_model::ring`] defines the positions and
+//! content of records: none straddles the end of the file, and the cursor moves by the bytes that
+//! reached the file.
 //!
 //! * `records`: records as operations;
 //! * `record_source`: the content of records;
@@ -48,8 +49,8 @@ pub trait Writer: Send {
     /// Write the next `count` records. They may stay staged or in flight.
     fn append(&mut self, count: u64) -> Result<(), CallFailure>;
 
-    /// Put everything staged or in flight into the file; if the job asks for syncs within the measured region, sync the
-    /// remaining bytes.
+    /// Put everything staged or in flight into the file; if the job asks for syncs within the
+    /// measured region, sync the remaining bytes.
     fn finish(&mut self) -> Result<(), CallFailure>;
 
     /// Bytes that reached the file so far: were stored into its mapping, or accepted by the kernel.
@@ -58,7 +59,8 @@ pub trait Writer: Send {
     /// Sync everything, by the call of the job.
     fn sync(&mut self) -> Result<(), CallFailure>;
 
-    /// The durations of the syncs since the last call of this, if syncs belong to the measured region.
+    /// The durations of the syncs since the last call of this, if syncs belong to the measured
+    /// region.
     fn take_sync_durations(&mut self) -> Option<Latencies>;
 }
 
@@ -149,8 +151,9 @@ impl WriteTarget {
     }
 }
 
-/// Open the work of each thread of a job, which the method must be able to do ([`Method::refuses`]). This is set-up and
-/// timed as such. Opens the file, which has its final size already, allocates, maps and advises in the order of the options.
+/// Open the work of each thread of a job, which the method must be able to do
+/// ([`Method::refuses`]). This is set-up and timed as such. Opens the file, which has its final
+/// size already, allocates, maps and advises in the order of the options.
 pub fn open_threads(
     method: &Method,
     job: &Job,

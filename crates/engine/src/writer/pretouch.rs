@@ -1,6 +1,6 @@
-//! `pretouch=`: a thread that makes pages present and writable a little ahead of the writer, so that stores take no page
-//! faults. MADV_POPULATE_WRITE (Linux 5.14) does that without changing the content of a page, whichever thread is
-//! faster.
+//! `pretouch=`: a thread that makes pages present and writable a little ahead of the writer, so
+//! that stores take no page faults. MADV_POPULATE_WRITE (Linux 5.14) does that without changing the
+//! content of a page, whichever thread is faster.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,8 @@ use crate::failure::{failed, refused};
 
 /// Maximum size of one call: a writer that stops waits at most for one call.
 const PIECE_BYTES: usize = 256 << 10;
-/// The thread is notified of the writer's position at each of this many parts of the distance ahead.
+/// The thread is notified of the writer's position at each of this many parts of the distance
+/// ahead.
 const STRIDES: u64 = 4;
 
 /// Cursor value: nothing was written yet.
@@ -42,7 +43,8 @@ pub(super) struct Pretoucher {
 }
 
 impl Pretoucher {
-    /// Start a thread that runs at most `ahead` bytes, rounded up to whole pages, ahead of a writer.
+    /// Start a thread that runs at most `ahead` bytes, rounded up to whole pages, ahead of a
+    /// writer.
     pub(super) fn start(
         mapping: &WritableMapping,
         target: &WriteTarget,
@@ -77,8 +79,8 @@ impl Pretoucher {
         }
     }
 
-    /// Notify the thread of the writer's position after each stride; in the second pass over the ring all pages are
-    /// present.
+    /// Notify the thread of the writer's position after each stride; in the second pass over the
+    /// ring all pages are present.
     pub(super) fn follow(&mut self, cursor: u64) {
         if self.over {
             return;
@@ -117,7 +119,8 @@ impl Drop for Pretoucher {
     }
 }
 
-/// Try the advice on a page of memory before the clock starts: kernels before 5.14 do not support it.
+/// Try the advice on a page of memory before the clock starts: kernels before 5.14 do not support
+/// it.
 fn try_out(path: &str) -> Result<(), CallFailure> {
     let advice = Advice::PopulateWrite;
     AnonymousMemory::new(rustix::param::page_size())

@@ -13,13 +13,15 @@ pub(super) struct WriteProgress {
     ring_bytes: u64,
     written: u64,
     unsynced: u64,
-    /// A sync is due when this many bytes are unsynced; `u64::MAX` without syncs within the measured region.
+    /// A sync is due when this many bytes are unsynced; `u64::MAX` without syncs within the
+    /// measured region.
     sync_bytes: u64,
     /// True if each write is a sync, so that none is due.
     writes_sync: bool,
     /// True if all bytes were counted where the cursor is, so that the unsynced ones are known.
     follows: bool,
-    /// Durations of the syncs, allocated beforehand; `None` without syncs within the measured region.
+    /// Durations of the syncs, allocated beforehand; `None` without syncs within the measured
+    /// region.
     durations: Option<Latencies>,
 }
 
@@ -69,8 +71,8 @@ impl WriteProgress {
         self.sync_bytes.saturating_sub(self.unsynced)
     }
 
-    /// Move the cursor by bytes that reached the file, at most to the end of the ring, which is its start. Return true
-    /// if a sync is due.
+    /// Move the cursor by bytes that reached the file, at most to the end of the ring, which is its
+    /// start. Return true if a sync is due.
     #[inline(always)]
     pub(super) fn advance(&mut self, bytes: u64) -> bool {
         debug_assert!(bytes <= self.room(), "a write past the end of the ring");
@@ -81,7 +83,8 @@ impl WriteProgress {
         self.count(bytes)
     }
 
-    /// Count bytes that reached the file somewhere else than at the cursor. Return true if a sync is due.
+    /// Count bytes that reached the file somewhere else than at the cursor. Return true if a sync
+    /// is due.
     #[inline(always)]
     pub(super) fn reach(&mut self, bytes: u64) -> bool {
         self.follows = false;
@@ -100,8 +103,8 @@ impl WriteProgress {
         self.sync_bytes != u64::MAX && self.unsynced > 0
     }
 
-    /// The ranges of unsynced bytes in the file: two if the end of the ring is between them; otherwise the second is
-    /// empty.
+    /// The ranges of unsynced bytes in the file: two if the end of the ring is between them;
+    /// otherwise the second is empty.
     pub(super) fn unsynced(&self) -> [Range<u64>; 2] {
         if self.unsynced >= self.ring_bytes || !self.follows {
             [0..self.ring_bytes, 0..0]

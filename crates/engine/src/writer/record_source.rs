@@ -105,8 +105,10 @@ fn wrapped(place: usize, period: usize) -> usize {
     }
 }
 
-/// Timed region: `for each record that fits: memcpy(into + i * record, source + place, record); place = (place + record)
-/// mod period`. Returns the place of the next record, and the rest at the end of `into`, which is shorter than a record.
+/// Timed region:
+/// `for each record that fits: memcpy(into + i * record, source + place, record); place = (place + record) mod period`.
+/// Returns the place of the next record, and the rest at the end of `into`, which is shorter than a
+/// record.
 #[inline(never)]
 fn copy_records(into: &mut [u8], source: &[u8], record_bytes: usize, mut place: usize) -> (usize, usize) {
     let period = source.len() - record_bytes;

@@ -39,8 +39,8 @@ fn refused_or_full(call: &str, error: io::Error, path: &str) -> CallFailure {
 }
 
 impl WriteTarget {
-    /// Open the file with `access`; with O_DIRECT if `direct`, tried out with a read, because it may be accepted at open
-    /// and refused at the first transfer.
+    /// Open the file with `access`; with O_DIRECT if `direct`, tried out with a read, because it
+    /// may be accepted at open and refused at the first transfer.
     pub(super) fn open(&self, access: OFlags, direct: bool) -> Result<OwnedFd, CallFailure> {
         let synced = if self.sync_call == SyncCall::ODsync { OFlags::DSYNC } else { OFlags::empty() };
         let flags = access | synced | OFlags::CLOEXEC;
@@ -57,8 +57,8 @@ impl WriteTarget {
         Ok(file)
     }
 
-    /// fallocate(2) of the whole file, if the method requires it. glibc's posix_fallocate(3) would write zeros if the
-    /// filesystem does not support allocation; the system call returns an error.
+    /// fallocate(2) of the whole file, if the method requires it. glibc's posix_fallocate(3) would
+    /// write zeros if the filesystem does not support allocation; the system call returns an error.
     pub(super) fn allocate_for(&self, file: &OwnedFd) -> Result<(), CallFailure> {
         for (word, step) in &self.effects.steps {
             match step {
@@ -74,8 +74,9 @@ impl WriteTarget {
             .map_err(|errno| refused_or_full("fallocate", errno.into(), &self.path))
     }
 
-    /// Open and map the file and apply the method's options, in the order written. The mapping is made when the first
-    /// option needs it, so that an allocation written before it happens before it. The descriptor is for calls that sync.
+    /// Open and map the file and apply the method's options, in the order written. The mapping is
+    /// made when the first option needs it, so that an allocation written before it happens before
+    /// it. The descriptor is for calls that sync.
     pub(super) fn map(&self) -> Result<(WritableMapping, OwnedFd), CallFailure> {
         let file = self.open(OFlags::RDWR, false)?;
         let map = || {
@@ -123,8 +124,8 @@ impl WriteTarget {
     }
 }
 
-/// Failure of MADV_POPULATE_WRITE. EFAULT corresponds to a store that would have ended the process (SIGBUS): the
-/// filesystem has no space, or the file has become shorter.
+/// Failure of MADV_POPULATE_WRITE. EFAULT corresponds to a store that would have ended the process
+/// (SIGBUS): the filesystem has no space, or the file has become shorter.
 #[cold]
 pub(super) fn populate_failure(error: io::Error, path: &str, offset: u64) -> CallFailure {
     let call = Advice::PopulateWrite.name();
@@ -139,7 +140,8 @@ pub(super) fn populate_failure(error: io::Error, path: &str, offset: u64) -> Cal
     CallFailure { detail, unavailable: 1, ..failure }
 }
 
-/// Failure of mlock(2). ENOMEM and EAGAIN mean a limit (RLIMIT_MEMLOCK), too little memory or a full filesystem.
+/// Failure of mlock(2). ENOMEM and EAGAIN mean a limit (RLIMIT_MEMLOCK), too little memory or a
+/// full filesystem.
 fn lock_failure(error: io::Error, path: &str) -> CallFailure {
     let limited = matches!(Errno::from_io_error(&error), Some(Errno::NOMEM | Errno::AGAIN));
     let failure = refused("mlock", error, path);

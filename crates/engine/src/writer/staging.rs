@@ -1,7 +1,8 @@
 //! `buffer=`: records are collected in memory and put into the file together.
 //!
-//! [`Staged`] collects whole records and flushes when the next one does not fit. [`BlockStream`] fills its buffer to the last
-//! byte, splitting a record if necessary, because O_DIRECT moves whole blocks at multiples of their size.
+//! [`Staged`] collects whole records and flushes when the next one does not fit. [`BlockStream`]
+//! fills its buffer to the last byte, splitting a record if necessary, because O_DIRECT moves whole
+//! blocks at multiples of their size.
 
 use pagewise_model::Bytes;
 use pagewise_protocol::CallFailure;
@@ -59,7 +60,8 @@ impl<S: Sink> Staged<S> {
         if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
     }
 
-    /// The same if the end of the ring is between: the second part goes to its start. Return true if a sync is due.
+    /// The same if the end of the ring is between: the second part goes to its start. Return true
+    /// if a sync is due.
     #[cold]
     #[inline(never)]
     fn put_in_parts(&mut self, filled: usize) -> Result<bool, CallFailure> {
@@ -78,7 +80,8 @@ impl<S: Sink> Staged<S> {
 }
 
 impl<S: Sink> Writer for Staged<S> {
-    /// Timed region: `for each record: if it does not fit: put(buffer), filled = 0; memcpy(buffer + filled, record)`.
+    /// Timed region:
+    /// `for each record: if it does not fit: put(buffer), filled = 0; memcpy(buffer + filled, record)`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
@@ -137,7 +140,8 @@ pub(super) struct BlockRules {
 }
 
 impl BlockRules {
-    /// Rules for a buffer of whole blocks. Fails if the last block of the ring would make the file longer.
+    /// Rules for a buffer of whole blocks. Fails if the last block of the ring would make the file
+    /// longer.
     pub(super) fn new(capacity: Bytes, target: &WriteTarget) -> Result<Self, CallFailure> {
         let alignment = target.direct_alignment;
         let end = target.ring_bytes.next_multiple_of(alignment as u64);
@@ -158,7 +162,8 @@ impl BlockRules {
         Self { alignment: 1, capacity, ring_bytes: target.ring_bytes }
     }
 
-    /// Capacity of a buffer that begins at `base` of the file: up to its size or the end of the ring.
+    /// Capacity of a buffer that begins at `base` of the file: up to its size or the end of the
+    /// ring.
     #[inline(always)]
     pub(super) fn limit(&self, base: u64) -> usize {
         match usize::try_from(self.ring_bytes - base) {
@@ -212,7 +217,8 @@ impl<S: BlockSink> BlockStream<S> {
         })
     }
 
-    /// Put a full buffer into the file; after the end of the ring its last block is filled up with zeros.
+    /// Put a full buffer into the file; after the end of the ring its last block is filled up with
+    /// zeros.
     fn flush(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
         self.buffer.bytes_mut()[self.filled..padded].fill(0);
@@ -223,8 +229,8 @@ impl<S: BlockSink> BlockStream<S> {
         if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
     }
 
-    /// Put a part of a buffer into the file. The file's content in the rest of the last block does not change; the
-    /// buffer is filled further and written again when it is full.
+    /// Put a part of a buffer into the file. The file's content in the rest of the last block does
+    /// not change; the buffer is filled further and written again when it is full.
     fn flush_part(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
         if padded > self.filled {
@@ -241,7 +247,8 @@ impl<S: BlockSink> BlockStream<S> {
 }
 
 impl<S: BlockSink> Writer for BlockStream<S> {
-    /// Timed region: `while bytes are left: if the buffer is full: put(buffer), filled = 0; copy what fits`.
+    /// Timed region:
+    /// `while bytes are left: if the buffer is full: put(buffer), filled = 0; copy what fits`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {

@@ -100,8 +100,8 @@ impl Fixture {
         }
     }
 
-    /// Open, append `records` in batches of many sizes, finish and, if the job requires it, sync; return the bytes that
-    /// reached the file.
+    /// Open, append `records` in batches of many sizes, finish and, if the job requires it, sync;
+    /// return the bytes that reached the file.
     fn write(&self, method: &str, records: u64) -> Result<u64, CallFailure> {
         let mut writer = self.open(method)?;
         append(&mut *writer, records)?;
@@ -139,8 +139,8 @@ impl Fixture {
         }
     }
 
-    /// Replace the file by a new sparse one. ext4 flushes a file that is truncated and written again when it is closed
-    /// (auto_da_alloc), for which hundreds of tests would wait.
+    /// Replace the file by a new sparse one. ext4 flushes a file that is truncated and written
+    /// again when it is closed (auto_da_alloc), for which hundreds of tests would wait.
     fn renew(&self) {
         fs::remove_file(&self.job.path).expect("the old file");
         let file = fs::File::create(&self.job.path).expect("a new file");

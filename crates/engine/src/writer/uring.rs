@@ -1,10 +1,12 @@
 //! `uring`: writes in flight through io_uring.
 //!
-//! Records are copied to the buffer of a slot, a record for each without `buffer=`, and a full buffer is queued. Slots
-//! are used in turn: a buffer is filled again when its own write is done. A buffer ends at the end of the ring.
+//! Records are copied to the buffer of a slot, a record for each without `buffer=`, and a full
+//! buffer is queued. Slots are used in turn: a buffer is filled again when its own write is done. A
+//! buffer ends at the end of the ring.
 //!
-//! Writes in flight may reach the file in any order. They never overlap: if the ring is shorter than the bytes that can
-//! be in flight, the writes of a pass are completed before the next one begins.
+//! Writes in flight may reach the file in any order. They never overlap: if the ring is shorter
+//! than the bytes that can be in flight, the writes of a pass are completed before the next one
+//! begins.
 
 use std::io;
 
@@ -25,8 +27,8 @@ use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
 use crate::operations::Latencies;
 
-/// A buffer of at least this size is submitted as soon as it is full, so that the device works while the next one is
-/// filled; smaller ones are submitted together, as many as there are slots.
+/// A buffer of at least this size is submitted as soon as it is full, so that the device works
+/// while the next one is filled; smaller ones are submitted together, as many as there are slots.
 const SUBMITTED_AT_ONCE_BYTES: usize = 4096;
 
 /// A write that is queued or in flight.
@@ -119,8 +121,8 @@ impl UringWriter {
         self.queued += fresh;
     }
 
-    /// Queue a full buffer and continue with the next one; after the end of the ring its last block is filled up with
-    /// zeros.
+    /// Queue a full buffer and continue with the next one; after the end of the ring its last block
+    /// is filled up with zeros.
     fn flush(&mut self) -> Result<(), CallFailure> {
         let padded = self.blocks.padded(self.filled);
         self.ring.buffer_mut(self.slot)[self.filled..padded].fill(0);
@@ -137,8 +139,8 @@ impl UringWriter {
         if self.queued >= self.progress.sync_bytes() { self.sync_now() } else { Ok(()) }
     }
 
-    /// Put a part of a buffer into the file. The file's content in the rest of the last block does not change; the
-    /// buffer is filled further and written again when it is full.
+    /// Put a part of a buffer into the file. The file's content in the rest of the last block does
+    /// not change; the buffer is filled further and written again when it is full.
     fn flush_part(&mut self) -> Result<(), CallFailure> {
         self.drain()?;
         let (padded, alignment) = (self.blocks.padded(self.filled), self.blocks.alignment());
@@ -213,8 +215,8 @@ fn failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
 }
 
 impl Writer for UringWriter {
-    /// Timed region: `while bytes are left: (while the slot is in flight: enter, take what is done); copy what fits; if
-    /// the buffer is full: queue its write, next slot`.
+    /// Timed region:
+    /// `while bytes are left: (while the slot is in flight: enter, take what is done); copy what fits; if the buffer is full: queue its write, next slot`.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {

@@ -74,7 +74,8 @@ pub(super) fn copy_reads(
     result.map_err(|stopped| stopped.into_failure(target, |never| match never {}))
 }
 
-/// Timed region: [`Order::reads`] with `memcpy(buffer, mapping + offset, len); link(buffer); consume(buffer)`.
+/// Timed region: [`Order::reads`] with
+/// `memcpy(buffer, mapping + offset, len); link(buffer); consume(buffer)`.
 #[inline(never)]
 fn copied<O: Order>(
     source: &[u8],

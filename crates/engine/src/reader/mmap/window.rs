@@ -1,4 +1,5 @@
-//! A window of reads for which advice is given ahead; it slides over the thread's part of the table.
+//! A window of reads for which advice is given ahead; it slides over the thread's part of the
+//! table.
 
 use pagewise_protocol::CallFailure;
 
@@ -32,8 +33,10 @@ impl AdviceWindow {
         Self { ahead: u64::from(ahead), next: 0, advised: 0 }
     }
 
-    /// Timed region: `for each read i that is due: advise reads up to i + ahead; total += weight * take(read i)`. That
-    /// is one call of advice for each read, and a whole window if reads begin at a new position.
+    /// Timed region:
+    /// `for each read i that is due: advise reads up to i + ahead; total += weight * take(read i)`.
+    /// That is one call of advice for each read, and a whole window if reads begin at a new
+    /// position.
     #[inline(always)]
     fn slide<E>(
         &mut self,
@@ -95,7 +98,8 @@ mod tests {
     use super::*;
     use crate::reader::Piece;
 
-    /// Read batches of a part of 10 reads with offsets from 100; return the actions, with advice as negative numbers.
+    /// Read batches of a part of 10 reads with offsets from 100; return the actions, with advice as
+    /// negative numbers.
     fn course(window: &mut AdviceWindow, batches: &[(u64, u64)], end: u64) -> Vec<i64> {
         let part: Vec<u64> = (100..110).collect();
         let course = RefCell::new(Vec::new());
