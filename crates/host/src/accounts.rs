@@ -1,7 +1,7 @@
 //! Lookups in /etc/passwd and /etc/group: a user's home, and whether a group is private to a user.
 //!
-//! Accounts kept elsewhere (LDAP, systemd-homed) are not visible here: there is no home to fall back to then, and a
-//! group counts as shared.
+//! Accounts kept elsewhere (LDAP, systemd-homed) are not visible here: there is no home to fall
+//! back to then, and a group counts as shared.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ use rustix::process::geteuid;
 
 use crate::kernel_files;
 
-/// The home of the user who runs this: HOME, but for root only if it is root's own. With another user's HOME, as `sudo
-/// -E` leaves it, it is the home in /etc/passwd, so that nothing of root's is written to the other's home and nothing
-/// there is run.
+/// The home of the user who runs this: HOME, but for root only if it is root's own. With another
+/// user's HOME, as `sudo -E` leaves it, it is the home in /etc/passwd, so that nothing of root's is
+/// written to the other's home and nothing there is run.
 pub fn home() -> Option<PathBuf> {
     let named = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     if named.as_deref().is_some_and(|home| !is_of_another_user(home)) {

@@ -12,7 +12,8 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The boot id, which changes with each start of the machine (random(4)); `None` if /proc does not show it.
+/// The boot id, which changes with each start of the machine (random(4)); `None` if /proc does not
+/// show it.
 pub fn boot() -> Option<String> {
     kernel_files::text("/proc/sys/kernel/random/boot_id")
 }

@@ -1,7 +1,7 @@
 //! State of a file in the page cache, and verified eviction and warming.
 //!
-//! Nothing here drops pages of other files, and nothing is assumed: after every attempt the kernel is asked again. If it
-//! does not answer truthfully, the result is a reason rather than a number.
+//! Nothing here drops pages of other files, and nothing is assumed: after every attempt the kernel
+//! is asked again. If it does not answer truthfully, the result is a reason rather than a number.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,14 +27,14 @@ const WARM_READ_BYTES: u64 = 1 << 20;
 const WARM_STRETCH_BYTES: u64 = 16 << 20;
 /// Passes over the whole file: reclaim may evict a few pages while others are read.
 const WARM_PASSES: u32 = 3;
-/// Further passes for a file with only a few missing pages, each after a pause: the cause of their eviction may last for
-/// a while.
+/// Further passes for a file with only a few missing pages, each after a pause: the cause of their
+/// eviction may last for a while.
 const LATER_WARM_PASSES: u32 = 5;
 const WARM_PAUSE: Duration = Duration::from_millis(50);
 /// A few pages are at most this fraction of the file.
 const FEW_PAGES: u64 = 100;
-/// Pauses between attempts to evict, one second in all. Pages that were dirty or in a CPU's batch of the LRU list
-/// (mm/swap.c) at the first attempt can be evicted at a later one.
+/// Pauses between attempts to evict, one second in all. Pages that were dirty or in a CPU's batch
+/// of the LRU list (mm/swap.c) at the first attempt can be evicted at a later one.
 const EVICT_PAUSES_MS: [u64; 8] = [0, 1, 10, 50, 100, 200, 300, 350];
 
 /// State of the first bytes of a file in the page cache.
@@ -46,13 +46,14 @@ pub struct Residency {
     pub source: String,
 }
 
-/// Return the state of the first `span_bytes` in the page cache: by cachestat(2), or else by mincore(2) if it reports
-/// the truth to this process.
+/// Return the state of the first `span_bytes` in the page cache: by cachestat(2), or else by
+/// mincore(2) if it reports the truth to this process.
 pub fn residency(file: &File, span_bytes: u64) -> Residency {
     stretch_residency(file, 0, span_bytes)
 }
 
-/// Bytes of whole pages of `file` in the page cache that are dirty or under writeback; `None` without cachestat(2).
+/// Bytes of whole pages of `file` in the page cache that are dirty or under writeback; `None`
+/// without cachestat(2).
 pub fn dirty_bytes(file: &File) -> Option<u64> {
     let len = file.metadata().ok()?.len();
     if len == 0 {
@@ -65,7 +66,8 @@ pub fn dirty_bytes(file: &File) -> Option<u64> {
 /// overlayfs (OVERLAYFS_SUPER_MAGIC).
 const OVERLAY: u64 = 0x794c_7630;
 
-/// cachestat(2). It looks at the pages of the inode that it is given; overlayfs has none, since the file of a layer has them.
+/// cachestat(2). It looks at the pages of the inode that it is given; overlayfs has none, since the
+/// file of a layer has them.
 fn counted(file: &File, offset: u64, len: u64) -> io::Result<pagewise_sys::residency::CacheStat> {
     if rustix::fs::fstatfs(file)?.f_type as u64 == OVERLAY {
         return Err(io::Error::new(
@@ -91,7 +93,8 @@ fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
     stretch_by_mincore(file, offset, len, &refused)
 }
 
-/// Fallback if cachestat(2) was refused. mincore(2) is used for spans only: it counts from the file's start.
+/// Fallback if cachestat(2) was refused. mincore(2) is used for spans only: it counts from the
+/// file's start.
 fn stretch_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -> Residency {
     let page = rustix::param::page_size() as u64;
     match pagewise_sys::residency::mincore_is_honest(file.as_fd()) {
@@ -119,8 +122,8 @@ fn unknown(reason: String) -> Residency {
 pub struct Evicted {
     /// State before.
     pub before: Residency,
-    /// State after: 0, or unknown with the reason. If it is unknown, only the bytes that the device delivers later can
-    /// prove that the file was cold.
+    /// State after: 0, or unknown with the reason. If it is unknown, only the bytes that the device
+    /// delivers later can prove that the file was cold.
     pub after: Residency,
     /// Number of attempts.
     pub attempts: u32,
@@ -156,7 +159,8 @@ fn path_of(file: &File) -> PathBuf {
     fs::read_link(scratch::reopen_path(file)).unwrap_or_else(|_| PathBuf::from("(file without a path)"))
 }
 
-/// The filesystem of `file` if it stores files in memory: nothing can be evicted there, and no device reads.
+/// The filesystem of `file` if it stores files in memory: nothing can be evicted there, and no
+/// device reads.
 pub fn in_memory(file: &File) -> Option<String> {
     if let Some(mount) = Mount::of(file).filter(|mount| mount.kind() == FilesystemKind::Memory) {
         return Some(mount.filesystem);
@@ -169,9 +173,9 @@ pub fn in_memory(file: &File) -> Option<String> {
         .map(|(_, name)| name.to_string())
 }
 
-/// Drop `file` from the page cache and verify it for the first `len` bytes. The whole file is dropped, since a large
-/// folio may cross the end of the span. Dirty pages are written back first; a descriptor that is open for reading
-/// suffices for that, and the file does not change.
+/// Drop `file` from the page cache and verify it for the first `len` bytes. The whole file is
+/// dropped, since a large folio may cross the end of the span. Dirty pages are written back first;
+/// a descriptor that is open for reading suffices for that, and the file does not change.
 pub fn evict(file: &File, len: u64) -> Result<Evicted, EvictError> {
     if let Some(filesystem) = in_memory(file) {
         return Err(EvictError::InMemory { path: path_of(file), filesystem });
@@ -211,8 +215,8 @@ pub fn evict(file: &File, len: u64) -> Result<Evicted, EvictError> {
     }
 }
 
-/// Drop the page cache of the whole machine (proc_sys_vm(5), drop_caches), after writing back dirty pages. Pages mapped
-/// by a process stay.
+/// Drop the page cache of the whole machine (proc_sys_vm(5), drop_caches), after writing back dirty
+/// pages. Pages mapped by a process stay.
 pub fn drop_all() -> io::Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "1")
@@ -260,8 +264,9 @@ fn known(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "an unknown number of bytes".to_string(), |bytes| format!("{bytes} bytes"))
 }
 
-/// Bring the first `len` bytes of `file` into the page cache by reading the missing parts, and verify that all are
-/// present at the same time. If residency is unknown, the file is read once and the result says so.
+/// Bring the first `len` bytes of `file` into the page cache by reading the missing parts, and
+/// verify that all are present at the same time. If residency is unknown, the file is read once and
+/// the result says so.
 pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, WarmError> {
     let mut read_bytes = 0;
     let mut after = residency(file, len);
@@ -294,8 +299,8 @@ pub fn warm(file: &File, len: u64, stop: &AtomicBool) -> Result<WarmedFile, Warm
     Ok(WarmedFile { read_bytes, after })
 }
 
-/// Pause before another pass of warming, after `passes` of them left `resident_bytes` of `len` in the cache; `None` if
-/// that would not help.
+/// Pause before another pass of warming, after `passes` of them left `resident_bytes` of `len` in
+/// the cache; `None` if that would not help.
 pub fn pause_before_pass(passes: u32, resident_bytes: u64, len: u64) -> Option<Duration> {
     let are_few = len - resident_bytes <= len / FEW_PAGES;
     match passes {
@@ -320,8 +325,8 @@ fn read_missing(file: &File, len: u64, stop: &AtomicBool) -> Result<u64, WarmErr
     Ok(read_bytes)
 }
 
-/// Read a range of the file into `buffer` repeatedly, which brings it into the page cache. The buffer's size is that of
-/// the reads.
+/// Read a range of the file into `buffer` repeatedly, which brings it into the page cache. The
+/// buffer's size is that of the reads.
 pub fn read_range(
     file: &File,
     range: Range<u64>,

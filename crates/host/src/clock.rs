@@ -15,8 +15,9 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Read both clocks. They cannot be read at the same instant: of three readings, the one with the smallest interval
-    /// around the wall clock is used, so that an interruption between two calls is not mistaken for a step.
+    /// Read both clocks. They cannot be read at the same instant: of three readings, the one with
+    /// the smallest interval around the wall clock is used, so that an interruption between two
+    /// calls is not mistaken for a step.
     pub fn now() -> Self {
         let read = || {
             let before = nanoseconds(clock_gettime(ClockId::Monotonic));
@@ -34,8 +35,9 @@ impl ClockPair {
         tightest.1
     }
 
-    /// Difference of the advances of the wall clock and the monotonic one between two readings; negative if the wall
-    /// clock was set back. NTP slews both alike, so only steps remain, and less than a microsecond of reading time.
+    /// Difference of the advances of the wall clock and the monotonic one between two readings;
+    /// negative if the wall clock was set back. NTP slews both alike, so only steps remain, and
+    /// less than a microsecond of reading time.
     pub fn step_ns(before: &Self, after: &Self) -> i64 {
         (after.real_ns - before.real_ns) - (after.monotonic_ns - before.monotonic_ns)
     }

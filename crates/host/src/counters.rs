@@ -1,7 +1,8 @@
 //! Counters of the whole host: /proc/stat, vmstat, meminfo, interrupts and pressure.
 //!
-//! Totals since boot and gauges, over all processes of the machine. Files stay open and are read again from the
-//! beginning into the same memory, so that a reading costs little more than the kernel's time to write the text.
+//! Totals since boot and gauges, over all processes of the machine. Files stay open and are read
+//! again from the beginning into the same memory, so that a reading costs little more than the
+//! kernel's time to write the text.
 
 mod parse;
 
@@ -15,8 +16,9 @@ pub(crate) use parse::CpuTicks;
 /// A larger text is not read: /proc/interrupts of the largest machines, with a column for each CPU.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// Largest /proc/interrupts that [`HostReader::read_often`] reads. The kernel writes about 50 bytes per microsecond, so
-/// this costs about 1 ms; a machine of 64 CPUs with a network and a disk queue for each has 200 KiB and more.
+/// Largest /proc/interrupts that [`HostReader::read_often`] reads. The kernel writes about 50 bytes
+/// per microsecond, so this costs about 1 ms; a machine of 64 CPUs with a network and a disk queue
+/// for each has 200 KiB and more.
 const MAX_FREQUENT_BYTES: usize = 64 << 10;
 
 /// Reads the host's counters repeatedly.
@@ -55,8 +57,8 @@ impl HostReader {
         self.read_within(MAX_TEXT_BYTES)
     }
 
-    /// The same for readings every second or more often: TLB shootdowns are unknown if /proc/interrupts is so large that
-    /// reading it would take a noticeable share of a CPU.
+    /// The same for readings every second or more often: TLB shootdowns are unknown if
+    /// /proc/interrupts is so large that reading it would take a noticeable share of a CPU.
     pub fn read_often(&mut self) -> HostCounters {
         if self.interrupts_are_large { self.read_within(0) } else { self.read_within(MAX_FREQUENT_BYTES) }
     }

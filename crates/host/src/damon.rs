@@ -1,5 +1,5 @@
-//! Detection of DAMON actions that reclaim idle memory (Documentation/admin-guide/mm/damon). With such an action, pages
-//! that a run has warmed may be evicted without memory pressure.
+//! Detection of DAMON actions that reclaim idle memory (Documentation/admin-guide/mm/damon). With
+//! such an action, pages that a run has warmed may be evicted without memory pressure.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,8 +11,8 @@ use crate::kernel_files;
 /// Actions that evict pages or make them the first to be evicted.
 const RECLAIMING: [&str; 3] = ["pageout", "cold", "lru_deprio"];
 
-/// The reclaiming action in force, for a sentence, by the files below `sys` and the threads below `proc`; `None` without one.
-/// Only root can read it: for others, a thread of DAMON may have one.
+/// The reclaiming action in force, for a sentence, by the files below `sys` and the threads below
+/// `proc`; `None` without one. Only root can read it: for others, a thread of DAMON may have one.
 pub(crate) fn reclaiming_action(sys: &Path, proc: &Path) -> Option<String> {
     let hidden = || is_hidden(sys) && has_thread(proc);
     let known = readable_action(sys).map(|action| format!("'{action}'"));

@@ -1,10 +1,10 @@
-//! Datasets: files that pagewise makes to read from. They are written rather than allocated, and refused before they
-//! would fill a disk.
+//! Datasets: files that pagewise makes to read from. They are written rather than allocated, and
+//! refused before they would fill a disk.
 //!
-//! Every byte is [`pagewise_model::content`] of its offset and the seed; lines of text are counted while they are
-//! written. The file is written in calls of 1 MiB, because the size of the writes determines the size of the page
-//! cache's folios, and thereby the cost of the first mapped reads. Dirty memory stays bounded. The file is removed when
-//! the value is dropped.
+//! Every byte is [`pagewise_model::content`] of its offset and the seed; lines of text are counted
+//! while they are written. The file is written in calls of 1 MiB, because the size of the writes
+//! determines the size of the page cache's folios, and thereby the cost of the first mapped reads.
+//! Dirty memory stays bounded. The file is removed when the value is dropped.
 
 use std::fs::File;
 use std::io;
@@ -67,7 +67,8 @@ fn memory_reserve(total: u64) -> u64 {
 }
 
 impl Dataset {
-    /// Write the file and drop it from the page cache; `progress` receives the bytes written so far.
+    /// Write the file and drop it from the page cache; `progress` receives the bytes written so
+    /// far.
     ///
     /// The reserve applies to a filesystem of known size; quotas show only as the error of a write.
     pub fn create(

@@ -1,4 +1,5 @@
-//! The block device of a path, and its counters: /sys/dev/block and its `stat` file (Documentation/block/stat.rst).
+//! The block device of a path, and its counters: /sys/dev/block and its `stat` file
+//! (Documentation/block/stat.rst).
 //!
 //! Counters are those of the whole disk, because use of another partition affects it too.
 
@@ -33,7 +34,8 @@ pub struct BlockDevice {
     pub note: Option<String>,
     number: (u32, u32),
     sysfs: PathBuf,
-    /// True if it has a volatile write cache and counts its flushes: a device that is only mapped onto others counts none.
+    /// True if it has a volatile write cache and counts its flushes: a device that is only mapped
+    /// onto others counts none.
     counts_flushes: bool,
     /// True if a single write may bypass its volatile cache (FUA), or if that is not known.
     pub writes_through: bool,
@@ -44,8 +46,9 @@ pub struct BlockDevice {
 #[error("{0}")]
 pub struct NoDevice(pub String);
 
-/// The name of the block device whose blocks are the pages of an inode, given as major number, minor number, inode: such an inode has the
-/// number of the device, on a filesystem of the kernel's own.
+/// The name of the block device whose blocks are the pages of an inode, given as major number,
+/// minor number, inode: such an inode has the number of the device, on a filesystem of the kernel's
+/// own.
 pub fn of_blocks((major, _, inode): (u32, u32, u64)) -> Option<String> {
     let link = format!("/sys/dev/block/{}:{}", inode >> 20, inode & 0xf_ffff);
     let target = (major == 0).then(|| std::fs::read_link(link).ok()).flatten()?;
@@ -53,19 +56,21 @@ pub fn of_blocks((major, _, inode): (u32, u32, u64)) -> Option<String> {
 }
 
 impl BlockDevice {
-    /// Find the device of the filesystem that holds `path`; for overlayfs, of the layer that holds it.
+    /// Find the device of the filesystem that holds `path`; for overlayfs, of the layer that holds
+    /// it.
     pub fn behind(path: &Path) -> Result<Self, NoDevice> {
         let (_, mount, number) = real_path(path)?;
         Self::of_mount(Path::new("/sys"), &mount, number)
     }
 
-    /// Major and minor number of the whole device, as used by a throttle, which every read of the filesystem passes
-    /// through. For a mapped or loop device its own, for a partition its disk's.
+    /// Major and minor number of the whole device, as used by a throttle, which every read of the
+    /// filesystem passes through. For a mapped or loop device its own, for a partition its disk's.
     pub fn number(&self) -> (u32, u32) {
         self.number
     }
 
-    /// Major and minor number of the disk of a block device, which is the device itself unless it is a partition; `None`: it is none.
+    /// Major and minor number of the disk of a block device, which is the device itself unless it
+    /// is a partition; `None`: it is none.
     pub fn disk_of(number: (u32, u32)) -> Option<(u32, u32)> {
         Self::numbered(Path::new("/sys"), number).map(|device| device.number)
     }
@@ -80,7 +85,8 @@ impl BlockDevice {
         if let Some(device) = Self::numbered(sys, number) {
             return Ok(device);
         }
-        // The device number of files on btrfs, bcachefs and others belongs to no device; the mount names the device.
+        // The device number of files on btrfs, bcachefs and others belongs to no device; the mount
+        // names the device.
         if let Some(device) = fs::metadata(&mount.source)
             .ok()
             .filter(|source| mount.source.starts_with("/dev/") && source.file_type().is_block_device())
@@ -189,12 +195,14 @@ pub struct DeviceCounters {
     pub read_ns: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Flushes of its volatile cache completed (Linux 5.5); `None` if it has none, or they are not counted.
+    /// Flushes of its volatile cache completed (Linux 5.5); `None` if it has none, or they are not
+    /// counted.
     pub flushes: Option<u64>,
 }
 
 impl DeviceCounters {
-    /// Parse the text of a `stat` file: reads, merged, sectors, ms, then the same for writes, then more.
+    /// Parse the text of a `stat` file: reads, merged, sectors, ms, then the same for writes, then
+    /// more.
     pub fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<u64> = stat.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
         Some(Self {

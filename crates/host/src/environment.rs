@@ -1,4 +1,5 @@
-//! Detection of the environment of a run: machine, kernel, filesystem, device, and the settings that affect results.
+//! Detection of the environment of a run: machine, kernel, filesystem, device, and the settings
+//! that affect results.
 //!
 //! Nothing is changed. Facts that the machine does not report stay unknown.
 
@@ -106,7 +107,8 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(format!("ARM implementer {implementer} part {part}"))
 }
 
-/// Vulnerabilities that affect the CPU, with their states, by name; `None` if the kernel does not show them.
+/// Vulnerabilities that affect the CPU, with their states, by name; `None` if the kernel does not
+/// show them.
 fn vulnerabilities(folder: &Path) -> Option<String> {
     let files = fs::read_dir(folder).ok()?.flatten();
     let affecting = files.filter_map(|file| {
@@ -148,8 +150,8 @@ fn affecting(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
     all.join("; ")
 }
 
-/// Hypervisor: the CPU flag, with the name in the firmware. On machines whose CPUs have no such flag, only a firmware
-/// that is known to belong to a hypervisor counts.
+/// Hypervisor: the CPU flag, with the name in the firmware. On machines whose CPUs have no such
+/// flag, only a firmware that is known to belong to a hypervisor counts.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flags = field(cpuinfo, "flags").unwrap_or_default();
     let flagged = flags.split_whitespace().any(|flag| flag == "hypervisor");
@@ -207,8 +209,9 @@ fn readahead(path: &Path) -> Option<Bytes> {
     Readahead::of(path).ok()?.read().ok()?.parse().ok().map(Bytes)
 }
 
-/// Alignment that O_DIRECT requires of offsets, lengths and memory for an open file: the larger of STATX_DIOALIGN's two
-/// values (statx(2), Linux 6.1). `None`: the filesystem does not report it, or has no O_DIRECT for this file.
+/// Alignment that O_DIRECT requires of offsets, lengths and memory for an open file: the larger of
+/// STATX_DIOALIGN's two values (statx(2), Linux 6.1). `None`: the filesystem does not report it, or
+/// has no O_DIRECT for this file.
 pub fn direct_alignment(file: &File) -> Option<u64> {
     let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
@@ -227,8 +230,9 @@ fn direct_alignment_at(path: &Path) -> Option<u64> {
 /// The largest block of a filesystem on a disk.
 const MOST_BLOCK_BYTES: u64 = 64 << 10;
 
-/// Size of the filesystem's blocks: where it does not tell the alignment of direct transfers, a smaller one may be accepted and served
-/// through the page cache. Filesystems of a network tell sizes of messages.
+/// Size of the filesystem's blocks: where it does not tell the alignment of direct transfers, a
+/// smaller one may be accepted and served through the page cache. Filesystems of a network tell
+/// sizes of messages.
 fn block_bytes_at(path: &Path) -> Option<u64> {
     let block = rustix::fs::statvfs(path).ok()?.f_frsize;
     (block > 0).then_some(block.min(MOST_BLOCK_BYTES))

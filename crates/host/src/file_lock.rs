@@ -1,4 +1,5 @@
-//! Locks of open files (flock(2)), which the kernel releases when their process ends, however it ends.
+//! Locks of open files (flock(2)), which the kernel releases when their process ends, however it
+//! ends.
 
 use std::fs::File;
 use std::io;

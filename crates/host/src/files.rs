@@ -16,8 +16,8 @@ use rustix::fs::{IFlags, OFlags, ioctl_getflags};
 use crate::mounts::{FilesystemKind, Mount};
 use crate::scratch;
 
-/// Identity of a file in other processes' /proc: device, inode, and its path for filesystems whose mappings show another
-/// device than fstat(2) (btrfs, overlayfs).
+/// Identity of a file in other processes' /proc: device, inode, and its path for filesystems whose
+/// mappings show another device than fstat(2) (btrfs, overlayfs).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileKey {
     /// st_dev.
@@ -116,8 +116,8 @@ pub fn identity_of(file: &File) -> io::Result<FileIdentity> {
 /// Filesystems that store the bytes of a file as they are.
 const PLAIN_FILESYSTEMS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "vfat", "exfat"];
 
-/// Reason that fewer bytes may come from the device than are read: holes, or a filesystem that may compress. `None`: no
-/// reason.
+/// Reason that fewer bytes may come from the device than are read: holes, or a filesystem that may
+/// compress. `None`: no reason.
 pub fn sparse_or_compressed_bytes(file: &File) -> Option<String> {
     let metadata = file.metadata().ok()?;
     let size = metadata.size();
@@ -131,7 +131,8 @@ pub fn sparse_or_compressed_bytes(file: &File) -> Option<String> {
     (!plain).then(|| format!("{filesystem} may not store its bytes as they are"))
 }
 
-/// True if the filesystem of a file hides what a device moves for it, or the file itself is compressed.
+/// True if the filesystem of a file hides what a device moves for it, or the file itself is
+/// compressed.
 pub fn is_hidden_by_filesystem(file: &File) -> bool {
     let is_compressed = || ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::COMPRESSED));
     Mount::of(file).is_some_and(|mount| mount.hides_bytes()) || is_compressed()

@@ -1,5 +1,6 @@
-//! Fuzzed texts of the kernel: torn, reordered, with extreme numbers and lines of other kernels. No parser may panic or
-//! overflow, and texts made from typed values must be parsed to the same values.
+//! Fuzzed texts of the kernel: torn, reordered, with extreme numbers and lines of other kernels. No
+//! parser may panic or overflow, and texts made from typed values must be parsed to the same
+//! values.
 
 use pagewise_fuzz::{Campaign, lines};
 use pagewise_model::random::Random;

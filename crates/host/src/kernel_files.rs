@@ -92,8 +92,8 @@ pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     field(text, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The entries of a directory whose names are numbers, as /proc has them for processes, threads and descriptors; none if
-/// it cannot be read.
+/// The entries of a directory whose names are numbers, as /proc has them for processes, threads and
+/// descriptors; none if it cannot be read.
 pub(crate) fn numbered<T: FromStr>(directory: impl AsRef<Path>) -> impl Iterator<Item = T> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -1,8 +1,8 @@
-//! Examination and preparation of the machine: environment, device, page cache, counters, dataset, offsets, files to
-//! write.
+//! Examination and preparation of the machine: environment, device, page cache, counters, dataset,
+//! offsets, files to write.
 //!
-//! Nothing here measures or judges. Unknown facts are `None` or a reason, never 0; everything works without privileges,
-//! with less evidence. Parsers are pure functions of the kernel's texts.
+//! Nothing here measures or judges. Unknown facts are `None` or a reason, never 0; everything works
+//! without privileges, with less evidence. Parsers are pure functions of the kernel's texts.
 
 pub mod accounts;
 pub mod boot;

@@ -1,4 +1,5 @@
-//! Presence of /proc and /sys, and the consequences of their absence: one sentence for every command.
+//! Presence of /proc and /sys, and the consequences of their absence: one sentence for every
+//! command.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The filesystem of a path: /proc/self/mountinfo (proc_pid_mountinfo(5)), and the meaning of its type for measurements.
+//! The filesystem of a path: /proc/self/mountinfo (proc_pid_mountinfo(5)), and the meaning of its
+//! type for measurements.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,9 +14,11 @@ use crate::scratch;
 /// One mounted filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Major and minor number of the superblock; st_dev of its files, except for btrfs and the like.
+    /// Major and minor number of the superblock; st_dev of its files, except for btrfs and the
+    /// like.
     pub number: (u32, u32),
-    /// The directory of the filesystem that is visible at the mount point: `/`, except for bind mounts and subvolumes.
+    /// The directory of the filesystem that is visible at the mount point: `/`, except for bind
+    /// mounts and subvolumes.
     pub root: PathBuf,
     /// The directory on which it is mounted.
     pub mount_point: PathBuf,
@@ -84,8 +87,8 @@ impl Mount {
         }
     }
 
-    /// True if the bytes that a process reads are not those that a device moves for it: they are compressed, or another program gets
-    /// them.
+    /// True if the bytes that a process reads are not those that a device moves for it: they are
+    /// compressed, or another program gets them.
     pub fn hides_bytes(&self) -> bool {
         self.compresses() || self.kind() == FilesystemKind::Fuse || self.filesystem == "virtiofs"
     }
@@ -102,8 +105,8 @@ pub fn parse(mountinfo: &str) -> Vec<Mount> {
 }
 
 fn parse_line(line: &str) -> Option<Mount> {
-    // `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda2 rw,errors=continue`; the number
-    // of fields before the lone hyphen varies.
+    // `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda2 rw,errors=continue`; the
+    // number of fields before the lone hyphen varies.
     let (mount, superblock) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(2);
     let number = device_number(mount.next()?)?;
@@ -138,8 +141,9 @@ pub(crate) fn unescape(text: &str) -> OsString {
     OsString::from_vec(plain)
 }
 
-/// The mount with `number` at the longest mount point above `path`; of two at the same point the later hides the
-/// earlier. Subvolumes of btrfs have a st_dev that is not in mountinfo: the longest mount point is used then.
+/// The mount with `number` at the longest mount point above `path`; of two at the same point the
+/// later hides the earlier. Subvolumes of btrfs have a st_dev that is not in mountinfo: the longest
+/// mount point is used then.
 fn choose(mounts: Vec<Mount>, path: &Path, number: (u32, u32)) -> Option<Mount> {
     let depth = |mount: &Mount| mount.mount_point.components().count();
     let above: Vec<Mount> = mounts.into_iter().filter(|mount| path.starts_with(&mount.mount_point)).collect();

@@ -1,7 +1,8 @@
 //! The file behind a path of overlayfs (Documentation/filesystems/overlayfs.rst).
 //!
-//! The mount names its layers by paths as seen by the process that mounted it: in a container they may not exist, or
-//! lead elsewhere. Files found there are therefore compared with those that the overlay shows.
+//! The mount names its layers by paths as seen by the process that mounted it: in a container they
+//! may not exist, or lead elsewhere. Files found there are therefore compared with those that the
+//! overlay shows.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::mounts::{Mount, unescape};
 
-/// The path in the layer that holds `path`, or in which a file made in the directory `path` would be stored.
+/// The path in the layer that holds `path`, or in which a file made in the directory `path` would
+/// be stored.
 pub(crate) fn layer_path(mount: &Mount, path: &Path) -> Result<PathBuf, String> {
     let unseen = |error: &dyn std::fmt::Display| format!("overlay: {}: {error}", path.display());
     let path = fs::canonicalize(path).map_err(|error| unseen(&error))?;
@@ -41,7 +43,8 @@ pub(crate) fn layer_path(mount: &Mount, path: &Path) -> Result<PathBuf, String> 
     Err("overlay hides which filesystem holds a file: its layers are not seen from here".to_string())
 }
 
-/// The nearest directory that already exists in the upper layer; others are made there when they are needed.
+/// The nearest directory that already exists in the upper layer; others are made there when they
+/// are needed.
 fn upper_directory(upper: &Path, inside: &Path, mount: &Mount, shown: &Metadata) -> Result<PathBuf, String> {
     let root = mount.root.strip_prefix("/").unwrap_or(&mount.root);
     for (depth, directory) in inside.ancestors().enumerate() {
@@ -61,8 +64,9 @@ fn upper_directory(upper: &Path, inside: &Path, mount: &Mount, shown: &Metadata)
     Err("overlay hides which filesystem holds a directory: its layers are not seen from here".to_string())
 }
 
-/// The overlay shows the attributes of the layer's file or directory, except for the inode number, which remains that of
-/// the lower layer after a copy. Times count nanoseconds, and ctime cannot be set.
+/// The overlay shows the attributes of the layer's file or directory, except for the inode number,
+/// which remains that of the lower layer after a copy. Times count nanoseconds, and ctime cannot be
+/// set.
 fn is_same(shown: &Metadata, found: &Metadata) -> bool {
     let facts = |metadata: &Metadata| {
         let size = if metadata.is_dir() { 0 } else { metadata.len() };
@@ -72,8 +76,8 @@ fn is_same(shown: &Metadata, found: &Metadata) -> bool {
     facts(shown) == facts(found)
 }
 
-/// A copy of the attributes alone is marked by an attribute that only root can see. Without root, its size and times are
-/// those of the data, so the answer may be the upper layer.
+/// A copy of the attributes alone is marked by an attribute that only root can see. Without root,
+/// its size and times are those of the data, so the answer may be the upper layer.
 fn has_no_data(path: &Path) -> bool {
     let mut value = [0u8; 64];
     ["trusted.overlay.metacopy", "user.overlay.metacopy"]
@@ -93,7 +97,8 @@ impl Layers {
         let mut layers = Self::default();
         for option in split(options.as_bytes(), b',') {
             let Some(at) = option.iter().position(|byte| *byte == b'=') else { continue };
-            // Comma and colon are escaped by a backslash, and the result as in the rest of mountinfo.
+            // Comma and colon are escaped by a backslash, and the result as in the rest of
+            // mountinfo.
             let value = unescape(&String::from_utf8_lossy(&option[at + 1..]));
             match &option[..at] {
                 b"upperdir" => layers.upper = Some(plain(value.as_bytes())),

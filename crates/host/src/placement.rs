@@ -1,4 +1,5 @@
-//! Placement of workers and pages: CPUs, and NUMA nodes with their memory (Documentation/ABI/stable/sysfs-devices-node).
+//! Placement of workers and pages: CPUs, and NUMA nodes with their memory
+//! (Documentation/ABI/stable/sysfs-devices-node).
 
 use std::fs::File;
 use std::io;
@@ -42,8 +43,8 @@ pub struct Node {
 pub struct Topology {
     /// CPUs that are online.
     pub cpus: Vec<u32>,
-    /// Nodes that are online, ascending. One without distances if the kernel does not support nodes; none if /sys is
-    /// missing.
+    /// Nodes that are online, ascending. One without distances if the kernel does not support
+    /// nodes; none if /sys is missing.
     pub nodes: Vec<Node>,
 }
 
@@ -157,8 +158,8 @@ pub fn check_cpus(cpus: &CpuList) -> Result<(), String> {
         .map_err(|error| format!("this process may not use all of the CPUs {cpus} (a cpuset?): {error}"))
 }
 
-/// Choose the placement of the worker and the pages of its file. The worker runs on its node: that of `cpus`, else the
-/// lowest one that has CPUs, and then on all of them.
+/// Choose the placement of the worker and the pages of its file. The worker runs on its node: that
+/// of `cpus`, else the lowest one that has CPUs, and then on all of them.
 pub fn resolve(numa: Numa, cpus: Option<&CpuList>) -> Result<PlacementPlan, String> {
     let plan = Topology::read()?.plan(numa, cpus)?;
     check_cpus(&plan.worker_cpus)?;
@@ -174,12 +175,14 @@ pub struct NodeShare {
     pub on_node: u64,
 }
 
-/// Move the pages of the file's first `len` bytes that are in memory to `node`. Pages that another process maps stay on
-/// their node, which the kernel does not report: [`pages_on_node`] verifies it.
+/// Move the pages of the file's first `len` bytes that are in memory to `node`. Pages that another
+/// process maps stay on their node, which the kernel does not report: [`pages_on_node`] verifies
+/// it.
 ///
-/// On tmpfs the file itself is bound: its later pages are allocated there too, for any process, as long as the file
-/// exists (numa_memory_policy.rst, "Shared Policy"; `shmem_set_policy` in mm/shmem.c). A sparse file can therefore be
-/// bound. On other filesystems a later page is allocated by the memory policy of the task that needs it.
+/// On tmpfs the file itself is bound: its later pages are allocated there too, for any process, as
+/// long as the file exists (numa_memory_policy.rst, "Shared Policy"; `shmem_set_policy` in
+/// mm/shmem.c). A sparse file can therefore be bound. On other filesystems a later page is
+/// allocated by the memory policy of the task that needs it.
 pub fn place_pages(file: &File, len: u64, node: u32) -> io::Result<()> {
     let Some(mapping) = map(file, len)? else { return Ok(()) };
     let page_bytes = rustix::param::page_size();
@@ -192,7 +195,8 @@ pub fn place_pages(file: &File, len: u64, node: u32) -> io::Result<()> {
     placement::bind(&mapping, node)
 }
 
-/// Count how many pages of an even sample of the resident pages of the file's first `len` bytes are on `node`.
+/// Count how many pages of an even sample of the resident pages of the file's first `len` bytes are
+/// on `node`.
 pub fn pages_on_node(file: &File, len: u64, node: u32) -> io::Result<NodeShare> {
     let Some(mapping) = map(file, len)? else { return Ok(NodeShare { looked_at: 0, on_node: 0 }) };
     let page_bytes = rustix::param::page_size();
@@ -352,7 +356,8 @@ mod tests {
                     continue;
                 }
             };
-            // The folder of temporary files is often in memory; the current folder is often on a device.
+            // The folder of temporary files is often in memory; the current folder is often on a
+            // device.
             let files = [tempfile::tempfile(), tempfile::tempfile_in(".")];
             for mut file in files.map(|file| file.expect("file")) {
                 file.write_all(&vec![1; 1 << 20]).and_then(|()| file.sync_all()).expect("write");

@@ -1,8 +1,8 @@
 //! Probes of the machine's capabilities, each by one real use.
 //!
-//! An accepted call is not enough: a direct read must have come from the device, and advice must be in force. Probes use
-//! nameless files in the given directory and groups that they remove, so that nothing is left over, and change no
-//! setting.
+//! An accepted call is not enough: a direct read must have come from the device, and advice must be
+//! in force. Probes use nameless files in the given directory and groups that they remove, so that
+//! nothing is left over, and change no setting.
 
 use std::fmt;
 use std::fs::File;
@@ -106,7 +106,8 @@ impl fmt::Display for Capability {
     }
 }
 
-/// Probe everything, for `doctor`; capabilities that depend on the filesystem are tried in `directory`.
+/// Probe everything, for `doctor`; capabilities that depend on the filesystem are tried in
+/// `directory`.
 pub fn probe_all(directory: &Path) -> Vec<Capability> {
     let mut capabilities = vec![
         probe_mmap(directory),
@@ -150,7 +151,8 @@ pub fn sights() -> Vec<Capability> {
     SIGHTS.map(of).to_vec()
 }
 
-/// The options that an older kernel accepts and ignores: only its version shows whether they have an effect.
+/// The options that an older kernel accepts and ignores: only its version shows whether they have
+/// an effect.
 pub fn options() -> Vec<Capability> {
     let ignorable = MethodOption::TABLE.iter().filter(|entry| matches!(entry.since, Since::Ignored(_)));
     ignorable.filter_map(of_kernel).collect()
@@ -178,8 +180,8 @@ pub fn probe_access(access: Access, directory: &Path) -> Capability {
     }
 }
 
-/// An option tried in `directory`, or at least its kernel's version; `None`: every kernel has it, and no filesystem refuses
-/// it.
+/// An option tried in `directory`, or at least its kernel's version; `None`: every kernel has it,
+/// and no filesystem refuses it.
 pub fn probe_option(entry: &OptionEntry, directory: &Path) -> Option<Capability> {
     match entry.option {
         MethodOption::Direct => Some(probe_direct(directory)),
@@ -431,8 +433,8 @@ pub fn probe_device_counters(directory: &Path) -> Capability {
     Capability::tried(name, counts)
 }
 
-/// A mapping with MADV_HUGEPAGE that got huge pages according to smaps; madvise(2) succeeds even on filesystems that
-/// never have any.
+/// A mapping with MADV_HUGEPAGE that got huge pages according to smaps; madvise(2) succeeds even on
+/// filesystems that never have any.
 pub fn probe_huge_pages(directory: &Path) -> Capability {
     let name = "huge pages of files";
     let settings = Path::new("/sys/kernel/mm/transparent_hugepage");

@@ -1,6 +1,7 @@
 //! Counters of a worker process: /proc/PID, read by the supervisor.
 //!
-//! Counters are independent: one that is unavailable to this kernel or user is `None`, the others are kept.
+//! Counters are independent: one that is unavailable to this kernel or user is `None`, the others
+//! are kept.
 
 mod smaps;
 
@@ -66,7 +67,8 @@ pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
     (counters, threads)
 }
 
-/// Add the counters of /proc/PID/io (proc_pid_io(5)). A kernel without CONFIG_TASK_IO_ACCOUNTING has a part of them.
+/// Add the counters of /proc/PID/io (proc_pid_io(5)). A kernel without CONFIG_TASK_IO_ACCOUNTING
+/// has a part of them.
 fn add_io(counters: &mut ProcessCounters, text: &str) {
     let number = |name| field(text, name).and_then(|value| value.parse().ok());
     counters.device_read_bytes = number("read_bytes");
@@ -84,8 +86,8 @@ struct Stat {
     system_ticks: u64,
 }
 
-/// /proc/PID/stat (proc_pid_stat(5)). The name of the command may contain spaces and parentheses, so fields are counted
-/// from the last closing one, which precedes field 3.
+/// /proc/PID/stat (proc_pid_stat(5)). The name of the command may contain spaces and parentheses,
+/// so fields are counted from the last closing one, which precedes field 3.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -98,23 +100,26 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Read the totals of each live thread of process `pid`, in the order of their ids; none if the process is not visible.
+/// Read the totals of each live thread of process `pid`, in the order of their ids; none if the
+/// process is not visible.
 pub fn threads(pid: u32) -> Vec<ThreadCounters> {
     read_threads(&PathBuf::from(format!("/proc/{pid}")))
 }
 
-/// Time that the calling thread was runnable but not running, since it began; `None` if the kernel does not count it.
+/// Time that the calling thread was runnable but not running, since it began; `None` if the kernel
+/// does not count it.
 pub fn own_run_queue_ns() -> Option<u64> {
     parse_schedstat(&kernel_files::text("/proc/thread-self/schedstat")?).1
 }
 
-/// Let the peak of a process's memory (VmHWM) begin anew with what it has now (proc_pid_clear_refs(5)). Where that is refused, it
-/// stays the peak of its life.
+/// Let the peak of a process's memory (VmHWM) begin anew with what it has now
+/// (proc_pid_clear_refs(5)). Where that is refused, it stays the peak of its life.
 pub fn begin_peak_anew(pid: u32) {
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
-/// True if no thread of a process is running, or waiting for a CPU. Then its CPU time is up to date.
+/// True if no thread of a process is running, or waiting for a CPU. Then its CPU time is up to
+/// date.
 pub fn is_asleep(pid: u32) -> bool {
     let is_running = |thread: u32| {
         let stat = kernel_files::text(format!("/proc/{pid}/task/{thread}/stat"));
@@ -124,16 +129,17 @@ pub fn is_asleep(pid: u32) -> bool {
     !numbered(format!("/proc/{pid}/task")).any(is_running)
 }
 
-/// CPU time of a process until now, that of its ended threads too: at this very moment, while counters take time to be read. A thread that
-/// is running is behind by up to a tick of its CPU.
+/// CPU time of a process until now, that of its ended threads too: at this very moment, while
+/// counters take time to be read. A thread that is running is behind by up to a tick of its CPU.
 pub fn cpu_ns(pid: u32) -> Option<u64> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     u64::try_from(schedule::cpu_time(pid).ok()?.as_nanos()).ok()
 }
 
-/// Difference of each thread of the later reading since the earlier one, matched by id. For a thread that is new, it is
-/// the whole count; a thread that has ended is left out, as its final count is unknown. A process without threads in the
-/// earlier reading was not read at all: the result is empty then.
+/// Difference of each thread of the later reading since the earlier one, matched by id. For a
+/// thread that is new, it is the whole count; a thread that has ended is left out, as its final
+/// count is unknown. A process without threads in the earlier reading was not read at all: the
+/// result is empty then.
 pub fn thread_differences(before: &[ThreadCounters], after: &[ThreadCounters]) -> Vec<ThreadCounters> {
     if before.is_empty() {
         return Vec::new();
@@ -171,8 +177,8 @@ fn read_thread(id: u32, directory: &Path) -> ThreadCounters {
     ThreadCounters { read_calls, ..counters }
 }
 
-/// schedstat of a thread: time on a CPU and time waiting for one (Documentation/scheduler/sched-stats.rst). The file of a
-/// process is that of its first thread.
+/// schedstat of a thread: time on a CPU and time waiting for one
+/// (Documentation/scheduler/sched-stats.rst). The file of a process is that of its first thread.
 fn parse_schedstat(text: &str) -> (Option<u64>, Option<u64>) {
     let mut times = text.split_whitespace().map(|word| word.parse().ok());
     (times.next().flatten(), times.next().flatten())
@@ -254,13 +260,14 @@ pub fn name(pid: u32) -> String {
     kernel_files::text(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// The CPUs that process `pid` may use, in the kernel's format: Cpus_allowed_list of its first thread.
+/// The CPUs that process `pid` may use, in the kernel's format: Cpus_allowed_list of its first
+/// thread.
 pub fn cpus_allowed(pid: u32) -> Option<String> {
     status_field(pid, "Cpus_allowed_list").filter(|list| !list.is_empty())
 }
 
-/// True if all descriptors of the file in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`: it has none, or they
-/// are not visible.
+/// True if all descriptors of the file in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`: it
+/// has none, or they are not visible.
 pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
     let mut direct = None;
     for descriptor in numbered::<i32>(format!("/proc/{pid}/fd")) {
@@ -274,8 +281,8 @@ pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
     direct
 }
 
-/// The flags of a descriptor of a process or thread: /proc/PID/fdinfo. The values of some differ by architecture; the
-/// process runs on this one.
+/// The flags of a descriptor of a process or thread: /proc/PID/fdinfo. The values of some differ by
+/// architecture; the process runs on this one.
 pub(crate) fn descriptor_flags(process: impl Display, descriptor: i32) -> Option<OFlags> {
     parse_fdinfo_flags(&kernel_files::text(format!("/proc/{process}/fdinfo/{descriptor}"))?)
 }
@@ -295,7 +302,8 @@ pub(crate) fn read_anything(text: &str, file: &FileKey) {
     smaps::read_anything(text, file);
 }
 
-/// Assert that /proc/PID/stat of a process with these faults, times and this name is parsed correctly.
+/// Assert that /proc/PID/stat of a process with these faults, times and this name is parsed
+/// correctly.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn expect_stat(fields: [u64; 4], name: &str) {

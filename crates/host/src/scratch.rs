@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Make a file in `directory` that is open for reading and writing and has no name (O_TMPFILE, Linux 3.11). If the
-/// filesystem does not support that, it is made with a name and unlinked at once.
+/// Make a file in `directory` that is open for reading and writing and has no name (O_TMPFILE,
+/// Linux 3.11). If the filesystem does not support that, it is made with a name and unlinked at
+/// once.
 pub fn nameless_file(directory: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
         Ok(file) => Ok(file.into()),
-        // open(2): EOPNOTSUPP from the filesystem; EISDIR and ENOENT from kernels without O_TMPFILE.
+        // open(2): EOPNOTSUPP from the filesystem; EISDIR and ENOENT from kernels without
+        // O_TMPFILE.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
             named_and_unlinked(directory, mode)
         }
@@ -39,7 +41,8 @@ fn named_and_unlinked(directory: &Path, mode: Mode) -> io::Result<File> {
     Err(Errno::EXIST.into())
 }
 
-/// A path that opens the same file anew, with its own flags and readahead state, even if it has no name.
+/// A path that opens the same file anew, with its own flags and readahead state, even if it has no
+/// name.
 pub fn reopen_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -1,8 +1,9 @@
 //! Named steps of a run, at which a test can end it, or let somebody else act.
 //!
-//! Builds with debug assertions, which are those of tests, read two variables of the environment. `PAGEWISE_DIE_AT=STEP` ends the
-//! process by SIGKILL when it comes to that step; `PAGEWISE_DIE_AT=STEP:3`, when it does so for the third time.
-//! `PAGEWISE_PAUSE_AT=STEP` stops it by SIGSTOP each time, until somebody sends SIGCONT. A release build does neither.
+//! Builds with debug assertions, which are those of tests, read two variables of the environment.
+//! `PAGEWISE_DIE_AT=STEP` ends the process by SIGKILL when it comes to that step;
+//! `PAGEWISE_DIE_AT=STEP:3`, when it does so for the third time. `PAGEWISE_PAUSE_AT=STEP` stops it
+//! by SIGSTOP each time, until somebody sends SIGCONT. A release build does neither.
 
 #[cfg(debug_assertions)]
 mod act;
@@ -30,7 +31,8 @@ macro_rules! steps {
 steps! {
     /// The right to run is held, and what dead runs left is undone.
     Claimed = "claimed",
-    /// The header of the run file is written; the file has no name yet, where the filesystem has files without one.
+    /// The header of the run file is written; the file has no name yet, where the filesystem has
+    /// files without one.
     HeaderWritten = "header-written",
     /// The run file has its name.
     RunFileMade = "run-file-made",

@@ -1,7 +1,8 @@
 //! The memory in which a worker finds the table.
 //!
-//! A worker that knew the table before its clock starts could read, add up, sort or advise ahead of time. The memory
-//! therefore holds zeros until `go`, and then entries of which only the first pieces are offsets ([`pagewise_model::pieces`]).
+//! A worker that knew the table before its clock starts could read, add up, sort or advise ahead of
+//! time. The memory therefore holds zeros until `go`, and then entries of which only the first
+//! pieces are offsets ([`pagewise_model::pieces`]).
 
 use std::os::fd::OwnedFd;
 
@@ -17,7 +18,8 @@ use crate::table::{OffsetTable, OperationOrder, TableError};
 pub struct TableMemory(SharedMemory);
 
 impl TableMemory {
-    /// Allocate memory for a table of this many reads. Its pages are present, so that no worker is charged for them.
+    /// Allocate memory for a table of this many reads. Its pages are present, so that no worker is
+    /// charged for them.
     pub fn new(reads: u64) -> Result<Self, TableError> {
         let no_memory = |source| TableError::Memory { reads, source };
         let mut memory = SharedMemory::create("pagewise-offsets", reads as usize * 8).map_err(no_memory)?;
@@ -39,8 +41,8 @@ impl TableMemory {
         put_masked(&mut self.0.bytes_mut()[..8 * offsets.len()], offsets, 0);
     }
 
-    /// Put recorded entries there, the part of each thread in pieces of so many reads; `checksums` are those of the reads, with the
-    /// weights of their places.
+    /// Put recorded entries there, the part of each thread in pieces of so many reads; `checksums`
+    /// are those of the reads, with the weights of their places.
     ///
     /// # Panics
     /// If the memory is too small.

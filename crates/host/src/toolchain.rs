@@ -1,8 +1,9 @@
 //! Toolchains of other languages, and the shipped workers built with them.
 //!
-//! The sources of the workers are part of the program. A toolchain is the user's own: it is located, asked for its
-//! version, and its worker is built once into a folder of the user's cache. Each candidate that is skipped leaves a
-//! sentence. Nothing is downloaded, and the user's choice is never replaced by another toolchain.
+//! The sources of the workers are part of the program. A toolchain is the user's own: it is
+//! located, asked for its version, and its worker is built once into a folder of the user's cache.
+//! Each candidate that is skipped leaves a sentence. Nothing is downloaded, and the user's choice
+//! is never replaced by another toolchain.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,7 +95,8 @@ impl Found {
     }
 }
 
-/// Reason that a worker is unavailable: one sentence with the candidates, their places, and their faults.
+/// Reason that a worker is unavailable: one sentence with the candidates, their places, and their
+/// faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolchainError(pub String);
@@ -102,12 +104,14 @@ pub struct ToolchainError(pub String);
 /// The command of a worker that is ready to start.
 #[derive(Debug)]
 pub struct Built {
-    /// Program and arguments, with the path of its folder. More options of a JVM may be inserted after the program.
+    /// Program and arguments, with the path of its folder. More options of a JVM may be inserted
+    /// after the program.
     pub command: Vec<String>,
-    /// The same by the descriptor of its folder, while that is held open. (A JVM makes a path of it again, whose steps
-    /// nobody else can exchange.)
+    /// The same by the descriptor of its folder, while that is held open. (A JVM makes a path of it
+    /// again, whose steps nobody else can exchange.)
     pub by_descriptor: Vec<String>,
-    /// Variables that must not reach the worker: they would change it without showing in its command.
+    /// Variables that must not reach the worker: they would change it without showing in its
+    /// command.
     pub unset: &'static [&'static str],
     /// Version of the toolchain, as in [`Found`].
     pub version: String,
@@ -133,7 +137,8 @@ pub fn sweep() -> Vec<PathBuf> {
     WorkerStore::of(&ToolchainVariables::here()).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
-/// Capabilities for `doctor`: one line for each worker. Toolchains are asked for their version, and nothing is built.
+/// Capabilities for `doctor`: one line for each worker. Toolchains are asked for their version, and
+/// nothing is built.
 pub fn capabilities(choices: &WorkerChoices) -> Vec<Capability> {
     let variables = ToolchainVariables::here();
     Language::ALL.into_iter().map(|language| variables.capability(language, choices)).collect()

@@ -1,9 +1,11 @@
-//! Files and directories that no other user could write or exchange, opened step by step and used by descriptor.
+//! Files and directories that no other user could write or exchange, opened step by step and used
+//! by descriptor.
 //!
-//! A path is followed from the root of the filesystem. Every directory on it must belong to this user or to root, and
-//! only they may write to it. In a directory with the sticky bit others may write, since they cannot exchange files that
-//! are not theirs. A symbolic link is followed if it belongs to this user or to root. Nothing is made below a refused
-//! step. A group whose only member is the user counts as the user.
+//! A path is followed from the root of the filesystem. Every directory on it must belong to this
+//! user or to root, and only they may write to it. In a directory with the sticky bit others may
+//! write, since they cannot exchange files that are not theirs. A symbolic link is followed if it
+//! belongs to this user or to root. Nothing is made below a refused step. A group whose only member
+//! is the user counts as the user.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -102,13 +104,15 @@ impl Directory {
         &self.path
     }
 
-    /// A path by which this process and its children reach a file in it by the descriptor, whatever has its name by now.
+    /// A path by which this process and its children reach a file in it by the descriptor, whatever
+    /// has its name by now.
     pub fn through(&self, name: impl AsRef<Path>) -> PathBuf {
         let descriptor = self.file.as_raw_fd();
         PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id())).join(name)
     }
 
-    /// Open a file in it that belongs to the user: not a link, with a single name, and writable by no other user.
+    /// Open a file in it that belongs to the user: not a link, with a single name, and writable by
+    /// no other user.
     pub fn file(&self, name: &str, flags: OFlags) -> Result<File, Refusal> {
         let file = self.open_in(name, flags | OFlags::NONBLOCK)?;
         check_file(&file, &self.path.join(name))?;
@@ -148,8 +152,8 @@ impl Directory {
         }
     }
 
-    /// Keep others from entering. The mode of a directory with entries other than `ours` is not changed: it is refused
-    /// if others can enter it.
+    /// Keep others from entering. The mode of a directory with entries other than `ours` is not
+    /// changed: it is refused if others can enter it.
     pub fn close_to_others(&self, ours: &[&str]) -> Result<(), Refusal> {
         if metadata(&self.file, &self.path)?.mode() & 0o077 == 0 {
             return Ok(());
@@ -172,7 +176,8 @@ impl AsFd for Directory {
     }
 }
 
-/// Check that no other user could have written an open file, or have put another in its place at `path`.
+/// Check that no other user could have written an open file, or have put another in its place at
+/// `path`.
 pub fn check(file: &File, path: &Path) -> Result<(), Refusal> {
     let open = check_file(file, path)?;
     let found = walk(path, false)?.metadata;
@@ -224,8 +229,8 @@ fn check_owner_on_the_way(metadata: &Metadata, path: &Path) -> Result<(), Refusa
     Err(Refusal::OtherOwner { path: path.to_path_buf(), owner, user })
 }
 
-/// In a user namespace, all users outside of it, including root, appear as one user, who has no process in it
-/// (user_namespaces(7)).
+/// In a user namespace, all users outside of it, including root, appear as one user, who has no
+/// process in it (user_namespaces(7)).
 fn is_outside(owner: u32) -> bool {
     let overflow = kernel_files::number("/proc/sys/kernel/overflowuid").unwrap_or(65_534_u32);
     let map = kernel_files::text("/proc/self/uid_map").unwrap_or_default();
@@ -246,8 +251,9 @@ fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
     std::path::absolute(path).map_err(Refusal::call("open", path))
 }
 
-/// Follow a path to its last step, which is not examined: it may be a link, or another user's. openat2(2) would open the
-/// path in one call, but tells neither owners nor modes of its steps, and either refuses every link or follows any.
+/// Follow a path to its last step, which is not examined: it may be a link, or another user's.
+/// openat2(2) would open the path in one call, but tells neither owners nor modes of its steps, and
+/// either refuses every link or follows any.
 fn walk(path: &Path, make: bool) -> Result<PathStep, Refusal> {
     let mut at = PathStep::open(CWD, OsStr::new("/"), PathBuf::from("/"))?;
     let mut pending = steps(&absolute(path)?);
@@ -258,7 +264,8 @@ fn walk(path: &Path, make: bool) -> Result<PathStep, Refusal> {
         let mut next = at.step(&name);
         if make && next.as_ref().is_err_and(Refusal::is_missing) {
             match rustix::fs::mkdirat(&at.file, &name, Mode::RWXU) {
-                // Files written in it later are lost in a power cut unless the directory itself was synced.
+                // Files written in it later are lost in a power cut unless the directory itself was
+                // synced.
                 Ok(()) => drop(at.reopened().map(rustix::fs::fsync)),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(Refusal::call("mkdir", &at.path.join(&name))(errno)),

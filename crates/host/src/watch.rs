@@ -1,7 +1,8 @@
-//! Another program, watched: its faults, calls, mappings and waits as the kernel records them, in the order of time.
+//! Another program, watched: its faults, calls, mappings and waits as the kernel records them, in
+//! the order of time.
 //!
-//! Nothing is changed in the program, and nothing of it is stopped. What this user or this kernel does not let anybody see is
-//! [`Missing`], with the reason.
+//! Nothing is changed in the program, and nothing of it is stopped. What this user or this kernel
+//! does not let anybody see is [`Missing`], with the reason.
 
 mod calls;
 mod descriptors;
@@ -75,7 +76,8 @@ pub struct Watch {
     /// When the rings were last looked at.
     looked_ns: u64,
     touches: Touches,
-    /// Until the end of the watch: what the program opens is looked at before the program closes it.
+    /// Until the end of the watch: what the program opens is looked at before the program closes
+    /// it.
     priority: Option<RaisedPriority>,
 }
 
@@ -103,8 +105,9 @@ struct Pending {
 }
 
 impl Watch {
-    /// Begin to watch; of a running process what is there already is told first. With `calls`, calls are watched too where
-    /// this user may. With `windows`, a wait ends after few records. The error says why nothing can be watched.
+    /// Begin to watch; of a running process what is there already is told first. With `calls`,
+    /// calls are watched too where this user may. With `windows`, a wait ends after few records.
+    /// The error says why nothing can be watched.
     pub fn begin(target: Target, calls: bool, windows: bool) -> Result<Self, String> {
         let (process, held) = match target {
             Target::Held(process) => (process, true),
@@ -185,13 +188,14 @@ impl Watch {
         &self.missing
     }
 
-    /// Wait until something is recorded, the process ends, or the time is over; true if it has ended.
+    /// Wait until something is recorded, the process ends, or the time is over; true if it has
+    /// ended.
     pub fn wait(&self, process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
         wait_for(process, self.ring_descriptors(), timeout)
     }
 
-    /// Happenings since the last call, in the order of time. The newest ones come with the next call: those of another CPU may
-    /// have to go before them.
+    /// Happenings since the last call, in the order of time. The newest ones come with the next
+    /// call: those of another CPU may have to go before them.
     pub fn drain(&mut self) -> Vec<Observation> {
         let until = self.looked_ns;
         self.look();
@@ -327,8 +331,8 @@ impl Watch {
         *rings(self) = taken;
     }
 
-    /// Look at what was bound anew, the newest first: it is there for longest. Of a descriptor that was bound more than once only the last
-    /// binding can be seen.
+    /// Look at what was bound anew, the newest first: it is there for longest. Of a descriptor that
+    /// was bound more than once only the last binding can be seen.
     fn look_at_new_bindings(&mut self) {
         let mut bindings = std::mem::take(&mut self.new_bindings);
         bindings.sort_by_key(|binding| std::cmp::Reverse(binding.time_ns));
@@ -444,7 +448,8 @@ impl Watch {
         }
     }
 
-    /// The tracepoints of calls leave out those of programs with narrow registers. So calls are missing, from the first of these on.
+    /// The tracepoints of calls leave out those of programs with narrow registers. So calls are
+    /// missing, from the first of these on.
     fn miss_narrow_calls(&mut self) {
         if Missing::of(&self.missing, Sight::Calls).is_none() {
             let reason =
@@ -453,14 +458,15 @@ impl Watch {
         }
     }
 
-    /// The way from a file's device to the disk that its requests name; none leads anywhere where requests are not seen.
+    /// The way from a file's device to the disk that its requests name; none leads anywhere where
+    /// requests are not seen.
     pub fn disks(&self) -> DiskOf {
         let sees = self.cache.as_ref().is_some_and(|cache| cache.asked_device.is_some());
         if sees { BlockDevice::disk_of } else { |_| None }
     }
 
-    /// Happenings until `until`, in order. Descriptors that were looked at by then are certain: everything that could have
-    /// changed them since has been recorded.
+    /// Happenings until `until`, in order. Descriptors that were looked at by then are certain:
+    /// everything that could have changed them since has been recorded.
     fn release(&mut self, until: u64) -> Vec<Observation> {
         self.pending.sort_by_key(|pending| pending.observation.time_ns);
         let count = self.pending.partition_point(|pending| pending.observation.time_ns <= until);
@@ -508,7 +514,8 @@ pub fn wait_for_end(process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bo
     wait_for(process, [].into_iter(), timeout)
 }
 
-/// Wait until the first descriptor or a ring has something to tell, or the time is over; true if the first has.
+/// Wait until the first descriptor or a ring has something to tell, or the time is over; true if
+/// the first has.
 pub(crate) fn wait_for<'a>(
     first: BorrowedFd<'a>,
     rings: impl Iterator<Item = BorrowedFd<'a>>,

@@ -1,16 +1,19 @@
 //! Windows: the pages of its mapped files that a program touches, between one moment and the next.
 //!
-//! A page that is in place raises no fault when it is touched, so accesses to it are not seen. At the end of each window the
-//! program's threads are stopped, and the entries of its page tables for read-only mappings of files are dropped: the pages stay
-//! in the page cache, and the next touch of each raises a fault. Nothing is put in place around a fault meanwhile
-//! (userfaultfd(2)), and no page is mapped as a part of a large one (MADV_NOHUGEPAGE).
+//! A page that is in place raises no fault when it is touched, so accesses to it are not seen. At
+//! the end of each window the program's threads are stopped, and the entries of its page tables for
+//! read-only mappings of files are dropped: the pages stay in the page cache, and the next touch of
+//! each raises a fault. Nothing is put in place around a fault meanwhile (userfaultfd(2)), and no
+//! page is mapped as a part of a large one (MADV_NOHUGEPAGE).
 //!
-//! **Proof.** Before the entries are dropped, each page that is in place must have faulted in the window. Otherwise it was touched
-//! without being seen, and the window is not proven. A page that the program has changed is its own, and dropping it would lose
-//! what it wrote: its mapping has no windows from then on.
+//! **Proof.** Before the entries are dropped, each page that is in place must have faulted in the
+//! window. Otherwise it was touched without being seen, and the window is not proven. A page that
+//! the program has changed is its own, and dropping it would lose what it wrote: its mapping has no
+//! windows from then on.
 //!
-//! The program is traced (ptrace(2)) and runs errands for its tracer ([`pagewise_sys::tracee::Errand`]). Threads within a call are
-//! left alone: none is interrupted, and no call returns early for it.
+//! The program is traced (ptrace(2)) and runs errands for its tracer
+//! ([`pagewise_sys::tracee::Errand`]). Threads within a call are left alone: none is interrupted,
+//! and no call returns early for it.
 
 mod calls;
 mod spaces;
@@ -45,7 +48,8 @@ pub struct Windows {
     spaces: Spaces,
     /// Touches of a window.
     most: u64,
-    /// Memories whose window has not ended yet: all of their threads were in calls, where they touch nothing.
+    /// Memories whose window has not ended yet: all of their threads were in calls, where they
+    /// touch nothing.
     late: Vec<usize>,
     /// True if threads are let go as they stop.
     letting_go: bool,
@@ -96,8 +100,8 @@ pub fn refusal() -> Option<String> {
 }
 
 impl Windows {
-    /// Begin with a process that has not executed its program yet, and that this thread traces from now on. A window ends after
-    /// `most` touches.
+    /// Begin with a process that has not executed its program yet, and that this thread traces from
+    /// now on. A window ends after `most` touches.
     pub fn begin(process: Pid, most: u64, watch: &mut Watch) -> Result<Self, String> {
         if let Some(reason) = refusal() {
             return Err(reason);
@@ -129,7 +133,8 @@ impl Windows {
         })
     }
 
-    /// Wait until a thread stops or something is recorded, and let what has stopped go on; how the program ended, if it has.
+    /// Wait until a thread stops or something is recorded, and let what has stopped go on; how the
+    /// program ended, if it has.
     pub fn step(&mut self, watch: &mut Watch, timeout: Duration) -> io::Result<Option<i32>> {
         self.wait(watch, timeout)?;
         self.collect()?;
@@ -154,7 +159,8 @@ impl Windows {
         Ok(())
     }
 
-    /// The last window: what is in place is compared, in memories whose threads are all in calls, too.
+    /// The last window: what is in place is compared, in memories whose threads are all in calls,
+    /// too.
     pub fn end(&mut self, watch: &mut Watch) -> io::Result<()> {
         self.end_window(watch)?;
         for space in std::mem::take(&mut self.late) {
@@ -175,7 +181,8 @@ impl Windows {
         WindowTally { left_out, unseen_pages, ..self.tally.clone() }
     }
 
-    /// Memories that have ended without a look at what was in place, as of a process that was killed.
+    /// Memories that have ended without a look at what was in place, as of a process that was
+    /// killed.
     fn bury(&mut self, watch: &mut Watch) {
         for space in self.spaces.with_ranges(watch.touches()) {
             if !self.threads.values().any(|thread| thread.space == space) {
@@ -217,7 +224,8 @@ impl Windows {
             }
             (ThreadChange::Stopped(stop), Some(known)) => known.stopped = Some(stop),
             (ThreadChange::Stopped(Stop::Executed(_)), None) => {
-                // A thread that is not the first of its process executes a program under the number of the first one.
+                // A thread that is not the first of its process executes a program under the number
+                // of the first one.
                 let stopped = Some(Stop::Executed(number));
                 self.threads.insert(number, Thread { stopped, ..Thread::new(number, 0) });
             }
@@ -385,7 +393,8 @@ impl Windows {
         touches.next_window();
     }
 
-    /// The memory of a process ends or a part of it is unmapped: what is in place there is compared now.
+    /// The memory of a process ends or a part of it is unmapped: what is in place there is compared
+    /// now.
     fn prove(&mut self, number: i32, start: u64, end: u64, watch: &mut Watch) {
         let owner = self.owner(number);
         if watch.touches().space(owner.space).within(start, end).is_empty() {
@@ -401,7 +410,8 @@ impl Windows {
         }
     }
 
-    /// A call that would have been made is made again later, since the interruption might end it early.
+    /// A call that would have been made is made again later, since the interruption might end it
+    /// early.
     fn take_back(&mut self, number: i32, space: usize) {
         let Some(place) = self.spaces.place(space) else { return };
         let stopped = match Errand::take_back_call(pid(number), place) {
@@ -426,7 +436,8 @@ impl Windows {
         }
     }
 
-    /// A thread of this memory that can make calls for its tracer: one that was interrupted rather than one in a call.
+    /// A thread of this memory that can make calls for its tracer: one that was interrupted rather
+    /// than one in a call.
     fn errand_thread(&self, space: usize) -> Option<i32> {
         let of_space = |wanted: fn(Stop) -> bool| {
             let mut threads = self.threads.iter();

@@ -1,4 +1,5 @@
-//! Detection of usable cgroups from /proc/self/mountinfo, /proc/self/cgroup and the rights on the groups.
+//! Detection of usable cgroups from /proc/self/mountinfo, /proc/self/cgroup and the rights on the
+//! groups.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,8 @@ pub(super) fn detect() -> Control {
     Control { own_limit, ..survey.control() }
 }
 
-/// The lowest memory limit of a process's groups that can be seen, if it is below the memory of the machine.
+/// The lowest memory limit of a process's groups that can be seen, if it is below the memory of the
+/// machine.
 pub(super) fn memory_limit_of(process: u32) -> Option<Bytes> {
     let mountinfo = kernel_files::text("/proc/self/mountinfo")?;
     let groups = kernel_files::text(format!("/proc/{process}/cgroup"))?;
@@ -66,8 +68,8 @@ impl Survey<'_> {
         }
     }
 
-    /// The lowest memory limit of the own group and of those above it that can be seen, if it is below the memory of the
-    /// machine; that of the nearest of several.
+    /// The lowest memory limit of the own group and of those above it that can be seen, if it is
+    /// below the memory of the machine; that of the nearest of several.
     pub fn own_limit(&self, machine_bytes: u64) -> Option<OwnLimit> {
         let name = Controller::Memory.name(Version::V1);
         let (version, file, mount, own) = match self.v1_own(name) {
@@ -82,8 +84,8 @@ impl Survey<'_> {
         (bytes < machine_bytes).then_some(limit)
     }
 
-    /// The own group in the hierarchy of v1 with this controller: `4:memory:/group`, a line for each hierarchy, and
-    /// `0::/group` for v2 (cgroups(7)).
+    /// The own group in the hierarchy of v1 with this controller: `4:memory:/group`, a line for
+    /// each hierarchy, and `0::/group` for v2 (cgroups(7)).
     fn v1_own(&self, name: &str) -> Option<&str> {
         self.own.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -120,8 +122,8 @@ impl Survey<'_> {
         Some(place.map_err(|reason| no(format!("{reason}{hint}"))))
     }
 
-    /// Return an answer for each of `wanted`. Those that have a place have the same one: a process is in one group of
-    /// v2.
+    /// Return an answer for each of `wanted`. Those that have a place have the same one: a process
+    /// is in one group of v2.
     fn v2(&self, wanted: &[Controller]) -> Vec<Option<Result<ParentGroup, NoControl>>> {
         let all = |reason: String| wanted.iter().map(|_| Some(Err(no(reason.clone())))).collect();
         let Some(mount) = self.v2_mount() else {
@@ -223,11 +225,12 @@ impl Candidate {
         let has = |words: &[String], controller: &Controller| {
             words.iter().any(|word| word == controller.name(Version::V2))
         };
-        // The worker is moved into the group from the own one: that requires the right to write to the processes of
-        // their common ancestor, which is `group`.
+        // The worker is moved into the group from the own one: that requires the right to write to
+        // the processes of their common ancestor, which is `group`.
         writable(group, mount, &["cgroup.procs"]).ok()?;
         let may_enable = writable(group, mount, &["cgroup.subtree_control"]).is_ok();
-        // The real root may hold processes and enable controllers; it is the only one without a type.
+        // The real root may hold processes and enable controllers; it is the only one without a
+        // type.
         let is_root = !group.join("cgroup.type").exists();
         let holds_processes = !words(&group.join("cgroup.procs")).is_empty();
         let can_be_cleared = group == own || is_root || !holds_processes;
@@ -271,7 +274,8 @@ fn is_delegated(chain: &[&Path]) -> bool {
     chain[..=unit.min(chain.len() - 1)].iter().any(|group| marked(group))
 }
 
-/// True if the manager that would make the scope has the controller to pass on; also if that cannot be determined.
+/// True if the manager that would make the scope has the controller to pass on; also if that cannot
+/// be determined.
 fn manager_has(mount: &Mount, scope: &Scope, name: &str) -> bool {
     let user = rustix::process::getuid().as_raw();
     let manager = format!("user.slice/user-{user}.slice/user@{user}.service/cgroup.controllers");

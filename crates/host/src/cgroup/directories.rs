@@ -33,7 +33,8 @@ pub(super) fn kill(group: &Path) -> Result<(), GroupError> {
         if processes.contains(&std::process::id()) || Instant::now() > deadline {
             return Err(GroupError::InUse { path: group.to_path_buf(), processes });
         }
-        // cgroup.kill (v2, Linux 5.14) also kills processes that fork at the same time; otherwise the kill is repeated.
+        // cgroup.kill (v2, Linux 5.14) also kills processes that fork at the same time; otherwise
+        // the kill is repeated.
         if write(&group.join("cgroup.kill"), "1").is_err() {
             for pid in processes {
                 if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

@@ -36,9 +36,11 @@ pub struct Group {
 }
 
 impl Group {
-    /// Make a group, limited to `memory_limit` bytes if given, in which devices can be capped if `needs_cap`.
+    /// Make a group, limited to `memory_limit` bytes if given, in which devices can be capped if
+    /// `needs_cap`.
     ///
-    /// `random` names it; the paths are those of [`Control::group_paths`]. On an error nothing is left.
+    /// `random` names it; the paths are those of [`Control::group_paths`]. On an error nothing is
+    /// left.
     pub fn create(
         control: &Control,
         random: u64,
@@ -99,8 +101,8 @@ impl Group {
         self.parts.iter().map(open).collect()
     }
 
-    /// Cap the rate at which the device with this number ([`crate::BlockDevice::number`]) delivers to the group, and
-    /// read it back.
+    /// Cap the rate at which the device with this number ([`crate::BlockDevice::number`]) delivers
+    /// to the group, and read it back.
     pub fn set_device_cap(&self, device: (u32, u32), cap: &DeviceCap) -> Result<(), GroupError> {
         self.cap(device, Some(cap))
     }
@@ -122,7 +124,8 @@ impl Group {
         }
     }
 
-    /// Return the kernel's counters of the group; including those of the device with this number, if given.
+    /// Return the kernel's counters of the group; including those of the device with this number,
+    /// if given.
     pub fn counters(&self, device: Option<(u32, u32)>) -> GroupCounters {
         let parts = self.parts.iter().map(|part| part.place.version);
         let Some(version) = self.in_place.iter().map(|own| own.version).chain(parts).next() else {
@@ -139,7 +142,8 @@ impl Group {
                         v1::read_device(&part.path, device, &mut counters);
                     }
                 }
-                // The other controller may be enabled as well, for any reason: its counters are used then.
+                // The other controller may be enabled as well, for any reason: its counters are
+                // used then.
                 Version::V2 => {
                     v2::read_memory(&part.path, &mut counters);
                     if let Some(device) = device {
@@ -157,8 +161,8 @@ impl Group {
         counters
     }
 
-    /// Make the kernel reclaim the memory charged to it: page cache, including that of mapped files. Return the
-    /// remaining bytes; `None` if the group has no memory limit.
+    /// Make the kernel reclaim the memory charged to it: page cache, including that of mapped
+    /// files. Return the remaining bytes; `None` if the group has no memory limit.
     pub fn empty(&self) -> Result<Option<u64>, GroupError> {
         self.memory().map(|part| empty(part.place.version, &part.path)).transpose().map(Option::flatten)
     }
@@ -179,7 +183,8 @@ impl Group {
         self.parts.iter().try_for_each(|part| directories::kill(&part.path))
     }
 
-    /// Empty and remove it. Processes are not killed: any that stay in it are an error after a while.
+    /// Empty and remove it. Processes are not killed: any that stay in it are an error after a
+    /// while.
     pub fn remove(mut self) -> Result<(), GroupError> {
         // Cache that stays charged would be charged to the parent.
         self.empty()?;

@@ -1,23 +1,25 @@
 //! Memory limits and device caps by cgroups: v1, v2, or machines that have both.
 //!
-//! A group is made for one worker, which joins it before exec, and is removed after it. Its paths are known before
-//! anything is made ([`Control::group_paths`]), so that they can be written to the journal first; [`sweep`] removes
-//! groups left by a dead run.
+//! A group is made for one worker, which joins it before exec, and is removed after it. Its paths
+//! are known before anything is made ([`Control::group_paths`]), so that they can be written to the
+//! journal first; [`sweep`] removes groups left by a dead run.
 //!
-//! **Swap.** A memory limit means little if anonymous memory escapes into swap. v2: `memory.swap.max` is set to 0. v1:
-//! `memory.memsw.limit_in_bytes` is set to the limit and `memory.swappiness` to 0, with which a group under its limit
-//! does not swap (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3). If the kernel has no such file, it does not
-//! account swap, or has none: nothing is set and nothing is claimed then.
+//! **Swap.** A memory limit means little if anonymous memory escapes into swap. v2:
+//! `memory.swap.max` is set to 0. v1: `memory.memsw.limit_in_bytes` is set to the limit and
+//! `memory.swappiness` to 0, with which a group under its limit does not swap
+//! (Documentation/admin-guide/cgroup-v1/memory.rst, 5.3). If the kernel has no such file, it does
+//! not account swap, or has none: nothing is set and nothing is claimed then.
 //!
-//! **Where.** v1: below the own group of each hierarchy. v2: a group gets a controller only from a parent that has it
-//! enabled for its children, and a group with enabled controllers holds no processes
-//! (Documentation/admin-guide/cgroup-v2.rst, "no internal processes"). Therefore either an ancestor that this process
-//! may write to has them enabled already, or the processes of the own group are moved to a leaf first. That happens when
-//! a group is made, not before, and is undone with the last group.
+//! **Where.** v1: below the own group of each hierarchy. v2: a group gets a controller only from a
+//! parent that has it enabled for its children, and a group with enabled controllers holds no
+//! processes (Documentation/admin-guide/cgroup-v2.rst, "no internal processes"). Therefore either
+//! an ancestor that this process may write to has them enabled already, or the processes of the own
+//! group are moved to a leaf first. That happens when a group is made, not before, and is undone
+//! with the last group.
 //!
-//! **In place.** Where no group can be made, as in most containers, the limit that this process is under itself stands in
-//! for one of the same size ([`Control::limit_in_place`]): the worker shares it with the supervisor, and its group is only
-//! looked at. Swap is left as it is there.
+//! **In place.** Where no group can be made, as in most containers, the limit that this process is
+//! under itself stands in for one of the same size ([`Control::limit_in_place`]): the worker shares
+//! it with the supervisor, and its group is only looked at. Swap is left as it is there.
 
 mod detect;
 mod directories;
@@ -131,7 +133,8 @@ impl fmt::Display for OwnLimit {
     }
 }
 
-/// The lowest memory limit of a process's groups that can be seen, if it is below the memory of the machine.
+/// The lowest memory limit of a process's groups that can be seen, if it is below the memory of the
+/// machine.
 pub fn memory_limit_of(process: u32) -> Option<Bytes> {
     detect::memory_limit_of(process)
 }
@@ -145,14 +148,14 @@ pub struct Control {
 }
 
 impl Control {
-    /// Look for usable groups; makes and changes nothing. Apparent support may still be refused on use: see
-    /// [`Control::tried`].
+    /// Look for usable groups; makes and changes nothing. Apparent support may still be refused on
+    /// use: see [`Control::tried`].
     pub fn detect() -> Self {
         detect::detect()
     }
 
-    /// The same, verified: a group with a limit, and one for caps, is made, read back and removed. The paths of
-    /// `group_paths(random, true, true)` are made.
+    /// The same, verified: a group with a limit, and one for caps, is made, read back and removed.
+    /// The paths of `group_paths(random, true, true)` are made.
     pub fn tried(self, random: u64) -> Self {
         let refused = |error: GroupError| NoControl { reason: error.to_string(), scope: None };
         let memory = self.memory.clone().and_then(|place| {
@@ -183,7 +186,8 @@ impl Control {
         self.own_limit.as_ref().filter(|_| cannot_be_set)
     }
 
-    /// The limit that those of workers cannot exceed: it is above their groups, or in place of them.
+    /// The limit that those of workers cannot exceed: it is above their groups, or in place of
+    /// them.
     pub fn limit_above(&self) -> Option<&OwnLimit> {
         let is_above = |own: &&OwnLimit| match &self.memory {
             Ok(place) => place.parent.starts_with(&own.group),
@@ -224,10 +228,11 @@ pub(crate) const TRIED_BYTES: u64 = 64 << 20;
 
 /// The smallest limit with which a worker runs; its buffers are added.
 ///
-/// Measured (Linux 6.18, x86_64, pages of 4 KiB) with the native worker's whole conversation: 128 reads of 16 KiB by
-/// mmap, pread and io_uring of depth 32, one and two threads, its program evicted first so that its text is charged to
-/// the group. Up to 2 MiB it never finished; from 3 to 5 MiB sometimes; with 6 always, but in seconds, because its own
-/// text was reclaimed and read again; from 8 in tenths of a second, as without a limit.
+/// Measured (Linux 6.18, x86_64, pages of 4 KiB) with the native worker's whole conversation: 128
+/// reads of 16 KiB by mmap, pread and io_uring of depth 32, one and two threads, its program
+/// evicted first so that its text is charged to the group. Up to 2 MiB it never finished; from 3 to
+/// 5 MiB sometimes; with 6 always, but in seconds, because its own text was reclaimed and read
+/// again; from 8 in tenths of a second, as without a limit.
 pub const LEAST_MEMORY_BYTES: u64 = 8 << 20;
 
 const GROUP_PREFIX: &str = "pagewise-";
@@ -237,8 +242,8 @@ fn group_path(place: &ParentGroup, random: u64) -> PathBuf {
     place.parent.join(format!("{GROUP_PREFIX}{random:016x}"))
 }
 
-/// The leaf to which the processes of the own group are moved. Its name lists the controllers enabled for it, because
-/// they must be disabled with it, possibly by another process.
+/// The leaf to which the processes of the own group are moved. Its name lists the controllers
+/// enabled for it, because they must be disabled with it, possibly by another process.
 fn leaf_path(place: &ParentGroup, random: u64) -> PathBuf {
     place.parent.join(format!("{LEAF_PREFIX}{random:016x}.{}", place.missing.join(".")))
 }

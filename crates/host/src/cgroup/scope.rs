@@ -1,8 +1,8 @@
 //! The transient scope of systemd in which groups may be made.
 //!
-//! Only the manager of a cgroup subtree may delegate a part of it. A worker cannot be put into a scope by a
-//! process outside that lacks privileges (cgroups(7): it needs write access to the common ancestor), so the
-//! whole supervisor runs in it: it executes itself anew.
+//! Only the manager of a cgroup subtree may delegate a part of it. A worker cannot be put into a
+//! scope by a process outside that lacks privileges (cgroups(7): it needs write access to the
+//! common ancestor), so the whole supervisor runs in it: it executes itself anew.
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
@@ -21,8 +21,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope available to this user; `None` without systemd, without its `systemd-run`, without a reachable manager,
-    /// or within such a scope.
+    /// The scope available to this user; `None` without systemd, without its `systemd-run`, without
+    /// a reachable manager, or within such a scope.
     pub(super) fn detect() -> Option<Self> {
         // sd_booted(3).
         if !Path::new("/run/systemd/system").is_dir() || is_marked() {

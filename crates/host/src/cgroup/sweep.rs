@@ -16,11 +16,11 @@ use super::{Ours, Version};
 const CGROUP_SUPER_MAGIC: FsWord = 0x0027_e0eb;
 const CGROUP2_SUPER_MAGIC: FsWord = 0x6367_7270;
 
-/// Remove the directories named by [`Control::group_paths`](super::Control::group_paths) after the run that made them
-/// has died. Return true if there was anything to remove.
+/// Remove the directories named by [`Control::group_paths`](super::Control::group_paths) after the
+/// run that made them has died. Return true if there was anything to remove.
 ///
-/// Only a directory of a cgroup filesystem whose name is ours is touched. Processes in a group are killed; processes in
-/// a leaf are moved back.
+/// Only a directory of a cgroup filesystem whose name is ours is touched. Processes in a group are
+/// killed; processes in a leaf are moved back.
 pub fn sweep(path: &Path) -> io::Result<bool> {
     let Some(ours) = Ours::of(path) else {
         return Err(io::Error::new(
@@ -47,8 +47,8 @@ pub fn sweep(path: &Path) -> io::Result<bool> {
     swept.map(|()| true).map_err(io::Error::other)
 }
 
-/// True if a missing group has been removed: the remaining part of its path is in a cgroup filesystem. Otherwise that
-/// filesystem is not mounted here, and the group may still exist.
+/// True if a missing group has been removed: the remaining part of its path is in a cgroup
+/// filesystem. Otherwise that filesystem is not mounted here, and the group may still exist.
 pub fn is_gone(path: &Path) -> bool {
     let nearest = path.ancestors().find(|path| path.exists());
     nearest.and_then(|nearest| rustix::fs::statfs(nearest).ok()).is_some_and(|found| {

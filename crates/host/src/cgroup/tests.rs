@@ -40,8 +40,8 @@ fn spawn(group: &Group, script: &str) -> Child {
     Spawn { die_with_parent: true, join, cpus: None }.apply(&mut command).spawn().expect("start")
 }
 
-/// Removes the groups that a failing test leaves, with the processes in them. Made before the group, and so dropped
-/// after it.
+/// Removes the groups that a failing test leaves, with the processes in them. Made before the
+/// group, and so dropped after it.
 struct Cleared(Vec<PathBuf>);
 
 impl Drop for Cleared {
@@ -269,7 +269,8 @@ fn what_was_detected_can_be_done() {
     assert!(gone(&paths));
 }
 
-/// The own group must be cleared of its processes first, as after `systemd-run --scope` or in a container.
+/// The own group must be cleared of its processes first, as after `systemd-run --scope` or in a
+/// container.
 #[test]
 fn processes_move_to_a_leaf_and_back() {
     let Some(control) = with_memory("cgroup-v2") else { return };
@@ -339,7 +340,8 @@ fn mount(at: &Path, filesystem: &str, options: &str) -> Mount {
     }
 }
 
-/// A directory that looks like groups of cgroup v2: path, controllers, enabled for children, processes.
+/// A directory that looks like groups of cgroup v2: path, controllers, enabled for children,
+/// processes.
 fn fake_v2(groups: &[(&str, &str, &str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("directory");
     for (path, controllers, enabled, processes) in groups {

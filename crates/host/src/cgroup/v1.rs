@@ -8,8 +8,8 @@ use super::UNLIMITED;
 use super::error::GroupError;
 use crate::kernel_files::{self, write, write_if_there};
 
-/// "No limit" is the highest number of whole pages in a signed 64-bit number of bytes; pages have up to 64
-/// KiB.
+/// "No limit" is the highest number of whole pages in a signed 64-bit number of bytes; pages have
+/// up to 64 KiB.
 const NO_LIMIT_FROM: u64 = i64::MAX as u64 - 0xffff;
 
 /// Number of attempts to make a group give its memory back; see [`empty`].
@@ -93,8 +93,8 @@ pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut Group
     counters.device_read_requests = done("blkio.throttle.io_serviced");
 }
 
-/// `memory.force_empty` gives up after a few rounds without progress, and reports success nevertheless. A group without
-/// the memory controller has no such file.
+/// `memory.force_empty` gives up after a few rounds without progress, and reports success
+/// nevertheless. A group without the memory controller has no such file.
 pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
     let usage = || kernel_files::number::<u64>(group.join("memory.usage_in_bytes"));
     let mut before = u64::MAX;

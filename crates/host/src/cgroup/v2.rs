@@ -17,7 +17,8 @@ const ENABLE_ATTEMPTS: u32 = 20;
 /// Number of attempts to make a group give its memory back.
 const EMPTY_ATTEMPTS: u32 = 5;
 
-/// Enable the missing controllers for the children of the place; if processes prevent it, move them to a leaf.
+/// Enable the missing controllers for the children of the place; if processes prevent it, move them
+/// to a leaf.
 pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError> {
     let control = place.parent.join("cgroup.subtree_control");
     let enabled = kernel_files::text(&control).unwrap_or_default();
@@ -122,7 +123,8 @@ pub(super) fn read_device(group: &Path, device: (u32, u32), counters: &mut Group
     }
 }
 
-/// By memory.reclaim (Linux 5.19), else by a high-water mark of 0, to which memory is reclaimed when it is set.
+/// By memory.reclaim (Linux 5.19), else by a high-water mark of 0, to which memory is reclaimed
+/// when it is set.
 pub(super) fn empty(group: &Path) -> Result<Option<u64>, GroupError> {
     let usage = || kernel_files::number::<u64>(group.join("memory.current"));
     let reclaim = group.join("memory.reclaim");

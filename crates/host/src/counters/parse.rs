@@ -65,9 +65,9 @@ pub(super) fn stat(text: &[u8], tick_ns: u64, host: &mut HostCounters) {
     }
 }
 
-/// /proc/vmstat. Reclaim is counted by zone before Linux 4.8 (`pgscan_direct_normal`), and as one number since. Refaults
-/// of file pages were `workingset_refault` until anonymous pages got a separate counter in 5.9, and do not exist before
-/// 3.15.
+/// /proc/vmstat. Reclaim is counted by zone before Linux 4.8 (`pgscan_direct_normal`), and as one
+/// number since. Refaults of file pages were `workingset_refault` until anonymous pages got a
+/// separate counter in 5.9, and do not exist before 3.15.
 pub(super) fn vmstat(text: &[u8], page_bytes: u64, host: &mut HostCounters) {
     for line in lines(text) {
         let mut words = words(line);
@@ -126,15 +126,16 @@ pub(super) fn meminfo(text: &[u8], host: &mut HostCounters) {
     host.swapped_bytes = swap.zip(swap_free).and_then(|(total, free)| total.checked_sub(free));
 }
 
-/// The line `TLB:` of /proc/interrupts, over all CPUs. Only x86 has it; arm64 flushes other CPUs' translations without
-/// interrupts.
+/// The line `TLB:` of /proc/interrupts, over all CPUs. Only x86 has it; arm64 flushes other CPUs'
+/// translations without interrupts.
 pub(super) fn tlb_shootdowns(text: &[u8]) -> Option<u64> {
     let line = lines(text).find_map(|line| line.trim_ascii_start().strip_prefix(b"TLB:"))?;
     // A number for each CPU, then the description.
     words(line).map_while(number).map(Some).reduce(|sum, cpu| sum?.checked_add(cpu?)).flatten()
 }
 
-/// Parse a file of /proc/pressure: time in which at least one task waited, and time in which all did; in microseconds.
+/// Parse a file of /proc/pressure: time in which at least one task waited, and time in which all
+/// did; in microseconds.
 pub(super) fn pressure(text: &[u8]) -> (Option<u64>, Option<u64>) {
     let total = |kind: &[u8]| {
         let line = lines(text).find_map(|line| line.strip_prefix(kind)?.strip_prefix(b" "))?;

@@ -1,4 +1,5 @@
-//! Probes of limits and settings: memory, devices, readahead, placement, dropping the page cache of the machine.
+//! Probes of limits and settings: memory, devices, readahead, placement, dropping the page cache of
+//! the machine.
 
 use std::fs;
 use std::fs::File;
@@ -15,7 +16,8 @@ use crate::device::BlockDevice;
 use crate::placement;
 use crate::settings::{self, HostSetting, SettingFile};
 
-/// The number of a group made by a probe: these upper 16 bits, a count, and the process id in the lower 32.
+/// The number of a group made by a probe: these upper 16 bits, a count, and the process id in the
+/// lower 32.
 const PROBE_NUMBER: u64 = 0xd0c7 << 48;
 /// No device delivers this many reads, so the cap has no effect.
 const PROBE_READ_IOPS: u64 = 1_000_000_000;

@@ -9,15 +9,16 @@ use crate::kernel_files::major_minor;
 /// State of a process's mapping of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MappingState {
-    /// The mapping's line in /proc/PID/maps: addresses, rights, offset, device, inode, path. The first part of it if the
-    /// kernel keeps several.
+    /// The mapping's line in /proc/PID/maps: addresses, rights, offset, device, inode, path. The
+    /// first part of it if the kernel keeps several.
     pub line: String,
-    /// Number of such lines: the parts in which the kernel keeps the mapping, and mappings of other threads.
+    /// Number of such lines: the parts in which the kernel keeps the mapping, and mappings of other
+    /// threads.
     pub count: u64,
     /// Bytes of address space.
     pub mapped_bytes: u64,
-    /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. Unknown on a kernel without any of
-    /// these lines.
+    /// Bytes mapped by huge pages: FilePmdMapped, ShmemPmdMapped and AnonHugePages. Unknown on a
+    /// kernel without any of these lines.
     pub huge_mapped_bytes: Option<u64>,
     /// The VmFlags that all parts of the mapping have, such as `rr` for MADV_RANDOM.
     pub vm_flags: Option<String>,
@@ -36,8 +37,9 @@ pub fn mappings(pid: u32, file: &FileKey) -> io::Result<u64> {
     Ok(maps.lines().filter_map(|line| MapsLine::of(line, file)).count() as u64)
 }
 
-/// A line of maps, which is the first of an smaps entry too: `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026
-/// /usr/bin/cat`, with the device in hexadecimal.
+/// A line of maps, which is the first of an smaps entry too:
+/// `55c8f6884000-55c8f6886000 r--p 00000000 fe:00 247026 /usr/bin/cat`, with the device in
+/// hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapsLine<'a> {
     pub(crate) start: u64,

@@ -1,15 +1,17 @@
-//! The checksum that honest accesses must have, computed without the worker: of reads by a table ([`Reference`]), or of
-//! a pass over the whole file ([`pass`]).
+//! The checksum that honest accesses must have, computed without the worker: of reads by a table
+//! ([`Reference`]), or of a pass over the whole file ([`pass`]).
 //!
-//! For a dataset it follows from the seed. For the user's file the bytes are read here, with O_DIRECT if possible, so
-//! that the page cache does not change. Two sums are kept for each operation, from which its checksum at any index of
-//! the table follows. Three algorithms compute the same sums:
+//! For a dataset it follows from the seed. For the user's file the bytes are read here, with
+//! O_DIRECT if possible, so that the page cache does not change. Two sums are kept for each
+//! operation, from which its checksum at any index of the table follows. Three algorithms compute
+//! the same sums:
 //!
 //! * words: `touch` of a dataset needs only the touched words, which are computed one by one;
-//! * granules: `sum` of aligned reads that cover much of the span adds whole granules (at most a page), each summed
-//!   once, one section of the span at a time, because additions modulo 2^64 commute;
-//! * windows: everything else goes through the reads in the order of their offsets and reads the file in windows of
-//!   about 1 MiB that leave gaps out.
+//! * granules: `sum` of aligned reads that cover much of the span adds whole granules (at most a
+//!   page), each summed once, one section of the span at a time, because additions modulo 2^64
+//!   commute;
+//! * windows: everything else goes through the reads in the order of their offsets and reads the
+//!   file in windows of about 1 MiB that leave gaps out.
 
 mod pass;
 mod recorded;
@@ -70,8 +72,9 @@ pub struct Reference {
     source: ReferenceSource,
 }
 
-/// Sums over the reads of each operation. The weight of the j-th read of the operation at place p is that of j plus `2 *
-/// reads_per_op * p`, so these two sums determine the weighted checksum at any place.
+/// Sums over the reads of each operation. The weight of the j-th read of the operation at place p
+/// is that of j plus `2 * reads_per_op * p`, so these two sums determine the weighted checksum at
+/// any place.
 struct ReadSums {
     reads_per_op: usize,
     /// Checksums of the reads.
@@ -104,7 +107,8 @@ impl ReadSums {
 }
 
 impl Reference {
-    /// Checksums of the reads of a dataset with `seed` and the content that the table was drawn for.
+    /// Checksums of the reads of a dataset with `seed` and the content that the table was drawn
+    /// for.
     pub fn for_dataset(
         table: &OffsetTable,
         conditions: &Conditions,
@@ -144,9 +148,9 @@ impl Reference {
         Self { sums, part: table.operations_per_thread(), repeats: table.repeats(), source }
     }
 
-    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its part on, in this order;
-    /// the part is repeated at its end. `None` past the end of a part that is not repeated, and for a thread without a
-    /// part.
+    /// The checksum of `operations` operations of thread `thread` from `first_operation` of its
+    /// part on, in this order; the part is repeated at its end. `None` past the end of a part that
+    /// is not repeated, and for a thread without a part.
     pub fn expected(
         &self,
         order: &OperationOrder,
@@ -179,7 +183,8 @@ impl Reference {
     }
 }
 
-/// `touch` of one read of a dataset: [`pagewise_model::checksum::touch`] without the bytes in between.
+/// `touch` of one read of a dataset: [`pagewise_model::checksum::touch`] without the bytes in
+/// between.
 fn touch_words(formula: &Formula, offset: u64, read_bytes: u64, consumption: &Consumption) -> u64 {
     let Formula { content, seed } = *formula;
     let word = |position: u64| {
@@ -216,8 +221,8 @@ fn add_reads(
     }
 }
 
-/// The largest power of two, up to a page, that divides offset and length of every read; `None` unless the consumption
-/// is `sum`.
+/// The largest power of two, up to a page, that divides offset and length of every read; `None`
+/// unless the consumption is `sum`.
 fn granule_bytes(reads: &Reads, page_bytes: u64) -> Option<u64> {
     let common = 1u64 << (reads.read_bytes.0 | reads.align_bytes.0).trailing_zeros();
     let granule_bytes = common.min(page_bytes);

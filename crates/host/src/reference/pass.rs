@@ -21,11 +21,11 @@ pub enum PassSource<'a> {
     UserFile(&'a File),
 }
 
-/// The checksum of a pass over the first `span_bytes`. It does not depend on the pieces as long as each except the last
-/// is a multiple of a page (of 8 bytes for `sum`, of any size for `lines`).
+/// The checksum of a pass over the first `span_bytes`. It does not depend on the pieces as long as
+/// each except the last is a multiple of a page (of 8 bytes for `sum`, of any size for `lines`).
 ///
-/// Lines of a dataset were counted while it was written. Otherwise the bytes are read or computed in a whole pass, so
-/// keep the result.
+/// Lines of a dataset were counted while it was written. Otherwise the bytes are read or computed
+/// in a whole pass, so keep the result.
 pub fn pass(
     source: &PassSource<'_>,
     consume: Consume,
@@ -52,7 +52,8 @@ pub fn pass(
     }
 }
 
-/// Count the lines that Java's `readLine` finds in the first `span_bytes` ([`pagewise_model::LineRule::ReadLine`]).
+/// Count the lines that Java's `readLine` finds in the first `span_bytes`
+/// ([`pagewise_model::LineRule::ReadLine`]).
 pub fn read_lines(
     source: &PassSource<'_>,
     span_bytes: u64,

@@ -10,7 +10,8 @@ use super::ReferenceError;
 use super::source::SourceReader;
 use super::windows::each_range;
 
-/// The checksums of these entries ([`pagewise_model::trace::entry`]) of the user's file, each with the weight of its place.
+/// The checksums of these entries ([`pagewise_model::trace::entry`]) of the user's file, each with
+/// the weight of its place.
 pub fn recorded(
     entries: &[u64],
     file: &File,
@@ -38,7 +39,8 @@ mod tests {
     use pagewise_model::random::Random;
     use pagewise_model::trace::entry;
 
-    /// Against the sum over the bytes themselves, for reads of all lengths that overlap, repeat and leave gaps.
+    /// Against the sum over the bytes themselves, for reads of all lengths that overlap, repeat and
+    /// leave gaps.
     #[test]
     fn a_replay_has_the_checksum_of_its_reads() {
         let bytes: Vec<u8> =

@@ -137,7 +137,8 @@ fn lines_of_reads_are_counted() {
     let table = OffsetTable::new(&conditions, 4).expect("table");
     let reference = Reference::for_dataset(&table, &conditions, 9, PAGE).expect("formula");
     check(&reference, &table, &conditions, &bytes_of(Content::Text, 300_000, 9));
-    // 100 bytes have about 1.6 newlines, and the weights of the first 300 reads add up to 300 times 300.
+    // 100 bytes have about 1.6 newlines, and the weights of the first 300 reads add up to 300 times
+    // 300.
     let lines = reference.expected(&table.as_drawn(), 0, 0, 100).expect("in the table");
     assert!((60_000..240_000).contains(&lines), "{lines}");
 }

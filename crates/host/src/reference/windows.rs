@@ -20,8 +20,8 @@ pub(crate) fn each_read(
     each_range(offsets.len(), read_bytes, &|read| (offsets[read], read_bytes), source, see)
 }
 
-/// Call `see` with the index and the bytes of each of `count` reads, whose offset and length `range` returns; none is longer than
-/// `read_bytes`.
+/// Call `see` with the index and the bytes of each of `count` reads, whose offset and length
+/// `range` returns; none is longer than `read_bytes`.
 pub(crate) fn each_range(
     count: usize,
     read_bytes: u64,

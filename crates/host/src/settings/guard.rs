@@ -16,7 +16,8 @@ const ATTEMPTS: u32 = 5;
 pub struct SettingGuard {
     name: &'static str,
     file: Result<SettingFile, String>,
-    /// Held where cells set it: another run, of any user, would take our setting for what was there before.
+    /// Held where cells set it: another run, of any user, would take our setting for what was there
+    /// before.
     claim: Option<Lock>,
     /// The setting to be restored, and the text that does it.
     found: Option<(String, String)>,
@@ -25,7 +26,8 @@ pub struct SettingGuard {
 }
 
 impl SettingGuard {
-    /// Every setting for what lies at `place`; those that `sets` names are claimed, and the others only looked at.
+    /// Every setting for what lies at `place`; those that `sets` names are claimed, and the others
+    /// only looked at.
     pub fn all(place: &Path, sets: impl Fn(&str) -> bool) -> Vec<Self> {
         for_place(place)
             .map(|(setting, file)| Self::new(setting.name(), file, sets(setting.name())))
@@ -55,15 +57,16 @@ impl SettingGuard {
         self.file.as_ref().ok()?.read().ok()
     }
 
-    /// Check that it can be set to `wanted`, as far as its file says beforehand. The error is a sentence.
+    /// Check that it can be set to `wanted`, as far as its file says beforehand. The error is a
+    /// sentence.
     pub fn check(&self, wanted: &Wanted) -> Result<(), String> {
         let file = self.file.as_ref().map_err(|reason| self.missing(wanted, reason))?;
         let (now, _) = file.read_with_text().map_err(|error| self.refused(error))?;
         if now == wanted.value { Ok(()) } else { file.check_writable().map_err(|error| self.refused(error)) }
     }
 
-    /// Sets what is wanted, or what was found where nothing is. What is there is noted down for the whole machine before it is
-    /// changed. The error is a sentence.
+    /// Sets what is wanted, or what was found where nothing is. What is there is noted down for the
+    /// whole machine before it is changed. The error is a sentence.
     pub fn set(&mut self, wanted: Option<&Wanted>) -> Result<(), String> {
         let (file, right) = match (wanted, &self.file) {
             (Some(wanted), Err(reason)) => return Err(self.missing(wanted, reason)),

@@ -1,4 +1,5 @@
-//! The multi-generational LRU of the whole machine (Documentation/admin-guide/mm/multigen_lru.rst): `on` or `off`.
+//! The multi-generational LRU of the whole machine (Documentation/admin-guide/mm/multigen_lru.rst):
+//! `on` or `off`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! Settings of the kernel that are applied for cells that request them, read back in every sample, and restored: one
-//! file each.
+//! Settings of the kernel that are applied for cells that request them, read back in every sample,
+//! and restored: one file each.
 //!
-//! A setting is a file of /sys that holds one value. The changes of a killed run are undone by the next start
-//! ([`record`]).
+//! A setting is a file of /sys that holds one value. The changes of a killed run are undone by the
+//! next start ([`record`]).
 
 use std::io;
 use std::path::{Path, PathBuf};

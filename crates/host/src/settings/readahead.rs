@@ -1,5 +1,5 @@
-//! The readahead that a filesystem gives to newly opened files: `read_ahead_kb` of its backing device info
-//! (Documentation/ABI/testing/sysfs-class-bdi), in bytes. Open files keep theirs.
+//! The readahead that a filesystem gives to newly opened files: `read_ahead_kb` of its backing
+//! device info (Documentation/ABI/testing/sysfs-class-bdi), in bytes. Open files keep theirs.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -1,9 +1,10 @@
 //! Records of the values that settings had before they were changed, one for the whole machine.
 //!
-//! A setting belongs to the machine rather than to a user or a state directory: the next run that changes it must not
-//! mistake the value left by a killed run for the original one. The record is therefore root's, in `/run`, which is as
-//! short-lived as the setting: a boot undoes both. It is written before the setting is changed. A process that changes
-//! or restores a setting holds a lock on its file ([`lock`]), which is released when the process ends.
+//! A setting belongs to the machine rather than to a user or a state directory: the next run that
+//! changes it must not mistake the value left by a killed run for the original one. The record is
+//! therefore root's, in `/run`, which is as short-lived as the setting: a boot undoes both. It is
+//! written before the setting is changed. A process that changes or restores a setting holds a lock
+//! on its file ([`lock`]), which is released when the process ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -62,7 +63,8 @@ pub fn lock(setting: &Path) -> io::Result<Option<Lock>> {
     Ok(try_lock(&file)?.then_some(Lock(file)))
 }
 
-/// Record that a setting, which has the text `before` without pagewise, is about to get the value `wanted`.
+/// Record that a setting, which has the text `before` without pagewise, is about to get the value
+/// `wanted`.
 pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) -> Result<(), RecordError> {
     let boot = boot::boot().ok_or(RecordError::NoBoot)?;
     let name = name_of(setting.path());
@@ -85,8 +87,8 @@ pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) ->
     unreachable!("the last attempt returns")
 }
 
-/// Restore a setting if it still has a value set by pagewise, and delete its record; return the value if it was
-/// restored.
+/// Restore a setting if it still has a value set by pagewise, and delete its record; return the
+/// value if it was restored.
 pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<String>, RecordError> {
     match Directory::open(Path::new(DIRECTORY)) {
         Ok(directory) => {
@@ -97,8 +99,8 @@ pub fn restore(_right: &Lock, setting: &Path) -> Result<Option<String>, RecordEr
     }
 }
 
-/// Restore the settings left by dead runs, and leave those of live ones alone. Return each setting with its value, or
-/// the reason that it could not be restored.
+/// Restore the settings left by dead runs, and leave those of live ones alone. Return each setting
+/// with its value, or the reason that it could not be restored.
 pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
     let directory = match Directory::open(Path::new(DIRECTORY)) {
         Ok(directory) => directory,

@@ -2,10 +2,11 @@
 
 use pagewise_model::random::Random;
 
-/// The span divided into blocks. Each holds one read (or sequential operation) and begins on a page, so that no read
-/// uses a page that a read of another block has brought in.
+/// The span divided into blocks. Each holds one read (or sequential operation) and begins on a
+/// page, so that no read uses a page that a read of another block has brought in.
 ///
-/// If the alignment is smaller than the read, there are fewer blocks than possible starts of a read.
+/// If the alignment is smaller than the read, there are fewer blocks than possible starts of a
+/// read.
 pub(super) struct SpanBlocks {
     count: u64,
     block_bytes: u64,

@@ -1,8 +1,9 @@
 //! Dependent reads: offsets encoded with the data of the preceding reads.
 //!
-//! The entry that a worker gets for a read is its offset XOR the first 8 bytes, little-endian, of the data of the read
-//! before it; for the first read of an operation it is the offset. The next offset is therefore unknown until the data
-//! have arrived, both to a CPU that speculates and to a worker that would leave reads out.
+//! The entry that a worker gets for a read is its offset XOR the first 8 bytes, little-endian, of
+//! the data of the read before it; for the first read of an operation it is the offset. The next
+//! offset is therefore unknown until the data have arrived, both to a CPU that speculates and to a
+//! worker that would leave reads out.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -15,8 +16,8 @@ use crate::reference::source::SourceReader;
 use crate::reference::windows::each_read;
 
 impl OffsetTable {
-    /// Encode the offsets of dependent reads with the data of a dataset with `content_seed`; does nothing if reads are
-    /// independent.
+    /// Encode the offsets of dependent reads with the data of a dataset with `content_seed`; does
+    /// nothing if reads are independent.
     pub fn chain_dataset(&mut self, content_seed: u64) -> Result<(), ReferenceError> {
         let content = self.content;
         self.chain(|offsets, see| {
@@ -29,10 +30,12 @@ impl OffsetTable {
         })
     }
 
-    /// Encode the offsets of dependent reads with the first `span_bytes` of the user's file, which are read for it as
-    /// for [`crate::Reference::for_file`]; does nothing if reads are independent.
+    /// Encode the offsets of dependent reads with the first `span_bytes` of the user's file, which
+    /// are read for it as for [`crate::Reference::for_file`]; does nothing if reads are
+    /// independent.
     ///
-    /// Called after that one: if reading changes the page cache, the state it finds is the original one.
+    /// Called after that one: if reading changes the page cache, the state it finds is the original
+    /// one.
     pub fn chain_file(
         &mut self,
         file: &File,

@@ -1,17 +1,20 @@
 //! Offset tables: the accesses of every method of a comparison, drawn once from the recorded seed.
 //!
-//! Workers of every language map it as little-endian 64-bit offsets, `reads_per_op` for each operation, and read it
-//! front to back ([`crate::TableMemory`]). Thread t of n owns the t-th of n equal parts. A table depends on the seed and on the
-//! conditions that determine accesses, never on the method.
+//! Workers of every language map it as little-endian 64-bit offsets, `reads_per_op` for each
+//! operation, and read it front to back ([`crate::TableMemory`]). Thread t of n owns the t-th of n
+//! equal parts. A table depends on the seed and on the conditions that determine accesses, never on
+//! the method.
 //!
-//! If reads are dependent, workers get encoded offsets (see [`OffsetTable::chain_dataset`]), and the offsets themselves
-//! stay here.
+//! If reads are dependent, workers get encoded offsets (see [`OffsetTable::chain_dataset`]), and
+//! the offsets themselves stay here.
 //!
-//! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, or as many as a sample can
-//! do (a part is hidden from workers in its first pass only), 2^19 at most, and a part is repeated at its end. One pass reaches the same positions as all passes ([`OffsetTable::distinct_places`]):
-//! with uniform reads 86 % of the positions, and fewer above 2^18 of them (1 GiB of 4 KiB); by zipf 0.99 93 % of 2^15
-//! positions, 57 % of 2^17, 38 % of 2^18, 14 % of 2^20, including the popular ones. A cache that holds all of those
-//! eventually has no misses, although an endless stream of draws would have some. A table therefore represents such a
+//! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, or
+//! as many as a sample can do (a part is hidden from workers in its first pass only), 2^19 at most,
+//! and a part is repeated at its end. One pass reaches the same positions as all passes
+//! ([`OffsetTable::distinct_places`]): with uniform reads 86 % of the positions, and fewer above
+//! 2^18 of them (1 GiB of 4 KiB); by zipf 0.99 93 % of 2^15 positions, 57 % of 2^17, 38 % of 2^18,
+//! 14 % of 2^20, including the popular ones. A cache that holds all of those eventually has no
+//! misses, although an endless stream of draws would have some. A table therefore represents such a
 //! stream only for caches that hold clearly less.
 
 mod blocks;
@@ -31,11 +34,13 @@ pub use order::OperationOrder;
 pub use permutation::Permutation;
 use zipf::PopularPlaces;
 
-/// Maximum reads in a table: 4 MiB of offsets, so that the supervisor stays small, including its sums.
+/// Maximum reads in a table: 4 MiB of offsets, so that the supervisor stays small, including its
+/// sums.
 const READS_MAX: u64 = 1 << 19;
 /// Minimum reads in a table that may repeat: fewer could be learned by the CPU.
 const READS_MIN: u64 = 1 << 16;
-/// The most reads that a thread does in a microsecond: a copy of a page from a cache of the CPU takes 250 ns.
+/// The most reads that a thread does in a microsecond: a copy of a page from a cache of the CPU
+/// takes 250 ns.
 const READS_PER_US: u64 = 4;
 /// Large reads need fewer: the minimum requests no more bytes than this.
 const MIN_REQUESTED_BYTES: u64 = 4 << 30;
@@ -77,8 +82,8 @@ pub enum TableError {
 pub struct OffsetTable {
     /// Offsets of reads, in the order of threads and operations.
     offsets: Vec<u64>,
-    /// Entries that workers follow if reads are dependent: offsets encoded with the data of the preceding reads. `None`
-    /// until the data are known.
+    /// Entries that workers follow if reads are dependent: offsets encoded with the data of the
+    /// preceding reads. `None` until the data are known.
     hidden: Option<Vec<u64>>,
     seed: u64,
     shape: Reads,
@@ -98,13 +103,15 @@ impl OffsetTable {
         Self::lasting(conditions, seed, 0)
     }
 
-    /// The same for samples of so many ns: no part is repeated within one, unless the table would be too large.
+    /// The same for samples of so many ns: no part is repeated within one, unless the table would
+    /// be too large.
     pub fn lasting(conditions: &Conditions, seed: u64, sample_ns: u64) -> Result<Self, TableError> {
         let reads = (sample_ns / 1000).saturating_mul(READS_PER_US * u64::from(conditions.threads));
         Self::drawn(conditions, seed, rustix::param::page_size() as u64, Repeating::AtLeast { reads })
     }
 
-    /// Draws one whose parts have so many operations that may repeat, fewer than any worker is measured with.
+    /// Draws one whose parts have so many operations that may repeat, fewer than any worker is
+    /// measured with.
     pub fn with_part(conditions: &Conditions, seed: u64, part: u64) -> Result<Self, TableError> {
         let page = rustix::param::page_size() as u64;
         let operations = part * u64::from(conditions.threads);
@@ -156,8 +163,8 @@ impl OffsetTable {
         })
     }
 
-    /// Position in a page of the word that `touch` takes of it. A worker learns it with `go`: if it knew it before, it
-    /// could keep the words that count instead of the bytes of the file.
+    /// Position in a page of the word that `touch` takes of it. A worker learns it with `go`: if it
+    /// knew it before, it could keep the words that count instead of the bytes of the file.
     pub fn touch_at(&self) -> u64 {
         self.touch_at
     }
@@ -226,13 +233,15 @@ impl OffsetTable {
         self.repeats
     }
 
-    /// All true offsets, in the order of threads and operations, whether reads are dependent or not.
+    /// All true offsets, in the order of threads and operations, whether reads are dependent or
+    /// not.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 }
 
-/// The position of a word in a page, drawn among those at which each page of a read of so many bytes has a whole word.
+/// The position of a word in a page, drawn among those at which each page of a read of so many
+/// bytes has a whole word.
 pub fn touched_word(read_bytes: u64, page: u64, seed: u64) -> u64 {
     let shortest = match read_bytes % page {
         0 => page,
@@ -332,8 +341,8 @@ impl AccessShape<'_> {
         Ok(())
     }
 
-    /// All parameters of the accesses, and nothing else: descriptor and consumption do not change them, nor does
-    /// dependence, so that dependent and independent reads can be compared.
+    /// All parameters of the accesses, and nothing else: descriptor and consumption do not change
+    /// them, nor does dependence, so that dependent and independent reads can be compared.
     fn purpose(&self) -> String {
         let Reads { read_bytes, reads_per_op, align_bytes, skew, .. } = self.reads;
         let Conditions { threads, span_bytes, cache, .. } = self.conditions;
@@ -369,8 +378,9 @@ impl AccessShape<'_> {
         }
     }
 
-    /// Operations of a repeated table: about two reads for each position of the span, and more if some positions are so
-    /// rare that two would miss most of them; as many as `least` reads, unless these are large.
+    /// Operations of a repeated table: about two reads for each position of the span, and more if
+    /// some positions are so rare that two would miss most of them; as many as `least` reads,
+    /// unless these are large.
     fn repeating_operations(&self, least: u64) -> u64 {
         let read_bytes = self.reads.read_bytes.0;
         let per_place = if self.reads.skew == Skew::Uniform { 2 } else { 16 };

@@ -1,5 +1,5 @@
-//! Order in which a worker receives the operations of a table: a measured `go` that follows others has one that cannot be
-//! derived from theirs.
+//! Order in which a worker receives the operations of a table: a measured `go` that follows others
+//! has one that cannot be derived from theirs.
 
 use pagewise_model::random::Random;
 
@@ -23,13 +23,14 @@ impl OffsetTable {
         OperationOrder { operations, part: self.operations_per_thread(), repeats: self.repeats }
     }
 
-    /// A different order, drawn from the seed of the table, for a `go` that begins with `first_operation` and follows
-    /// others.
+    /// A different order, drawn from the seed of the table, for a `go` that begins with
+    /// `first_operation` and follows others.
     ///
-    /// A repeated part is rotated by a third to two thirds of its remainder, so that the next operations were not done
-    /// yet. A recent operation would find pages that the kernel has kept since then, so that the cache would look larger
-    /// than it is. If little is left, the whole part is rotated. A shuffled part would bring back more of the recent
-    /// reads. If no operation may occur twice, the remaining ones are shuffled.
+    /// A repeated part is rotated by a third to two thirds of its remainder, so that the next
+    /// operations were not done yet. A recent operation would find pages that the kernel has kept
+    /// since then, so that the cache would look larger than it is. If little is left, the whole
+    /// part is rotated. A shuffled part would bring back more of the recent reads. If no operation
+    /// may occur twice, the remaining ones are shuffled.
     pub fn anew(&self, first_operation: u64) -> OperationOrder {
         let mut order = self.as_drawn();
         let mut random = Random::for_purpose(self.seed, "another order");
@@ -47,8 +48,8 @@ impl OffsetTable {
         order
     }
 
-    /// The offsets of one operation of thread `thread`, counted from the start of its part and on through its next
-    /// passes; `None` past the end of a part that is not repeated.
+    /// The offsets of one operation of thread `thread`, counted from the start of its part and on
+    /// through its next passes; `None` past the end of a part that is not repeated.
     pub fn operation(&self, order: &OperationOrder, thread: u32, operation: u64) -> Option<&[u64]> {
         assert!(u64::from(thread) < self.threads, "a thread that has no part of the table");
         if operation >= order.part && !order.repeats {
@@ -69,8 +70,8 @@ impl OperationOrder {
         (u64::from(thread) * self.part + operation % self.part) as usize
     }
 
-    /// Places and operations of `count` operations of thread `thread` from `first` on, within one pass and wrapped at
-    /// its end.
+    /// Places and operations of `count` operations of thread `thread` from `first` on, within one
+    /// pass and wrapped at its end.
     pub(crate) fn stretch(
         &self,
         thread: u32,

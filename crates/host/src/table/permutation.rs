@@ -2,9 +2,10 @@
 
 use pagewise_model::random::mix;
 
-/// A random order of `0..count` without memory for a list: four rounds of a Feistel network over the next even power of
-/// two, walked on until it falls below `count` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). A
-/// shuffled list of a large file's blocks would exceed the supervisor's memory limit.
+/// A random order of `0..count` without memory for a list: four rounds of a Feistel network over
+/// the next even power of two, walked on until it falls below `count` (Black and Rogaway, "Ciphers
+/// with arbitrary finite domains", 2002). A shuffled list of a large file's blocks would exceed the
+/// supervisor's memory limit.
 pub struct Permutation {
     count: u64,
     half_bits: u32,

@@ -152,7 +152,8 @@ fn what_does_not_fit_is_a_sentence() {
 
 #[test]
 fn a_seed_means_the_same_table_in_every_version() {
-    // A run is resumed with the offsets that it was begun with; a change here requires another schema.
+    // A run is resumed with the offsets that it was begun with; a change here requires another
+    // schema.
     let warm = conditions(Workload::RandomRead, CacheState::Warm, 64 << 20, 4096, 4096);
     let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
     let first = |conditions| {
@@ -248,7 +249,8 @@ fn seen_by_child(table: &OffsetTable, order: &OperationOrder) -> Vec<u64> {
     read_by_child(&memory)
 }
 
-/// A worker that reads finds the offsets of all its passes, wherever it begins; one that does not knows the first two pieces.
+/// A worker that reads finds the offsets of all its passes, wherever it begins; one that does not
+/// knows the first two pieces.
 #[test]
 fn the_offsets_of_a_piece_are_known_when_the_piece_before_the_last_is_read() {
     const SPAN: u64 = 1 << 20;

@@ -7,9 +7,10 @@ use super::permutation::Permutation;
 
 /// The positions of a span by popularity.
 ///
-/// A position is a block of the span with one aligned start in it, drawn from the seed: the only one if reads are
-/// aligned to pages. Positions share no page, so the share of draws that a cache can answer follows from the number of
-/// blocks it holds. The seed scatters popular blocks over the span.
+/// A position is a block of the span with one aligned start in it, drawn from the seed: the only
+/// one if reads are aligned to pages. Positions share no page, so the share of draws that a cache
+/// can answer follows from the number of blocks it holds. The seed scatters popular blocks over the
+/// span.
 pub(super) struct PopularPlaces {
     blocks: SpanBlocks,
     ranks: Zipf,
@@ -31,11 +32,13 @@ impl PopularPlaces {
     }
 }
 
-/// Ranks from 1 to `count` with P(k) in proportion to 1 / k^theta, exact for every theta over 0, without a list:
-/// rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6(3), 1996), in the form that stays precise around theta = 1.
+/// Ranks from 1 to `count` with P(k) in proportion to 1 / k^theta, exact for every theta over 0,
+/// without a list: rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate
+/// variates from monotone discrete distributions", ACM TOMACS 6(3), 1996), in the form that stays
+/// precise around theta = 1.
 ///
-/// Logarithms and exponentials are those of the C library: another one may round one draw in many millions otherwise.
+/// Logarithms and exponentials are those of the C library: another one may round one draw in many
+/// millions otherwise.
 struct Zipf {
     count: f64,
     theta: f64,
@@ -137,7 +140,8 @@ mod tests {
                 } else {
                     assert!(rest.1 <= 8, "theta {theta}, {count} ranks: {} draws of the rarest", rest.1);
                 }
-                // Mean cells - 1, deviation sqrt(2 (cells - 1)); the seed is fixed, so five of them never flicker.
+                // Mean cells - 1, deviation sqrt(2 (cells - 1)); the seed is fixed, so five of them
+                // never flicker.
                 let freedom = f64::from(cells - 1);
                 let limit = freedom + 5.0 * (2.0 * freedom).sqrt() + 1.0;
                 assert!(statistic <= limit, "theta {theta}, {count} ranks: {statistic} over {limit}");
@@ -173,7 +177,8 @@ mod tests {
 
     #[test]
     fn the_share_of_the_popular_half_holds_in_a_large_span() {
-        // Draws among the first 2^15 of 2^30 ranks: H(2^15) / H(2^30), with H(n) about ln n + 0.5772.
+        // Draws among the first 2^15 of 2^30 ranks: H(2^15) / H(2^30), with H(n) about ln n +
+        // 0.5772.
         let zipf = Zipf::new(1 << 30, 1.0);
         let mut random = Random::new(4);
         let popular = (0..DRAWS).filter(|_| zipf.draw(&mut random) <= 1 << 15).count() as f64;

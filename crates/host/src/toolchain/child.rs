@@ -1,4 +1,5 @@
-//! A program run to its end: with a time limit, bounded output, and its whole process group killed if it takes longer.
+//! A program run to its end: with a time limit, bounded output, and its whole process group killed
+//! if it takes longer.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -29,7 +30,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// The same if it succeeded; otherwise its exit state, with the first lines of its error message.
+    /// The same if it succeeded; otherwise its exit state, with the first lines of its error
+    /// message.
     pub fn well(self) -> Result<Self, String> {
         if self.status.success() {
             return Ok(self);
@@ -54,8 +56,9 @@ fn first_lines(text: &str) -> String {
     joined.chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARACTERS).collect()
 }
 
-/// Run `command`, which has its own process group and pipes for its output. It dies with this process, so that it does not
-/// write on into a folder that somebody else sweeps. The error is the reason: not started, too slow, stopped.
+/// Run `command`, which has its own process group and pipes for its output. It dies with this
+/// process, so that it does not write on into a folder that somebody else sweeps. The error is the
+/// reason: not started, too slow, stopped.
 pub(super) fn run(command: &mut Command, within: Duration, stop: &AtomicBool) -> Result<Said, String> {
     let mut child =
         die_with_parent(command).spawn().map_err(|error| format!("could not be started: {error}"))?;
@@ -74,7 +77,8 @@ fn wait(child: &mut Child, within: Duration, stop: &AtomicBool) -> Result<Said, 
     let mut stdout = Stream::new(child.stdout.take()).map_err(failed)?;
     let mut stderr = Stream::new(child.stderr.take()).map_err(failed)?;
     loop {
-        // Checked before reading: output written before the end is read below. A descendant may hold the streams open.
+        // Checked before reading: output written before the end is read below. A descendant may
+        // hold the streams open.
         let ended = child.try_wait().map_err(failed)?;
         stdout.read().and_then(|()| stderr.read()).map_err(failed)?;
         if let Some(status) = ended {

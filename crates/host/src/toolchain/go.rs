@@ -1,4 +1,5 @@
-//! The Go toolchain, and the worker that it builds: offline, with exactly the toolchain that was found.
+//! The Go toolchain, and the worker that it builds: offline, with exactly the toolchain that was
+//! found.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +31,8 @@ pub(super) const RECIPE: Recipe = Recipe {
     unset: &[],
     instead: "",
     compiler: Some("bin/go"),
-    // Version control of the surrounding folder is not queried, and no path of this build is in the program.
+    // Version control of the surrounding folder is not queried, and no path of this build is in the
+    // program.
     build_flags: &["build", "-trimpath", "-buildvcs=false"],
     compile,
     unsuitable,
@@ -80,8 +82,9 @@ fn compile(command: &mut Command, build: &Build<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The module names the language version of the toolchain itself. An older one would bring back that version's runtime
-/// behaviour (go.dev/doc/godebug), and without a module it is that of Go 1.20 at most.
+/// The module names the language version of the toolchain itself. An older one would bring back
+/// that version's runtime behaviour (go.dev/doc/godebug), and without a module it is that of Go
+/// 1.20 at most.
 fn module(version: &str) -> String {
     let minor = numbers(version).get(1).copied().unwrap_or(RECIPE.oldest[1]);
     format!("module pagewise\n\ngo 1.{minor}\n")

@@ -13,8 +13,9 @@ use super::{Found, Language};
 
 /// A heap of fixed size and a collector without threads of its own, to reduce variation.
 const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
-/// Always set, whatever the user chose. Without native access the JVM prints a warning at the first foreign call, and
-/// later versions refuse it; a full heap must end the worker, with its message outside of the protocol.
+/// Always set, whatever the user chose. Without native access the JVM prints a warning at the first
+/// foreign call, and later versions refuse it; a full heap must end the worker, with its message
+/// outside of the protocol.
 const ALWAYS: [&str; 3] =
     ["-XX:+ExitOnOutOfMemoryError", "-XX:+DisplayVMOutputToStderr", "--enable-native-access=ALL-UNNAMED"];
 /// Flags of a JVM that decide what it runs, which the user may not choose.
@@ -54,8 +55,8 @@ pub(super) const RECIPE: Recipe = Recipe {
     start,
 };
 
-/// Properties of the JVM, on stderr. Its vendor is the word in `java.vendor.version = Temurin-25.0.3+9` if that begins
-/// with one, else `java.vendor = Debian`.
+/// Properties of the JVM, on stderr. Its vendor is the word in
+/// `java.vendor.version = Temurin-25.0.3+9` if that begins with one, else `java.vendor = Debian`.
 fn answer(said: &Said, _: &Path) -> Option<Found> {
     let property = |name: &str| said.value(&format!("{name} = ")).filter(|value| *value != "N/A");
     let version = property("java.version")?;

@@ -26,14 +26,15 @@ pub(super) const RECIPE: Recipe = Recipe {
     build_flags: &[],
     compile: |_, _| Ok(()),
     unsuitable: |_| None,
-    // Unbuffered, so that the last output is not lost; no files are written next to the script. Not isolated (`-I`): numpy
-    // may be in the user's own folder.
+    // Unbuffered, so that the last output is not lost; no files are written next to the script. Not
+    // isolated (`-I`): numpy may be in the user's own folder.
     flags: |_| Ok(["-u", "-B"].map(str::to_string).to_vec()),
     start,
 };
 
-/// Prints its properties, on lines that can be distinguished from the output of the user's start-up files. Python 2 can
-/// run it too, so that it is reported as too old. Modules of the current folder must not be imported.
+/// Prints its properties, on lines that can be distinguished from the output of the user's start-up
+/// files. Python 2 can run it too, so that it is reported as too old. Modules of the current folder
+/// must not be imported.
 const QUESTION: &str = r#"
 import sys
 sys.path[:] = [path for path in sys.path if path]

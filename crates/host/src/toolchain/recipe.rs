@@ -30,11 +30,13 @@ pub(super) struct Recipe {
     pub remedy: &'static str,
     /// Arguments with which its program describes itself.
     pub question: &'static [&'static str],
-    /// The toolchain of the program at a path that gave this answer; `None` if that names no version.
+    /// The toolchain of the program at a path that gave this answer; `None` if that names no
+    /// version.
     pub answer: fn(&Said, &Path) -> Option<Found>,
     /// Variables with which its program is asked.
     pub set: &'static [(&'static str, &'static str)],
-    /// Variables that are kept from its programs and from the worker: they would change it without showing in its command.
+    /// Variables that are kept from its programs and from the worker: they would change it without
+    /// showing in its command.
     pub unset: &'static [&'static str],
     /// End of the sentence that one of them is set.
     pub instead: &'static str,
@@ -60,7 +62,8 @@ pub(super) struct Build<'a> {
     pub workshop: &'a Workshop,
 }
 
-/// Numbers of a version, for comparison: `1.26.8` is 1, 26, 8. Suffixes (`-ea`, `rc1`) are left out.
+/// Numbers of a version, for comparison: `1.26.8` is 1, 26, 8. Suffixes (`-ea`, `rc1`) are left
+/// out.
 pub(super) fn numbers(version: &str) -> Vec<u64> {
     let end = version.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(version.len());
     version[..end].split('.').map_while(|part| part.parse().ok()).collect()

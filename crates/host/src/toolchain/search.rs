@@ -42,7 +42,8 @@ impl ToolchainVariables {
         Err(format!("no {} was found: {}{}", recipe.wanted, faults.join("; "), recipe.remedy))
     }
 
-    /// Places with their programs, in the order of preference, and sentences about places that have none.
+    /// Places with their programs, in the order of preference, and sentences about places that have
+    /// none.
     fn candidates(&self, recipe: &Recipe) -> Vec<Result<(String, PathBuf), String>> {
         let mut candidates = Vec::new();
         if let Some(name) = recipe.home {
@@ -63,7 +64,8 @@ impl ToolchainVariables {
         candidates.extend(programs.into_iter().map(|program| Ok(("usual folders".to_string(), program))));
         let mut seen = BTreeSet::new();
         candidates.retain(|candidate| match candidate {
-            // A virtual environment of Python is identified by the path by which it is started, not by the file behind it.
+            // A virtual environment of Python is identified by the path by which it is started, not
+            // by the file behind it.
             Ok((_, program)) if recipe.compiler.is_none() => seen.insert(program.clone()),
             Ok((_, program)) => seen.insert(program.canonicalize().unwrap_or_else(|_| program.clone())),
             Err(_) => true,
@@ -104,7 +106,8 @@ fn program_of(recipe: &Recipe, home: &Path) -> PathBuf {
     std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf()).join("bin").join(recipe.programs[0])
 }
 
-/// A home without a version in its name is the default of its machine and comes first; then the newest.
+/// A home without a version in its name is the default of its machine and comes first; then the
+/// newest.
 fn preference(program: &Path) -> (bool, Reverse<Vec<u64>>) {
     let home = program.ancestors().nth(2).and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let version = numbers(home.trim_start_matches(|letter: char| !letter.is_ascii_digit()));

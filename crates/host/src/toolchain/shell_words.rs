@@ -10,8 +10,9 @@ pub struct UnclosedQuote {
     pub quote: char,
 }
 
-/// Split at white space outside of quotes. Both kinds of quotes keep their content together and are removed, even in the
-/// middle of a word; an empty pair is an empty word. A backslash is an ordinary character.
+/// Split at white space outside of quotes. Both kinds of quotes keep their content together and are
+/// removed, even in the middle of a word; an empty pair is an empty word. A backslash is an
+/// ordinary character.
 pub fn split_words(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

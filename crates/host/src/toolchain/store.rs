@@ -1,13 +1,15 @@
 //! Built workers in the user's cache folder: `pagewise/workers/LANGUAGE-HASH/`.
 //!
-//! The hash covers everything that the product depends on, so an existing complete folder is used as it is. A folder is
-//! complete if its stamp, which is written last, names every file with its hash. Building happens in a temporary
-//! folder next to it that is renamed into place. The building process holds a lock, and so does the compiler (it is its
-//! stdin): a temporary folder found while holding the lock is abandoned and is removed. That also applies to other hosts
-//! and other pid namespaces with the same cache folder, where a process id means nothing.
+//! The hash covers everything that the product depends on, so an existing complete folder is used
+//! as it is. A folder is complete if its stamp, which is written last, names every file with its
+//! hash. Building happens in a temporary folder next to it that is renamed into place. The building
+//! process holds a lock, and so does the compiler (it is its stdin): a temporary folder found while
+//! holding the lock is abandoned and is removed. That also applies to other hosts and other pid
+//! namespaces with the same cache folder, where a process id means nothing.
 //!
-//! The files are executed, so no other user may be able to write or exchange any step of the path to them. The folder is
-//! opened once and used by descriptor; compilers receive its path, which no other user can redirect.
+//! The files are executed, so no other user may be able to write or exchange any step of the path
+//! to them. The folder is opened once and used by descriptor; compilers receive its path, which no
+//! other user can redirect.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -84,7 +86,8 @@ impl WorkerStore {
             .map_err(|errno| call("access", nearest, &errno.into()))
     }
 
-    /// The worker in `folder`, made by `make` unless it is complete. `make` puts the products into [`Workshop::product`].
+    /// The worker in `folder`, made by `make` unless it is complete. `make` puts the products into
+    /// [`Workshop::product`].
     pub fn worker(
         &self,
         folder: &Path,
@@ -150,7 +153,8 @@ impl Workshop {
         fs::write(self.reach(path), text).map_err(|error| call("write", path, &error))
     }
 
-    /// The lock for a compiler's stdin: no other build starts while it lives, even if pagewise was killed.
+    /// The lock for a compiler's stdin: no other build starts while it lives, even if pagewise was
+    /// killed.
     pub fn lock(&self) -> Result<File, String> {
         self.lock.try_clone().map_err(|error| format!("the lock cannot be duplicated: {error}"))
     }
@@ -169,7 +173,8 @@ impl Workshop {
             fs::rename(self.reach(from), self.reach(to)).map_err(|error| call("rename", folder, &error))
         };
         if fs::symlink_metadata(self.reach(folder)).is_ok() {
-            // An incomplete one, since a complete one would have been used; a rename does not replace a folder.
+            // An incomplete one, since a complete one would have been used; a rename does not
+            // replace a folder.
             rename(folder, &self.folder().join("old"))?;
         }
         rename(&product, folder)?;
@@ -195,8 +200,8 @@ fn call(call: &str, path: &Path, error: &io::Error) -> String {
     of_storage(format!("{call} {}: {error}", path.display()))
 }
 
-/// The same of a compiler, if its error message says so. Compilers do not report an errno; these are the C library's
-/// words for EROFS, ENOSPC and EDQUOT.
+/// The same of a compiler, if its error message says so. Compilers do not report an errno; these
+/// are the C library's words for EROFS, ENOSPC and EDQUOT.
 pub(super) fn of_compiler(sentence: String) -> String {
     let lower = sentence.to_lowercase();
     let of_disk = ["read-only file system", "no space left on device", "disk quota exceeded"];
@@ -304,7 +309,8 @@ pub(super) fn stamp_of(folder: &Directory) -> Result<String, Refusal> {
     Ok(stamp)
 }
 
-/// Detects accidents, not attacks. Another version of Rust may hash otherwise: then a worker is built anew.
+/// Detects accidents, not attacks. Another version of Rust may hash otherwise: then a worker is
+/// built anew.
 fn hash_of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -1,4 +1,5 @@
-//! Faked toolchains in temporary folders, and the workers found and built with them; then the machine's own.
+//! Faked toolchains in temporary folders, and the workers found and built with them; then the
+//! machine's own.
 
 mod building;
 mod exchanged;
@@ -58,8 +59,8 @@ impl Fakes {
         self.toolchain_variables.variables.insert(name.into(), value.as_ref().into());
     }
 
-    /// A program. It is written by a child: a file that this process has open for writing could not be executed, and a
-    /// child that another test is starting would hold it open too.
+    /// A program. It is written by a child: a file that this process has open for writing could not
+    /// be executed, and a child that another test is starting would hold it open too.
     fn program(&self, below: &str, script: &str) -> PathBuf {
         let path = self.path(below);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");

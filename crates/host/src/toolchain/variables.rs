@@ -1,4 +1,5 @@
-//! The environment of toolchains: the variables of the process and the folders of the system, as values.
+//! The environment of toolchains: the variables of the process and the folders of the system, as
+//! values.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,12 +12,15 @@ use rustix::fs::Access;
 
 use crate::accounts;
 
-/// A toolchain reports its version in well under a second; one on a network filesystem may take longer.
+/// A toolchain reports its version in well under a second; one on a network filesystem may take
+/// longer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// `go build` with an empty cache builds the standard library too: half a minute on two slow processors.
+/// `go build` with an empty cache builds the standard library too: half a minute on two slow
+/// processors.
 const BUILT_WITHIN: Duration = Duration::from_secs(120);
 
-/// Everything that determines which toolchain is found. Programs are started with these variables and no others.
+/// Everything that determines which toolchain is found. Programs are started with these variables
+/// and no others.
 #[derive(Clone, Debug)]
 pub(super) struct ToolchainVariables {
     /// The environment.
@@ -58,7 +62,8 @@ impl ToolchainVariables {
         self.variable(name).map(Path::new).filter(|path| path.is_absolute())
     }
 
-    /// The cache folder: XDG_CACHE_HOME, which must be absolute by its specification, else `~/.cache`.
+    /// The cache folder: XDG_CACHE_HOME, which must be absolute by its specification, else
+    /// `~/.cache`.
     pub fn cache(&self) -> Result<PathBuf, String> {
         let in_home = || self.absolute("HOME").map(|home| home.join(".cache"));
         let cache = self.absolute("XDG_CACHE_HOME").map(PathBuf::from).or_else(in_home).ok_or(

@@ -1,4 +1,5 @@
-//! Refusals at each step of a path. As root the other user is `nobody`; otherwise tests that need one are skipped.
+//! Refusals at each step of a path. As root the other user is `nobody`; otherwise tests that need
+//! one are skipped.
 
 use super::*;
 use std::fs;

@@ -11,7 +11,8 @@ const CLONE_FILES: u64 = 0x400;
 /// MADV_POPULATE_READ and MADV_POPULATE_WRITE.
 const POPULATING: [u64; 2] = [22, 23];
 
-/// POSIX_FADV_NORMAL, POSIX_FADV_RANDOM and POSIX_FADV_SEQUENTIAL, whose numbers are those of MADV_NORMAL and so on.
+/// POSIX_FADV_NORMAL, POSIX_FADV_RANDOM and POSIX_FADV_SEQUENTIAL, whose numbers are those of
+/// MADV_NORMAL and so on.
 const READ_ORDERS: [ReadOrder; 3] = [ReadOrder::Normal, ReadOrder::Random, ReadOrder::Sequential];
 
 /// The meaning of a call with these arguments.
@@ -84,7 +85,8 @@ fn hidden_or_current(address: u64) -> Position {
     if address == 0 { Position::Current } else { Position::Hidden }
 }
 
-/// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call has.
+/// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call
+/// has.
 pub(super) fn arguments(raw: &[u8]) -> Arguments {
     let mut arguments = Arguments::default();
     let words = raw.get(16..).unwrap_or_default().chunks_exact(8);

@@ -1,5 +1,5 @@
-//! Descriptors of other processes. Only /proc tells, and it tells what they are now: a descriptor that was bound
-//! anew between the call and the look is unknown.
+//! Descriptors of other processes. Only /proc tells, and it tells what they are now: a descriptor
+//! that was bound anew between the call and the look is unknown.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

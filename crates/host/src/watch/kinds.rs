@@ -23,8 +23,8 @@ pub(super) enum Kind {
     AskedDevice,
 }
 
-/// Tracepoints of the page cache, and of requests to block devices, which not every kernel has. The one of pages mapped around is there from
-/// Linux 6.11 on.
+/// Tracepoints of the page cache, and of requests to block devices, which not every kernel has. The
+/// one of pages mapped around is there from Linux 6.11 on.
 #[derive(Clone, Debug)]
 pub(super) struct CachePoints {
     pub(super) brought_in: Tracepoint,
@@ -68,7 +68,8 @@ impl CachePoints {
         Some(Pages { device: device(field("s_dev")?), inode: field("i_ino")?, first, count })
     }
 
-    /// The disk and the bytes of a request that reads; `None`: it does not. The kernel names the disk also where a partition is asked.
+    /// The disk and the bytes of a request that reads; `None`: it does not. The kernel names the
+    /// disk also where a partition is asked.
     pub(super) fn read_of_device(&self, raw: &[u8]) -> Option<((u32, u32), u64)> {
         let point = self.asked_device.as_ref()?;
         let field = |name| point.value(raw, name);

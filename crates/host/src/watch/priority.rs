@@ -1,4 +1,5 @@
-//! The priority of the thread that watches. A descriptor is looked at before the program closes it, or never.
+//! The priority of the thread that watches. A descriptor is looked at before the program closes it,
+//! or never.
 
 use pagewise_sys::Schedule;
 use rustix::process::Pid;

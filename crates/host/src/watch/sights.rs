@@ -83,7 +83,8 @@ impl Chosen {
     }
 }
 
-/// True if what the kernel does for a program can be watched too. The error says why nothing can be.
+/// True if what the kernel does for a program can be watched too. The error says why nothing can
+/// be.
 pub(super) fn sees_kernel(opens: impl Fn(EventSource, bool) -> Result<(), String>) -> Result<bool, String> {
     match opens(EventSource::MinorFaults, true) {
         Ok(()) => Ok(true),
@@ -91,7 +92,8 @@ pub(super) fn sees_kernel(opens: impl Fn(EventSource, bool) -> Result<(), String
     }
 }
 
-/// The sights that this user lacks of programs of their own. The error says why nothing can be watched.
+/// The sights that this user lacks of programs of their own. The error says why nothing can be
+/// watched.
 pub fn missing_sights() -> Result<Vec<Missing>, String> {
     let (process, cpus) = (rustix::process::getpid(), Topology::read()?.cpus);
     let opens = |source, with_kernel| {

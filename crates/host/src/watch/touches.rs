@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// A file: device and inode.
 pub(crate) type FileNumber = (u64, u64);
 
-/// The mappings of all processes whose faults are touches, and the pages that faulted in this window.
+/// The mappings of all processes whose faults are touches, and the pages that faulted in this
+/// window.
 #[derive(Debug, Default)]
 pub(crate) struct Touches {
     page_bytes: u64,
@@ -85,7 +86,8 @@ impl Space {
         (address < range.end).then_some(*range)
     }
 
-    /// True if the program asked for a shared mapping of something between two addresses, and has a private one.
+    /// True if the program asked for a shared mapping of something between two addresses, and has a
+    /// private one.
     pub(crate) fn is_made_private(&self, start: u64, end: u64) -> bool {
         self.ranges.iter().any(|(first, range)| *first < end && range.end > start && range.made_private)
     }

@@ -74,8 +74,9 @@ fn wanted(thread: Pid, call: &CallMade) -> Option<FileOfCall> {
     file_of(thread, descriptor as i32)
 }
 
-/// True if a call asks for a shared mapping. One of a descriptor for reading only cannot be registered, so a private one is made instead,
-/// which shows the same pages as long as it is not written.
+/// True if a call asks for a shared mapping. One of a descriptor for reading only cannot be
+/// registered, so a private one is made instead, which shows the same pages as long as it is not
+/// written.
 fn asks_for_shared(call: &CallMade) -> bool {
     [MAP_SHARED, MAP_SHARED_VALIDATE].contains(&(call.arguments[FLAGS] & MAP_TYPE))
 }
@@ -92,8 +93,8 @@ fn is_handled(thread: Pid, signal: i32) -> bool {
     ["SigCgt", "SigIgn"].iter().any(|mask| has_signal(thread, mask, signal))
 }
 
-/// True if a call asks for what the shared mapping of a descriptor for reading only would not permit, and the private one in its place
-/// would: to be written to.
+/// True if a call asks for what the shared mapping of a descriptor for reading only would not
+/// permit, and the private one in its place would: to be written to.
 fn is_denied(call: &CallMade, owner: &Owner, watch: &mut Watch) -> bool {
     let [first, second, protection, ..] = call.arguments;
     matches!(call.number, MPROTECT | PKEY_MPROTECT)
@@ -174,7 +175,8 @@ impl Windows {
         }
     }
 
-    /// Nothing that is unmapped has windows from now on: other threads may ask for the next one before the call returns.
+    /// Nothing that is unmapped has windows from now on: other threads may ask for the next one
+    /// before the call returns.
     fn unmap(&mut self, number: i32, start: u64, end: u64, watch: &mut Watch) {
         self.prove(number, start, end, watch);
         let space = self.space_of(number);
@@ -184,13 +186,15 @@ impl Windows {
         }
     }
 
-    /// True if another process has the same memory: the parent of one that is about to execute its program.
+    /// True if another process has the same memory: the parent of one that is about to execute its
+    /// program.
     fn is_shared(&self, owner: &Owner) -> bool {
         let process = owner.process.as_raw_nonzero().get();
         self.threads.values().any(|thread| thread.space == owner.space && thread.process != process)
     }
 
-    /// The memory of this thread ends: what is in place is compared, and its touches are a part of the window.
+    /// The memory of this thread ends: what is in place is compared, and its touches are a part of
+    /// the window.
     pub(super) fn end_memory(&mut self, number: i32, watch: &mut Watch) {
         self.prove(number, 0, u64::MAX, watch);
         let space = self.space_of(number);

@@ -1,4 +1,5 @@
-//! Windows on other architectures: there are none, since the calls of a traced program are made by code for x86-64.
+//! Windows on other architectures: there are none, since the calls of a traced program are made by
+//! code for x86-64.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,5 @@
-//! The memories of a traced program: what is registered in them, and the errands that its threads run for that.
+//! The memories of a traced program: what is registered in them, and the errands that its threads
+//! run for that.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -115,7 +116,8 @@ pub(super) fn process_of(thread: i32) -> Option<i32> {
     status_field(thread, "Tgid")?.parse().ok()
 }
 
-/// The regular file of a descriptor of a thread: the first thread of a process has none any more when it has ended.
+/// The regular file of a descriptor of a thread: the first thread of a process has none any more
+/// when it has ended.
 pub(super) fn file_of(thread: Pid, descriptor: i32) -> Option<FileOfCall> {
     let process = thread.as_raw_nonzero();
     let found =
@@ -195,7 +197,8 @@ impl Spaces {
         self.unproven
     }
 
-    /// A memory has ended, and nobody could look what was in place: its last touches may not have been seen.
+    /// A memory has ended, and nobody could look what was in place: its last touches may not have
+    /// been seen.
     pub(super) fn ended_unseen(&mut self, space: usize, touches: &mut Touches) {
         self.unproven |= touches.space(space).has_ranges() && !self.all[space].unregistered;
         touches.space(space).remove(0, u64::MAX);
@@ -346,7 +349,8 @@ impl Spaces {
         in_place(space.pagemap.as_ref()?, start, end).ok()
     }
 
-    /// Prove a window of this memory, and drop what is in place; false if the thread cannot be sent on an errand at this moment.
+    /// Prove a window of this memory, and drop what is in place; false if the thread cannot be sent
+    /// on an errand at this moment.
     pub(super) fn end_window(&mut self, owner: &Owner, touches: &mut Touches) -> bool {
         let Some(place) = self.all[owner.space].place else { return false };
         let mut errand = match Errand::begin(owner.thread, place) {
@@ -393,7 +397,8 @@ fn copy_of(process: Pid, descriptor: i32) -> std::io::Result<std::os::fd::OwnedF
     Ok(pidfd_getfd(process, descriptor as ForeignRawFd, PidfdGetfdFlags::empty())?)
 }
 
-/// Address of the room for errands in the vdso of a process: bytes behind its last one, which nobody uses.
+/// Address of the room for errands in the vdso of a process: bytes behind its last one, which
+/// nobody uses.
 fn padding(process: Pid) -> Option<u64> {
     let maps = kernel_files::text(format!("/proc/{}/maps", process.as_raw_nonzero()))?;
     let vdso = maps.lines().filter_map(MapsLine::parse).find(|line| line.path == "[vdso]")?;

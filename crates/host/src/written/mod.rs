@@ -1,8 +1,9 @@
 //! Files that a workload writes: creation, preparation, and reading back.
 //!
-//! A file is either *new* (sparse: its size is set and nothing is stored) or *warm* (written once, in the page cache,
-//! nothing dirty). A warm one holds the complement of the first pass's records, so that a position left out by a worker
-//! is detected, like the zeros of a new one. Nothing here is timed, and no file is used twice.
+//! A file is either *new* (sparse: its size is set and nothing is stored) or *warm* (written once,
+//! in the page cache, nothing dirty). A warm one holds the complement of the first pass's records,
+//! so that a position left out by a worker is detected, like the zeros of a new one. Nothing here
+//! is timed, and no file is used twice.
 
 mod read_back;
 
@@ -20,15 +21,16 @@ use crate::steps::{RunStep, reached};
 use crate::{cache, scratch};
 pub use read_back::ReadBack;
 
-/// Size of the writes that make a file warm, except the last. As for datasets, it determines the size of the page
-/// cache's folios.
+/// Size of the writes that make a file warm, except the last. As for datasets, it determines the
+/// size of the page cache's folios.
 const WRITE_BYTES: u64 = crate::dataset::WRITE_BYTES;
 /// Maximum dirty memory: after this many bytes the file is synced.
 const SYNC_BYTES: u64 = 64 << 20;
 /// A filesystem with less free space than this is full: less is left than a write requests.
 const FULL_BYTES: u64 = 1 << 20;
 
-/// A file for a workload to write. Dropping it removes nothing: [`WrittenFile::remove`] does, or the sweep after a dead run.
+/// A file for a workload to write. Dropping it removes nothing: [`WrittenFile::remove`] does, or
+/// the sweep after a dead run.
 #[derive(Debug)]
 pub struct WrittenFile {
     path: PathBuf,
@@ -47,11 +49,13 @@ enum Before {
 }
 
 impl WrittenFile {
-    /// Make a sparse file of `file_bytes` that only this user may open. An existing name is an error.
+    /// Make a sparse file of `file_bytes` that only this user may open. An existing name is an
+    /// error.
     ///
-    /// Call [`crate::dataset::check_space`] before to check that the bytes will fit. A file is always made anew and
-    /// never truncated for reuse: ext4 writes back a file truncated to nothing when it is closed (`auto_da_alloc`,
-    /// Documentation/admin-guide/ext4.rst), and that would count as tear-down of a method.
+    /// Call [`crate::dataset::check_space`] before to check that the bytes will fit. A file is
+    /// always made anew and never truncated for reuse: ext4 writes back a file truncated to nothing
+    /// when it is closed (`auto_da_alloc`, Documentation/admin-guide/ext4.rst), and that would
+    /// count as tear-down of a method.
     pub fn create(path: &Path, file_bytes: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         reached(RunStep::NewFileMade);
@@ -66,8 +70,9 @@ impl WrittenFile {
         }
     }
 
-    /// Write the whole file once and sync it: at each position the complement of the first pass's record, from `source`
-    /// by [`RecordRing`]; zeros after the last position. Afterwards it is in the page cache, without dirty pages.
+    /// Write the whole file once and sync it: at each position the complement of the first pass's
+    /// record, from `source` by [`RecordRing`]; zeros after the last position. Afterwards it is in
+    /// the page cache, without dirty pages.
     ///
     /// # Errors
     /// Those of write(2) and fsync(2), such as a full filesystem.
@@ -113,8 +118,9 @@ impl WrittenFile {
         }
     }
 
-    /// Bytes of whole pages in the page cache that are not on the device yet, including those under writeback; a page
-    /// written to during its writeback counts twice. `None` without cachestat(2). Files in memory have none.
+    /// Bytes of whole pages in the page cache that are not on the device yet, including those under
+    /// writeback; a page written to during its writeback counts twice. `None` without cachestat(2).
+    /// Files in memory have none.
     pub fn dirty_bytes(&self) -> Option<u64> {
         cache::dirty_bytes(&self.file)
     }
@@ -130,8 +136,9 @@ impl WrittenFile {
     }
 }
 
-/// True if the filesystem of `file` has no more space for this user, which is why a store into a mapping ends in SIGBUS
-/// and a write in ENOSPC. A quota does not show. A filesystem that reports no size is never full.
+/// True if the filesystem of `file` has no more space for this user, which is why a store into a
+/// mapping ends in SIGBUS and a write in ENOSPC. A quota does not show. A filesystem that reports
+/// no size is never full.
 pub fn is_full(file: &File) -> bool {
     Space::of(file).is_ok_and(|space| space.is_below(FULL_BYTES))
 }
@@ -156,9 +163,9 @@ fn record_bytes(ring: &RecordRing) -> u64 {
     ring.source_bytes() - SOURCE_PERIOD
 }
 
-/// Position in the source of byte `at` of the file, and the length up to which file and source run in parallel: to the
-/// end of the record at which the source begins again, or to place `end`. Places up to there hold the records with
-/// `pass_records` added to their own numbers.
+/// Position in the source of byte `at` of the file, and the length up to which file and source run
+/// in parallel: to the end of the record at which the source begins again, or to place `end`.
+/// Places up to there hold the records with `pass_records` added to their own numbers.
 fn stretch(ring: &RecordRing, pass_records: u64, end: u64, at: u64) -> (usize, u64) {
     let record_bytes = record_bytes(ring);
     let slot = at / record_bytes;

@@ -1,7 +1,9 @@
-//! Reading back the bytes that a worker wrote, and comparing them byte for byte with the expected ones.
+//! Reading back the bytes that a worker wrote, and comparing them byte for byte with the expected
+//! ones.
 //!
-//! Neighbouring records are adjacent in the source as in the file, up to the position where the source begins again.
-//! Such sections of about its period are compared at once, and single records only if a section differs.
+//! Neighbouring records are adjacent in the source as in the file, up to the position where the
+//! source begins again. Such sections of about its period are compared at once, and single records
+//! only if a section differs.
 
 use std::fs::File;
 use std::io;
@@ -22,8 +24,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 pub enum ReadBack {
     /// By pread(2).
     Pread,
-    /// In a mapping. Holes are read by pread(2): touching them would take memory on tmpfs, which a full one does not
-    /// have.
+    /// In a mapping. Holes are read by pread(2): touching them would take memory on tmpfs, which a
+    /// full one does not have.
     Mapping,
 }
 
@@ -38,12 +40,13 @@ impl ReadBack {
 }
 
 impl WrittenFile {
-    /// Compare the file with its expected content once the first `records` records of all passes were written, and
-    /// complete `written`. `source` is the content of records, by [`RecordRing::source_range`].
+    /// Compare the file with its expected content once the first `records` records of all passes
+    /// were written, and complete `written`. `source` is the content of records, by
+    /// [`RecordRing::source_range`].
     ///
-    /// A record is missing as a whole if a byte of it differs or is past the end of a shortened file. Foreign bytes are
-    /// those that differ from the previous content: in positions without a record, after the last position, and past the
-    /// original size of the file.
+    /// A record is missing as a whole if a byte of it differs or is past the end of a shortened
+    /// file. Foreign bytes are those that differ from the previous content: in positions without a
+    /// record, after the last position, and past the original size of the file.
     ///
     /// # Errors
     /// Those of reading; `written` is not changed then.
@@ -102,8 +105,8 @@ impl<'a> View<'a> {
         if self.mapping.is_some() && self.is_data(at, at + len as u64)? {
             let mapping = self.mapping.as_ref().expect("just seen");
             let range = at as usize..at as usize + len;
-            // An unreadable page is an error here (a shortened file, a failing device), where a touch would end this
-            // process.
+            // An unreadable page is an error here (a shortened file, a failing device), where a
+            // touch would end this process.
             match mapping.advise(range.clone(), Advice::PopulateRead) {
                 Ok(()) => {}
                 // Before Linux 5.14.

@@ -159,7 +159,8 @@ fn a_record_left_out_is_named_by_its_place() {
 
 #[test]
 fn the_published_defects_are_counted() {
-    // A cursor that moves by the record's size while seven records are flushed: all but the first are overwritten.
+    // A cursor that moves by the record's size while seven records are flushed: all but the first
+    // are overwritten.
     let ring = RecordRing::new(1 << 20, 1024, 1);
     let source = source(&ring);
     let directory = tempfile::tempdir().expect("directory");

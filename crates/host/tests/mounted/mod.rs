@@ -8,7 +8,8 @@ pub struct Mounted(pub PathBuf);
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // A process that looks at all filesystems, such as an indexer, may keep it busy for a moment.
+        // A process that looks at all filesystems, such as an indexer, may keep it busy for a
+        // moment.
         let umount = || Command::new("umount").arg(&self.0).status().is_ok_and(|status| status.success());
         let is_gone = (0..50).any(|_| {
             let done = umount();

@@ -1,4 +1,5 @@
-//! A cache folder that another user could write or exchange: nothing in it is run, and nothing is made there.
+//! A cache folder that another user could write or exchange: nothing in it is run, and nothing is
+//! made there.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};

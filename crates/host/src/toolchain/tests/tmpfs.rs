@@ -1,7 +1,7 @@
 //! A small filesystem in memory, mounted for a test. Needs the right to mount.
 //!
-//! Other tests start programs at the same time, and each has copies of all descriptors until it executes: the filesystem
-//! may be busy for moments in which nothing here uses it.
+//! Other tests start programs at the same time, and each has copies of all descriptors until it
+//! executes: the filesystem may be busy for moments in which nothing here uses it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
