@@ -16,7 +16,8 @@ pub struct AccessMap {
     pub until_ns: u64,
     /// Size of the file.
     pub file_bytes: u64,
-    /// For each part of the file, from its beginning on, the reads that touched it in each part of the time.
+    /// For each part of the file, from its beginning on, the reads that touched it in each part of
+    /// the time.
     pub rows: Vec<Vec<u64>>,
 }
 

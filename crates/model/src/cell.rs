@@ -13,8 +13,9 @@ use crate::words::words;
 use crate::work::{Reads, Work, Workload, Writes};
 
 words! {
-    /// State of the span in the page cache when a sample starts. With a cold cache, a file to be written is new. With a
-    /// warm cache it was written once before, is in the page cache, and has no dirty pages.
+    /// State of the span in the page cache when a sample starts. With a cold cache, a file to be
+    /// written is new. With a warm cache it was written once before, is in the page cache, and has
+    /// no dirty pages.
     CacheState, "cache state" {
         /// Nothing is cached; verified.
         Cold = "cold",
@@ -22,11 +23,11 @@ words! {
         Warm = "warm",
         /// Left as found; only recorded.
         AsIs = "as-is",
-        /// The whole span was read once, front to back, into an empty cache: the warm-up of published studies. The
-        /// resulting state is recorded.
+        /// The whole span was read once, front to back, into an empty cache: the warm-up of
+        /// published studies. The resulting state is recorded.
         ReadOnce = "read-once",
-        /// Nothing is cached, verified; then the workload runs until the cache stops filling. The sample is a series,
-        /// and its figure is the time that this takes.
+        /// Nothing is cached, verified; then the workload runs until the cache stops filling. The
+        /// sample is a series, and its figure is the time that this takes.
         ColdStart = "cold-start",
     }
 }
@@ -65,7 +66,8 @@ pub struct Conditions {
     pub file_bytes: Bytes,
     /// The accessed part of the file, from its start.
     pub span_bytes: Bytes,
-    /// Content of the file before it is accessed; a file that is written holds what the workload writes.
+    /// Content of the file before it is accessed; a file that is written holds what the workload
+    /// writes.
     #[serde(default = "random", skip_serializing_if = "Content::is_random")]
     pub content: Content,
     /// Page cache at the start.
@@ -81,13 +83,14 @@ fn random() -> Content {
     Content::Random
 }
 
-/// Part of a memory limit that the kernel uses itself, as a divisor. The index of the page cache takes a node of 576
-/// bytes for 64 pages, and reclaim runs a little before the limit is reached.
+/// Part of a memory limit that the kernel uses itself, as a divisor. The index of the page cache
+/// takes a node of 576 bytes for 64 pages, and reclaim runs a little before the limit is reached.
 const KERNEL_SHARE: u64 = 256;
 /// Memory of a thread without its buffer.
 const THREAD_BYTES: u64 = 64 << 10;
 const CAPACITY_GRAIN: u64 = 1 << 20;
-/// A span of at most this many tenths of the capacity stays in memory; closer to the capacity, reclaim already sets in.
+/// A span of at most this many tenths of the capacity stays in memory; closer to the capacity,
+/// reclaim already sets in.
 const FITTING_TENTHS: u64 = 9;
 
 impl Conditions {
@@ -131,8 +134,9 @@ impl Conditions {
         self.work.consume()
     }
 
-    /// True if its work is done once, so that methods are ranked by the total of set-up, measured region and tear-down.
-    /// Records that are committed go on as long as the sample, and methods are ranked by their rate.
+    /// True if its work is done once, so that methods are ranked by the total of set-up, measured
+    /// region and tear-down. Records that are committed go on as long as the sample, and methods
+    /// are ranked by their rate.
     pub fn is_one_shot(&self) -> bool {
         self.workload().is_one_shot() && !self.is_committing()
     }
@@ -153,7 +157,8 @@ impl Conditions {
         }
     }
 
-    /// Bytes that so many operations ask for: exactly, unless they are a part of work whose operations differ.
+    /// Bytes that so many operations ask for: exactly, unless they are a part of work whose
+    /// operations differ.
     pub fn bytes_of(&self, operations: u64) -> u64 {
         match &self.work {
             Work::Replay(replay) => replay.part(replay.read_bytes.0, operations),
@@ -167,8 +172,8 @@ impl Conditions {
         all.map_or(self.op_bytes() as f64, |all| self.bytes_of(all) as f64 / all as f64)
     }
 
-    /// Operations of a sample if their number is fixed: the whole file once, or the given number of passes over the
-    /// ring. Commits end with the sample, or with the last pass.
+    /// Operations of a sample if their number is fixed: the whole file once, or the given number of
+    /// passes over the ring. Commits end with the sample, or with the last pass.
     pub fn fixed_operations(&self) -> Option<u64> {
         match &self.work {
             Work::RandomRead(_) | Work::SequentialRead(_) => None,
@@ -185,9 +190,9 @@ impl Conditions {
         Some(RecordRing::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.passes)))
     }
 
-    /// Page cache that fits under the memory limit next to the worker and the kernel; `None` without a limit, 0 if
-    /// nothing is left. Base for relative sizes (`--span 4x`). The value actually available to a sample is recorded in
-    /// its evidence.
+    /// Page cache that fits under the memory limit next to the worker and the kernel; `None`
+    /// without a limit, 0 if nothing is left. Base for relative sizes (`--span 4x`). The value
+    /// actually available to a sample is recorded in its evidence.
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.host_settings.memory_limit_bytes?.0;
         let threads =
@@ -200,15 +205,17 @@ impl Conditions {
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }
 
-    /// True if the whole span can stay in the page cache. Without a limit it can, as far as the machine's memory goes.
-    /// Above the limit, the cache is as warm as it gets once the workload has run for a while.
+    /// True if the whole span can stay in the page cache. Without a limit it can, as far as the
+    /// machine's memory goes. Above the limit, the cache is as warm as it gets once the workload
+    /// has run for a while.
     pub fn fits_memory(&self) -> bool {
         self.cache_capacity()
             .is_none_or(|capacity| self.span_bytes.0 <= (capacity.0 / 10).saturating_mul(FITTING_TENTHS))
     }
 
-    /// Bytes that a cold sample may bring into the page cache: a quarter of the span, because a file that fills up while
-    /// it is measured is no longer cold. A scan accesses every page once, and a trace is replayed to its end.
+    /// Bytes that a cold sample may bring into the page cache: a quarter of the span, because a
+    /// file that fills up while it is measured is no longer cold. A scan accesses every page once,
+    /// and a trace is replayed to its end.
     pub fn cold_budget_bytes(&self) -> u64 {
         match self.work {
             Work::Scan(_) | Work::Replay(_) => self.span_bytes.0,
@@ -216,8 +223,8 @@ impl Conditions {
         }
     }
 
-    /// The part of `bound`, of what a cold sample may do in all, that is for its measured region: under a device cap the reads
-    /// before it take as much.
+    /// The part of `bound`, of what a cold sample may do in all, that is for its measured region:
+    /// under a device cap the reads before it take as much.
     pub fn measured_share(&self, bound: u64) -> u64 {
         let is_capped = self.host_settings.device_cap.is_some();
         if is_capped && self.cache == CacheState::Cold { bound / 2 } else { bound }
@@ -268,7 +275,8 @@ impl Cell {
         !self.method.is_direct() && !self.method.has(MethodOption::InPlace)
     }
 
-    /// True if the state of the page cache matters to the sample. Direct reads and copies from memory bypass it.
+    /// True if the state of the page cache matters to the sample. Direct reads and copies from
+    /// memory bypass it.
     pub fn depends_on_cache(&self) -> bool {
         !self.method.is_direct() && self.method.access() != Access::Anonymous
     }

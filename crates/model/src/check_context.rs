@@ -1,5 +1,5 @@
-//! Facts that the checks of a sample need besides its cell and its evidence. A run file holds them, so that its reader
-//! can apply the checks again.
+//! Facts that the checks of a sample need besides its cell and its evidence. A run file holds them,
+//! so that its reader can apply the checks again.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,20 +13,21 @@ pub struct CheckContext {
     pub page_bytes: u64,
     /// CPUs that the worker may use.
     pub cpus: u32,
-    /// Time that an honest worker takes on this machine between `go` and its answer, outside the phases: it wakes
-    /// threads and writes a line, which takes milliseconds on a slow machine.
+    /// Time that an honest worker takes on this machine between `go` and its answer, outside the
+    /// phases: it wakes threads and writes a line, which takes milliseconds on a slow machine.
     pub answer_ns: u64,
-    /// True if the time of an answer is left out of the totals of one-shot work: nobody else's worker takes part, which could hide work
-    /// in it.
+    /// True if the time of an answer is left out of the totals of one-shot work: nobody else's
+    /// worker takes part, which could hide work in it.
     #[serde(default = "unknown")]
     pub forgives_answers: bool,
-    /// True if the file has holes, is compressed, or is served by a program, so that fewer bytes come from the device for a worker than
-    /// it reads.
+    /// True if the file has holes, is compressed, or is served by a program, so that fewer bytes
+    /// come from the device for a worker than it reads.
     pub sparse_or_compressed_bytes: bool,
-    /// True if the file is stored in memory, as on tmpfs: nothing of it comes from a device, and nothing is written
-    /// back.
+    /// True if the file is stored in memory, as on tmpfs: nothing of it comes from a device, and
+    /// nothing is written back.
     pub memory_backed: bool,
-    /// True if a write may bypass the volatile cache of the device (FUA), as far as is known: then it flushes nothing.
+    /// True if a write may bypass the volatile cache of the device (FUA), as far as is known: then
+    /// it flushes nothing.
     #[serde(default = "unknown")]
     pub writes_through: bool,
     /// Readahead of the device when the run began; applies to cells that ask for none.

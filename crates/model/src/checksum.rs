@@ -1,13 +1,13 @@
 //! Consumption of the bytes of a read, and the checksum that results.
 //!
-//! Workers of all languages consume in the same way, so that all methods do the same work. Words are little-endian, 64
-//! bits, added modulo 2^64. The checksum of reads by an offset table is the sum of the checksums of its reads, each
-//! times the [`weight`] of its index in the table. It does not depend on the order of the reads, but a read in the place
-//! of another changes it.
+//! Workers of all languages consume in the same way, so that all methods do the same work. Words
+//! are little-endian, 64 bits, added modulo 2^64. The checksum of reads by an offset table is the
+//! sum of the checksums of its reads, each times the [`weight`] of its index in the table. It does
+//! not depend on the order of the reads, but a read in the place of another changes it.
 //!
-//! * `touch`: one word of each page-sized stretch of the read, at a position in the page that a worker learns with `go`
-//!   ([`Consumption::touch_at`]), and the read's last word when reads are not page-aligned (an unaligned read of n pages
-//!   lies on n + 1);
+//! * `touch`: one word of each page-sized stretch of the read, at a position in the page that a
+//!   worker learns with `go` ([`Consumption::touch_at`]), and the read's last word when reads are
+//!   not page-aligned (an unaligned read of n pages lies on n + 1);
 //! * `sum`: all words; a tail shorter than a word counts as if padded with zeros;
 //! * `lines`: the number of newline bytes.
 
@@ -27,8 +27,8 @@ words! {
     }
 }
 
-/// Factor for the checksum of the read at `place` of the offset table, counted from 0 over all threads. It is odd, so
-/// that no bit is lost.
+/// Factor for the checksum of the read at `place` of the offset table, counted from 0 over all
+/// threads. It is odd, so that no bit is lost.
 #[inline(always)]
 pub const fn weight(place: u64) -> u64 {
     place.wrapping_mul(2).wrapping_add(1)
@@ -79,8 +79,8 @@ fn word_at(bytes: &[u8], offset: usize) -> u64 {
     }
 }
 
-/// The word of these bytes, fewer than 8, with zeros behind them. By whole loads: copying so few bytes is a call, which costs more
-/// than such a read.
+/// The word of these bytes, fewer than 8, with zeros behind them. By whole loads: copying so few
+/// bytes is a call, which costs more than such a read.
 #[inline(always)]
 fn tail(bytes: &[u8]) -> u64 {
     let len = bytes.len();
@@ -125,7 +125,8 @@ pub fn lines(bytes: &[u8]) -> u64 {
 /// Newlines among the eight bytes of a word.
 fn newlines(word: u64) -> u64 {
     const LOW_BITS: u64 = u64::from_ne_bytes([0x7f; 8]);
-    // Bytes that are zero where there is a newline. The high bit of each becomes its answer, and no carry leaves a byte.
+    // Bytes that are zero where there is a newline. The high bit of each becomes its answer, and no
+    // carry leaves a byte.
     let others = word ^ u64::from_ne_bytes([b'\n'; 8]);
     let is_other = ((others & LOW_BITS) + LOW_BITS) | others;
     u64::from((!is_other & !LOW_BITS).count_ones())

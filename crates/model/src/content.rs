@@ -1,9 +1,9 @@
 //! Content of a dataset: every byte is a function of its offset and a seed.
 //!
-//! Word `k` (bytes `8k .. 8k + 8`, little-endian) is SplitMix64's output `k` for the seed. Any read can be verified
-//! without a second copy, a read at the wrong offset is detected, and the data cannot be compressed on the way to the
-//! device. Text is made of the same bytes: one in 64 becomes a newline, the others letters, digits and punctuation, so
-//! lines have seeded lengths.
+//! Word `k` (bytes `8k .. 8k + 8`, little-endian) is SplitMix64's output `k` for the seed. Any read
+//! can be verified without a second copy, a read at the wrong offset is detected, and the data
+//! cannot be compressed on the way to the device. Text is made of the same bytes: one in 64 becomes
+//! a newline, the others letters, digits and punctuation, so lines have seeded lengths.
 
 use serde::{Deserialize, Serialize};
 

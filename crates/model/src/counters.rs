@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Value that an unset limit or cap is read back as.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// Defines counters by name: gauges and running totals. A difference has the later value of a gauge and the increase of
-/// a total. A total that decreased, or is unknown at either end, is unknown in the difference.
+/// Defines counters by name: gauges and running totals. A difference has the later value of a gauge
+/// and the increase of a total. A total that decreased, or is unknown at either end, is unknown in
+/// the difference.
 macro_rules! counters {
     (
         $(#[$meta:meta])* $name:ident: $($copy:ident)?;
@@ -23,7 +24,8 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Return the increase of the totals between two readings, with the gauges of the later one.
+            /// Return the increase of the totals between two readings, with the gauges of the later
+            /// one.
             pub fn difference(before: &Self, after: &Self) -> Self {
                 Self {
                     $($kept: after.$kept.clone(),)*
@@ -80,7 +82,8 @@ counters! {
     }
 }
 
-/// The totals of a thread, for a macro: `with_thread_totals! { fields! { more } }` is `fields! { more totals { list } }`.
+/// The totals of a thread, for a macro: `with_thread_totals! { fields! { more } }` is
+/// `fields! { more totals { list } }`.
 #[macro_export]
 macro_rules! with_thread_totals {
     ($fields:ident! { $($more:tt)* } $($before:tt)*) => {
@@ -96,14 +99,15 @@ macro_rules! with_thread_totals {
                 user_ns,
                 /// CPU time in the kernel, in whole clock ticks.
                 system_ns,
-                /// CPU time: of a thread by /proc/PID/task/*/schedstat; of a process by its clock, with threads that have
-                /// ended, and if it cannot be read that of its live threads.
+                /// CPU time: of a thread by /proc/PID/task/*/schedstat; of a process by its clock,
+                /// with threads that have ended, and if it cannot be read that of its live threads.
                 cpu_ns,
                 /// Time runnable but not running; of a process, that of its live threads.
                 run_queue_ns,
                 /// Voluntary context switches, to wait; of a process, those of its live threads.
                 voluntary_switches,
-                /// Involuntary context switches, preempted; of a process, those of its live threads.
+                /// Involuntary context switches, preempted; of a process, those of its live
+                /// threads.
                 involuntary_switches,
                 /// Read calls of any file: io syscr.
                 read_calls,
@@ -141,8 +145,8 @@ with_thread_totals! { counters! {
 } }
 
 counters! {
-    /// Counters of the whole host: running totals since boot, or their differences, and gauges. In a difference, gauges
-    /// are those of the later reading.
+    /// Counters of the whole host: running totals since boot, or their differences, and gauges. In
+    /// a difference, gauges are those of the later reading.
     HostCounters: Copy;
     kept {}
     gauges {
@@ -250,7 +254,8 @@ pub struct HostSecond {
     pub host: HostCounters,
 }
 
-/// An interval of a sample, as long as one `go` lasts: of a cold start, or of a warm-up by the workload.
+/// An interval of a sample, as long as one `go` lasts: of a cold start, or of a warm-up by the
+/// workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RateWindow {
     /// Its duration by the worker's clock.

@@ -22,8 +22,9 @@ fn split(unix_s: u64) -> ((u64, u64, u64), [u64; 3]) {
     (civil(unix_s / SECONDS_PER_DAY), [seconds / 3600, seconds / 60 % 60, seconds % 60])
 }
 
-/// Year, month and day of the Gregorian calendar, `days` after 1970-01-01. Years begin in March, so that the day that a leap
-/// year adds is its last (Hinnant, "chrono-compatible low-level date algorithms").
+/// Year, month and day of the Gregorian calendar, `days` after 1970-01-01. Years begin in March, so
+/// that the day that a leap year adds is its last (Hinnant, "chrono-compatible low-level date
+/// algorithms").
 fn civil(days: u64) -> (u64, u64, u64) {
     // From 0000-03-01.
     let days = days + 719_468;

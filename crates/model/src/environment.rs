@@ -23,10 +23,12 @@ pub struct Environment {
     pub architecture: String,
     /// CPU model name.
     pub cpu_model: Option<String>,
-    /// /sys/devices/system/cpu/vulnerabilities: name and state of each that affects this CPU. Mitigations change what a system call costs.
+    /// /sys/devices/system/cpu/vulnerabilities: name and state of each that affects this CPU.
+    /// Mitigations change what a system call costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_vulnerabilities: Option<String>,
-    /// Variables that reach a worker and change how it loads, allocates or schedules: `GOMAXPROCS=1; MALLOC_ARENA_MAX=1`.
+    /// Variables that reach a worker and change how it loads, allocates or schedules:
+    /// `GOMAXPROCS=1; MALLOC_ARENA_MAX=1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<String>,
     /// CPUs that this process may use.
@@ -69,7 +71,8 @@ pub struct Environment {
     pub readahead_bytes: Option<Bytes>,
     /// Alignment that O_DIRECT requires of offsets and memory.
     pub direct_alignment_bytes: Option<u64>,
-    /// Time that a worker takes on this machine between `go` and its answer, outside the phases it measures.
+    /// Time that a worker takes on this machine between `go` and its answer, outside the phases it
+    /// measures.
     #[serde(default)]
     pub worker_answer_ns: Option<u64>,
     /// Control of the memory limit: the cgroup version and path, or the reason it is unavailable.

@@ -1,7 +1,7 @@
 //! Numbers for people: at most four digits, a space before the unit, a dash for unknown values.
 //!
-//! Used by tables, sentences and messages. Trailing zeros are kept where the column or the comparison needs the digits
-//! (rates, ratios), and left out of times and sizes.
+//! Used by tables, sentences and messages. Trailing zeros are kept where the column or the
+//! comparison needs the digits (rates, ratios), and left out of times and sizes.
 
 use crate::units::Bytes;
 
@@ -132,7 +132,8 @@ pub fn mebibytes(bytes_per_second: f64) -> String {
     if value >= 99.95 { grouped(value.round() as u64) } else { times(value) }
 }
 
-/// A number without its unit, for a column that names it: at least three digits, at most six after the point.
+/// A number without its unit, for a column that names it: at least three digits, at most six after
+/// the point.
 pub fn plain(value: f64) -> String {
     const BORDERS: [f64; 6] = [99.95, 9.995, 0.9995, 0.09995, 0.009995, 0.0009995];
     let size = value.abs();

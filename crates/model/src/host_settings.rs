@@ -1,7 +1,7 @@
 //! Settings of the machine while a cell is measured: limits, caps, readahead, placement.
 //!
-//! `None` leaves a setting unchanged. The supervisor applies settings, reads them back in every sample, and restores
-//! them after the run.
+//! `None` leaves a setting unchanged. The supervisor applies settings, reads them back in every
+//! sample, and restores them after the run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -107,7 +107,8 @@ host_settings! {
     of_worker {
         /// Memory that the worker and the page cache may use together.
         memory_limit_bytes: Bytes, "memory", column "memory_limit_bytes";
-        /// Under a memory limit: own memory of the largest worker of the comparison, if that is not a native one.
+        /// Under a memory limit: own memory of the largest worker of the comparison, if that is not
+        /// a native one.
         worker_bytes: Bytes, "worker";
         /// Rate limit of the block device.
         device_cap: DeviceCap, "cap", column "device_cap";
@@ -164,8 +165,8 @@ words! {
     }
 }
 
-/// A rate limit of a block device. It limits the rate but does not slow individual requests between the pauses that the
-/// kernel makes, so latencies are not reported under it.
+/// A rate limit of a block device. It limits the rate but does not slow individual requests between
+/// the pauses that the kernel makes, so latencies are not reported under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeviceCap {
     /// Read requests per second.
@@ -290,7 +291,8 @@ impl FromStr for CpuList {
             }
             ranges.push((first, last));
         }
-        // Each number is expanded once only, since a text may name all CPUs again in each of its parts.
+        // Each number is expanded once only, since a text may name all CPUs again in each of its
+        // parts.
         ranges.sort_unstable();
         let mut cpus: Vec<u32> = Vec::new();
         for (first, last) in ranges {
@@ -342,7 +344,8 @@ pub enum Skew {
     /// All positions equally likely.
     #[default]
     Uniform,
-    /// The k-th most popular position in proportion to 1 / k^theta; popular positions are scattered over the span.
+    /// The k-th most popular position in proportion to 1 / k^theta; popular positions are scattered
+    /// over the span.
     Zipf {
         /// Theta in thousandths.
         theta_thousandths: u32,

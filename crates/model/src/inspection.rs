@@ -40,11 +40,13 @@ pub struct Inspection {
     pub page_bytes: u64,
     /// Processes that were seen.
     pub processes: u64,
-    /// Processes that were watched only until they executed a program that gains privileges (setuid, capabilities of a file).
+    /// Processes that were watched only until they executed a program that gains privileges
+    /// (setuid, capabilities of a file).
     pub cut_processes: u64,
     /// Sights that were missing, each with its reason.
     pub missing: Vec<Missing>,
-    /// True if every record arrived: what was counted is what was recorded. Otherwise shares are not to be trusted.
+    /// True if every record arrived: what was counted is what was recorded. Otherwise shares are
+    /// not to be trusted.
     pub complete: bool,
     /// Records that found no room.
     pub lost_records: u64,
@@ -106,7 +108,8 @@ pub struct InspectedFile {
     pub code: bool,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
     pub direct: bool,
-    /// The read order that one of its descriptors was given, the last one that was (posix_fadvise(2)).
+    /// The read order that one of its descriptors was given, the last one that was
+    /// (posix_fadvise(2)).
     pub said_to_be_read: ReadOrder,
     /// The expected order of reads of a mapping (madvise(2)): the last one that was told.
     #[serde(default)]
@@ -115,9 +118,11 @@ pub struct InspectedFile {
     pub reads: Option<Calls>,
     /// Writes by calls.
     pub writes: Option<Calls>,
-    /// Calls that make data durable: fsync(2), fdatasync(2), syncfs(2), msync(2), sync_file_range(2).
+    /// Calls that make data durable: fsync(2), fdatasync(2), syncfs(2), msync(2),
+    /// sync_file_range(2).
     pub syncs: Option<Waits>,
-    /// Calls that put pages of a mapping in place ahead of use: MAP_POPULATE, MADV_POPULATE_READ, mlock(2).
+    /// Calls that put pages of a mapping in place ahead of use: MAP_POPULATE, MADV_POPULATE_READ,
+    /// mlock(2).
     #[serde(default)]
     pub prefaults: Option<Waits>,
     /// Accesses to a mapping that raised a fault.
@@ -143,13 +148,16 @@ pub struct Calls {
     pub placed: u64,
     /// Threads that made them.
     pub threads: u64,
-    /// Time in these calls, waits and what watching adds to each call included; `None`: it was not added up.
+    /// Time in these calls, waits and what watching adds to each call included; `None`: it was not
+    /// added up.
     #[serde(default)]
     pub in_calls_ns: Option<u64>,
-    /// Calls in which the thread had to wait. The others were answered at once, by the page cache as a rule.
+    /// Calls in which the thread had to wait. The others were answered at once, by the page cache
+    /// as a rule.
     pub waits: Waits,
-    /// Bytes that the thread asked the device of the file for, while it was in them; `None`: that was not watched, or the filesystem does
-    /// not show its device. Writes read what they change a part of.
+    /// Bytes that the thread asked the device of the file for, while it was in them; `None`: that
+    /// was not watched, or the filesystem does not show its device. Writes read what they change a
+    /// part of.
     #[serde(default)]
     pub device_read_bytes: Option<u64>,
 }
@@ -181,16 +189,18 @@ pub struct BroughtIn {
     pub bytes: u64,
     /// By calls.
     pub by_calls_bytes: u64,
-    /// By faults; of what was never mapped, by calls that are not watched, such as stat(2) and execve(2).
+    /// By faults; of what was never mapped, by calls that are not watched, such as stat(2) and
+    /// execve(2).
     pub by_faults_bytes: u64,
     /// Bytes that had come in before while the program was watched, and had gone.
     pub again_bytes: u64,
-    /// Bytes that came in by calls over those that reads returned. Below 1 the rest was in the cache; readahead brings in more than is read.
+    /// Bytes that came in by calls over those that reads returned. Below 1 the rest was in the
+    /// cache; readahead brings in more than is read.
     pub per_read: Option<f64>,
     /// Pages that came in by faults over those that faulted.
     pub per_faulted: Option<f64>,
-    /// The least share of what came in by faults that was never touched; `None`: it could be all or nothing, as where large
-    /// pages are mapped at once.
+    /// The least share of what came in by faults that was never touched; `None`: it could be all or
+    /// nothing, as where large pages are mapped at once.
     pub untouched_at_least: Option<f64>,
     /// The most: all but the pages that faulted.
     pub untouched_at_most: Option<f64>,
@@ -209,7 +219,8 @@ pub struct InspectedThread {
     pub watched_ns: u64,
     /// Waits for files, the longest first.
     pub waits: Vec<FileWait>,
-    /// Other times off the CPU: sleeps, locks, sockets; and waits in what was not seen ([`Inspection::missing`]).
+    /// Other times off the CPU: sleeps, locks, sockets; and waits in what was not seen
+    /// ([`Inspection::missing`]).
     pub blocked_elsewhere_ns: u64,
     /// Time that it could have run, while others had its CPU.
     pub preempted_ns: u64,
@@ -273,7 +284,8 @@ pub struct Waits {
 const ANY: [&str; 2] = ["identity", "memory_limit_bytes"];
 /// Waits of a thread: of each kind for each file.
 const MOST_WAITS: usize = Inspection::KEPT * 5;
-/// No program has more of anything, and the sum over all waits of a thread fits into 64 bits. Of nanoseconds it is seven months.
+/// No program has more of anything, and the sum over all waits of a thread fits into 64 bits. Of
+/// nanoseconds it is seven months.
 const MOST: u64 = 1 << 54;
 /// Pages of a file, which are multiplied by their size.
 const MOST_PAGES: u64 = 1 << 40;
@@ -284,7 +296,8 @@ impl Inspection {
     /// Files and threads that a trace and a run file keep.
     pub const KEPT: usize = 64;
 
-    /// True if its numbers are possible and its threads waited for files of it: a run file may come from anybody.
+    /// True if its numbers are possible and its threads waited for files of it: a run file may come
+    /// from anybody.
     pub fn is_sound(&self) -> bool {
         let few = self.files.len() <= Self::KEPT && self.threads.len() <= Self::KEPT;
         if !few || self.page_bytes > MOST_PAGE_BYTES {

@@ -1,7 +1,7 @@
 //! The words of pagewise as types: units, access methods, conditions, cells, plans, samples, runs.
 //!
-//! Nothing here reads a file, a clock or the machine. All other crates use these types: the same values are parsed from
-//! the user's text, sent to a worker and stored in a run file.
+//! Nothing here reads a file, a clock or the machine. All other crates use these types: the same
+//! values are parsed from the user's text, sent to a worker and stored in a run file.
 
 pub mod access_map;
 pub mod cell;

@@ -1,5 +1,5 @@
-//! Limits of the numbers of a plan. The command line accepts no others. A run file with other numbers was not written by
-//! pagewise and is refused before it is processed.
+//! Limits of the numbers of a plan. The command line accepts no others. A run file with other
+//! numbers was not written by pagewise and is refused before it is processed.
 
 use crate::cell::Conditions;
 use crate::format::counted;

@@ -1,8 +1,9 @@
 //! Access methods: a way to move bytes between file and program, with its options.
 //!
-//! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch` or `jvm/filechannel:heap-buffer`.
-//! It is parsed once; senseless combinations cannot be built. Options take effect in the order written. The words of
-//! each worker, and the workloads they apply to, are listed in `ways`.
+//! Text is `[worker/]access[:option[+option…]]`, for instance `mmap:random+prefetch` or
+//! `jvm/filechannel:heap-buffer`. It is parsed once; senseless combinations cannot be built.
+//! Options take effect in the order written. The words of each worker, and the workloads they apply
+//! to, are listed in `ways`.
 
 mod access_methods;
 mod listed;
@@ -54,7 +55,8 @@ impl Worker {
         }
     }
 
-    /// The worker of that name; `None` if it is not a name: a letter of `a-z`, then letters, digits and hyphens.
+    /// The worker of that name; `None` if it is not a name: a letter of `a-z`, then letters, digits
+    /// and hyphens.
     pub fn of_name(name: &str) -> Option<Self> {
         if let Some(shipped) = Self::SHIPPED.into_iter().find(|worker| worker.name() == name) {
             return Some(shipped);
@@ -64,13 +66,14 @@ impl Worker {
             .then(|| Worker::Other(name.to_string()))
     }
 
-    /// True if threads of its own (collector, compiler, scheduler) may run besides the measured ones.
+    /// True if threads of its own (collector, compiler, scheduler) may run besides the measured
+    /// ones.
     pub fn has_runtime(&self) -> bool {
         *self != Worker::Native
     }
 
-    /// Memory of the worker without its buffers; a memory limit leaves the rest to the page cache. The actual value is
-    /// recorded in each sample.
+    /// Memory of the worker without its buffers; a memory limit leaves the rest to the page cache.
+    /// The actual value is recorded in each sample.
     pub fn own_bytes(&self) -> Bytes {
         Bytes::mib(match self {
             Worker::Native => 2,
@@ -105,7 +108,8 @@ pub enum Access {
     Uring,
     /// Copying from or to anonymous memory: a ceiling, not a file access method.
     Anonymous,
-    /// An access method of a third-party worker; only the properties common to all methods are known.
+    /// An access method of a third-party worker; only the properties common to all methods are
+    /// known.
     Unknown,
 }
 
@@ -153,8 +157,8 @@ pub struct Method {
 pub enum LineRule {
     /// Each newline byte ends a line; bytes after the last newline are not a line.
     Newline,
-    /// Java's `BufferedReader.readLine`: newline, carriage return, or both in this order end a line. Bytes after the
-    /// last one are a line too, unless there are none.
+    /// Java's `BufferedReader.readLine`: newline, carriage return, or both in this order end a
+    /// line. Bytes after the last one are a line too, unless there are none.
     ReadLine,
 }
 
@@ -264,7 +268,8 @@ impl Method {
         value!(self, Pretouch)
     }
 
-    /// Reason that reads of `read_bytes` cannot depend on each other with this method; `None` if they can.
+    /// Reason that reads of `read_bytes` cannot depend on each other with this method; `None` if
+    /// they can.
     fn refuses_dependent(&self, read_bytes: Bytes) -> Option<&'static str> {
         if read_bytes.0 < Self::LINK_BYTES {
             Some("the offset of the next read is in 8 bytes, and a read is shorter")

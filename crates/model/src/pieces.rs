@@ -1,12 +1,13 @@
 //! Pieces in which a worker gets its part of the offset table.
 //!
-//! A worker that had all offsets at `go` could sort them and read in an order of its own: no checksum that adds up shows it.
-//! The entries of a piece are therefore XORed with a *mask*: the checksum of the reads of the piece before the last one. The
-//! offsets of a piece are unknown until those reads are done, and those of the next one are known while a piece is read,
-//! so that reads in flight and advice ahead stay possible.
+//! A worker that had all offsets at `go` could sort them and read in an order of its own: no
+//! checksum that adds up shows it. The entries of a piece are therefore XORed with a *mask*: the
+//! checksum of the reads of the piece before the last one. The offsets of a piece are unknown until
+//! those reads are done, and those of the next one are known while a piece is read, so that reads
+//! in flight and advice ahead stay possible.
 //!
-//! Pieces count from the first read of a `go`. The first two of each pass through the part have no mask; the last one of a
-//! pass may be shorter.
+//! Pieces count from the first read of a `go`. The first two of each pass through the part have no
+//! mask; the last one of a pass may be shorter.
 
 use crate::method::Method;
 
@@ -17,8 +18,8 @@ const LEAST_READS: u64 = 16;
 /// Pieces of a small part.
 const PIECES: u64 = 8;
 
-/// Reads of a piece for a method: whole operations of `reads_per_op`, and as many as it has in flight or advises ahead. The
-/// smallest part of a thread has `part` reads.
+/// Reads of a piece for a method: whole operations of `reads_per_op`, and as many as it has in
+/// flight or advises ahead. The smallest part of a thread has `part` reads.
 pub fn piece_reads(method: &Method, reads_per_op: u64, part: u64) -> u64 {
     let ahead = method.depth().max(method.prefetch_window().unwrap_or(0));
     let wanted = (part / PIECES).clamp(LEAST_READS, USUAL_READS);

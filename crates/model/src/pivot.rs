@@ -1,5 +1,5 @@
-//! The table that a plan may ask for: methods as rows, threads or sizes of the data as columns, compared with a baseline
-//! method.
+//! The table that a plan may ask for: methods as rows, threads or sizes of the data as columns,
+//! compared with a baseline method.
 
 use std::fmt;
 
@@ -19,7 +19,8 @@ pub enum PivotColumns {
     Data,
 }
 
-/// A table that a plan asks for. A method is written as in the plan, or without its worker to match that of any.
+/// A table that a plan asks for. A method is written as in the plan, or without its worker to match
+/// that of any.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pivot {
     /// The quantity that columns vary.
@@ -89,7 +90,8 @@ impl Pivot {
         self.explain.iter().any(|word| Self::names(word, method))
     }
 
-    /// The baseline among `methods`, and those it is compared with: of the first worker that has both.
+    /// The baseline among `methods`, and those it is compared with: of the first worker that has
+    /// both.
     pub fn pairs<'a>(&self, methods: &'a [String]) -> Option<(&'a str, Vec<&'a str>)> {
         let worker = |method: &str| method.parse::<Method>().ok().map(|method| method.worker().clone());
         let word = self.baseline.as_deref()?;

@@ -1,7 +1,7 @@
 //! A resolved plan: every cell and the way it is sampled.
 //!
-//! Text (a question, a TOML file, options) is resolved to this value once. The same value is printed by `--dry-run`,
-//! drives the schedule and is stored in the run file's header.
+//! Text (a question, a TOML file, options) is resolved to this value once. The same value is
+//! printed by `--dry-run`, drives the schedule and is stored in the run file's header.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -56,7 +56,8 @@ pub struct FileIdentity {
 pub struct Budget {
     /// This time at least, in nanoseconds.
     pub least_ns: u64,
-    /// So much of the time that the first rounds took, if that is longer; 0 for a time that was chosen.
+    /// So much of the time that the first rounds took, if that is longer; 0 for a time that was
+    /// chosen.
     #[serde(default)]
     pub first_rounds_percent: u32,
 }
@@ -92,12 +93,13 @@ pub struct Plan {
     pub seed: u64,
     /// Samples of each method; with a budget, at most so many.
     pub rounds: u32,
-    /// With a budget rounds go where the order of methods is in question, until it is decided. `None`: every method takes
-    /// all rounds.
+    /// With a budget rounds go where the order of methods is in question, until it is decided.
+    /// `None`: every method takes all rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Bytes that workloads may write in all: rounds after the first ones are planned within it, and no sample begins that would
-    /// exceed it, by what was expected and by what the device wrote so far. `None`: no limit.
+    /// Bytes that workloads may write in all: rounds after the first ones are planned within it,
+    /// and no sample begins that would exceed it, by what was expected and by what the device wrote
+    /// so far. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_written_bytes: Option<Bytes>,
     /// Duration of the throughput phase.
@@ -109,8 +111,8 @@ pub struct Plan {
     pub latency_ns: u64,
     /// Maximum repetitions of a sample that failed a check for reasons outside the worker.
     pub retakes: u32,
-    /// Blocks of rounds, each of which reads datasets that are made anew for it: where a file lies on the device and in memory
-    /// is chance that all rounds of a block share.
+    /// Blocks of rounds, each of which reads datasets that are made anew for it: where a file lies
+    /// on the device and in memory is chance that all rounds of a block share.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub blocks: u32,
     /// True if the whole page cache may be dropped when a file does not leave it otherwise.
@@ -171,8 +173,8 @@ pub struct CliffSearch {
     pub prefetch_windows: Vec<u32>,
 }
 
-/// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in block/blk-throttle.c), and
-/// then nothing until the next slice.
+/// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in
+/// block/blk-throttle.c), and then nothing until the next slice.
 const SLICE_NS: u64 = 100_000_000;
 /// Samples are long compared with slices.
 const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
@@ -183,12 +185,14 @@ const LATENCY_ROUNDS: u32 = 9;
 const FIXED_WORK_NS: u64 = 60_000_000_000;
 /// Longest phase of a replay, in durations of its program; work left over then is reported.
 const REPLAY_TIMES: u64 = 30;
-/// Time that a cap is in force before the measured region, because a new one lets a double burst through at first. It
-/// ends in the middle of a pause, as a sample does ([`Plan::phases_ns`]).
+/// Time that a cap is in force before the measured region, because a new one lets a double burst
+/// through at first. It ends in the middle of a pause, as a sample does ([`Plan::phases_ns`]).
 const CAPPED_LEAD_IN_NS: u64 = 650_000_000;
-/// Reads of a fresh process on an idle device before the measured region: its queues are empty, and its host may sleep.
+/// Reads of a fresh process on an idle device before the measured region: its queues are empty, and
+/// its host may sleep.
 const DEVICE_LEAD_IN_NS: u64 = 20_000_000;
-/// Threads that wake at once may begin on one CPU, and stay there until the scheduler balances its load: at a tick, of at most 10 ms.
+/// Threads that wake at once may begin on one CPU, and stay there until the scheduler balances its
+/// load: at a tick, of at most 10 ms.
 const THREADS_LEAD_IN_NS: u64 = 10_000_000;
 /// A smaller span would be used up by reads of the device.
 const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
@@ -196,8 +200,8 @@ const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
 const BLOCK_BYTES: u64 = 4096;
 
 impl Plan {
-    /// Further rounds of a run with a budget, in which methods that left the race are sampled again. Their numbers follow
-    /// [`Plan::rounds`].
+    /// Further rounds of a run with a budget, in which methods that left the race are sampled
+    /// again. Their numbers follow [`Plan::rounds`].
     pub const RETURN_ROUNDS: u32 = 2;
 
     /// Rounds of every method of a run with a budget.
@@ -233,7 +237,8 @@ impl Plan {
         if self.budget.is_some() { self.rounds.min(Self::FIRST_ROUNDS) } else { self.rounds }
     }
 
-    /// True if `cell` may have a sample in `round`. Those of a ceiling are spread over the rounds that every method has.
+    /// True if `cell` may have a sample in `round`. Those of a ceiling are spread over the rounds
+    /// that every method has.
     pub fn takes(&self, cell: &Cell, round: u32) -> bool {
         let (rounds, samples) = (self.first_rounds(), Self::CEILING_ROUNDS);
         cell.role != Role::Ceiling
@@ -262,11 +267,12 @@ impl Plan {
         self.rounds.saturating_add(if self.budget.is_some() { Self::RETURN_ROUNDS } else { 0 })
     }
 
-    /// Durations of the throughput phase and the latency phase of a sample of `cell`. Latencies come from the first rounds
-    /// only, since throughput takes more samples to tell. Under a device cap a sample is
-    /// long compared with the kernel's pauses, and latencies are meaningless. The lead-in ends with the first read of a
-    /// burst. The sample ends in the middle of a pause, so that it holds whole slices. One that ended with a pause would
-    /// have a part of a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap of 2,000, and 1,050 ms give
+    /// Durations of the throughput phase and the latency phase of a sample of `cell`. Latencies
+    /// come from the first rounds only, since throughput takes more samples to tell. Under a device
+    /// cap a sample is long compared with the kernel's pauses, and latencies are meaningless. The
+    /// lead-in ends with the first read of a burst. The sample ends in the middle of a pause, so
+    /// that it holds whole slices. One that ended with a pause would have a part of a burst too
+    /// many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap of 2,000, and 1,050 ms give
     /// 2,000.
     pub fn phases_ns(&self, cell: &Cell, round: u32) -> (u64, u64) {
         let sample_ns = self.sample_ns_of(cell);
@@ -292,8 +298,8 @@ impl Plan {
         }
     }
 
-    /// Duration of the reads before the measured region of a sample of `cell`, which nothing counts: until the device works as it
-    /// will, or each thread has a CPU.
+    /// Duration of the reads before the measured region of a sample of `cell`, which nothing
+    /// counts: until the device works as it will, or each thread has a CPU.
     pub fn lead_in_ns(&self, cell: &Cell) -> Option<u64> {
         let conditions = &cell.conditions;
         if conditions.reads().is_none() || conditions.cache == CacheState::ColdStart {
@@ -354,9 +360,10 @@ impl Plan {
         self.cells.iter().filter(|cell| Self::sample_writes(cell) > 0)
     }
 
-    /// Bytes that a sample of `cell` makes a device write, including preparation of a warm file. A sync writes whole blocks: the last
-    /// one is written again by the next sync, and the filesystem's journal takes another. A store through the mapping of a
-    /// file that was written before dirties a whole folio, which each sync writes.
+    /// Bytes that a sample of `cell` makes a device write, including preparation of a warm file. A
+    /// sync writes whole blocks: the last one is written again by the next sync, and the
+    /// filesystem's journal takes another. A store through the mapping of a file that was written
+    /// before dirties a whole folio, which each sync writes.
     pub fn sample_writes(cell: &Cell) -> u64 {
         let conditions = &cell.conditions;
         let can_write = cell.method.access() != Access::Anonymous

@@ -1,8 +1,9 @@
-//! The only source of randomness: a seeded generator whose sequence is part of the run file's meaning.
+//! The only source of randomness: a seeded generator whose sequence is part of the run file's
+//! meaning.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014). Offset tables, the
-//! order of a round, the reads that are verified and the gaps between latency samples are all drawn from it, so that the
-//! recorded seed repeats a run's choices exactly.
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+//! Offset tables, the order of a round, the reads that are verified and the gaps between latency
+//! samples are all drawn from it, so that the recorded seed repeats a run's choices exactly.
 
 /// Scramble 64 bits so that neighbouring inputs give unrelated outputs.
 #[inline]
@@ -25,7 +26,8 @@ impl Random {
         Self(seed)
     }
 
-    /// A separate stream for a named purpose, so that an additional draw elsewhere does not change it.
+    /// A separate stream for a named purpose, so that an additional draw elsewhere does not change
+    /// it.
     pub fn for_purpose(seed: u64, purpose: &str) -> Self {
         let folded =
             purpose.bytes().fold(mix(seed), |state, byte| mix(state.wrapping_add(STEP) ^ u64::from(byte)));

@@ -1,10 +1,12 @@
 //! Positions and content of the records in a ring file.
 //!
-//! A record never straddles the end of the file: a pass has as many whole records as fit, and the bytes after the last
-//! one stay unchanged. Record `i` is at `i mod slots * record_bytes`, and holds `record_bytes` bytes of the *source*
-//! from `i * record_bytes mod SOURCE_PERIOD` on. The source is [`crate::content`] of a seed, a little longer than its
-//! period, so that no record is cut. It stays in the CPU's nearest cache, like a record that was just made. The period
-//! is a prime, so that neighbouring records differ, and each differs from the one at its position a pass before.
+//! A record never straddles the end of the file: a pass has as many whole records as fit, and the
+//! bytes after the last one stay unchanged. Record `i` is at `i mod slots * record_bytes`, and
+//! holds `record_bytes` bytes of the *source* from `i * record_bytes mod SOURCE_PERIOD` on. The
+//! source is [`crate::content`] of a seed, a little longer than its period, so that no record is
+//! cut. It stays in the CPU's nearest cache, like a record that was just made. The period is a
+//! prime, so that neighbouring records differ, and each differs from the one at its position a pass
+//! before.
 
 use std::ops::Range;
 

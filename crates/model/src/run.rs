@@ -1,8 +1,9 @@
 //! Run files: append-only lines, one record each, written as a run goes.
 //!
-//! A line is `{"check":"…","record":{…}}`. The check is FNV-1a over the exact text of the record, so a digit that
-//! changed on disk is detected and not reported as a result. A killed run leaves a last line without a newline: it is
-//! dropped, and the run can be resumed. Any other fault is an error with its line number.
+//! A line is `{"check":"…","record":{…}}`. The check is FNV-1a over the exact text of the record,
+//! so a digit that changed on disk is detected and not reported as a result. A killed run leaves a
+//! last line without a newline: it is dropped, and the run can be resumed. Any other fault is an
+//! error with its line number.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -63,7 +64,8 @@ pub struct ProgramRun {
     pub round: u32,
     /// Its duration.
     pub wall_ns: u64,
-    /// Bytes that came from the device for its reads of the file, counted as in the recording; `None`: not seen.
+    /// Bytes that came from the device for its reads of the file, counted as in the recording;
+    /// `None`: not seen.
     pub device_bytes: Option<u64>,
 }
 
@@ -79,8 +81,8 @@ pub struct Header {
     /// Workers other than pagewise itself that the plan needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerFound>,
-    /// A command that replaced pagewise's own worker, for tests. Results of such a run are marked wherever they are
-    /// shown.
+    /// A command that replaced pagewise's own worker, for tests. Results of such a run are marked
+    /// wherever they are shown.
     pub worker_command: Option<String>,
     /// The words of the command line that began it; empty in files of an older pagewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +108,8 @@ impl Header {
 pub struct Run {
     /// Its first line.
     pub header: Header,
-    /// Contexts of the checks, each with the number of samples before it; empty for a file of an older pagewise.
+    /// Contexts of the checks, each with the number of samples before it; empty for a file of an
+    /// older pagewise.
     pub checks: Vec<(usize, CheckContext)>,
     /// Its samples in chronological order.
     pub samples: Vec<Sample>,
@@ -263,8 +266,8 @@ impl Run {
         }
     }
 
-    /// Time that all of its samples may take, from what those of the first rounds took; `None` for a fixed number of
-    /// rounds.
+    /// Time that all of its samples may take, from what those of the first rounds took; `None` for
+    /// a fixed number of rounds.
     pub fn budget_ns(&self) -> Option<u64> {
         let Plan { budget, .. } = self.header.plan;
         let first = self.samples.iter().filter(|sample| sample.round < self.header.plan.first_rounds());
@@ -283,7 +286,8 @@ impl Run {
         }
         let lines: Vec<&[u8]> = text[..intact - 1].split(|byte| *byte == b'\n').collect();
         let mut run: Option<Run> = None;
-        // One block of lines at a time, so that the cost of a faulty line is bounded and the first one is reported.
+        // One block of lines at a time, so that the cost of a faulty line is bounded and the first
+        // one is reported.
         for (index, stretch) in lines.chunks(THREADS * LINES_PER_THREAD).enumerate() {
             let first = index * THREADS * LINES_PER_THREAD + 1;
             for (number, record) in (first..).zip(records(stretch, first)) {

@@ -142,8 +142,9 @@ pub struct Measurement {
     /// The sync as a part of tear-down.
     #[serde(default)]
     pub sync_ns: u64,
-    /// Time that the worker's clock leaves out and that counts in the total or in the time of a rate: what the supervisor saw pass beyond
-    /// the phases and an answer, and for one-shot work CPU time that was used while there was nothing to do.
+    /// Time that the worker's clock leaves out and that counts in the total or in the time of a
+    /// rate: what the supervisor saw pass beyond the phases and an answer, and for one-shot work
+    /// CPU time that was used while there was nothing to do.
     #[serde(default)]
     pub unaccounted_ns: u64,
     /// The part of it in the throughput phase.
@@ -153,7 +154,8 @@ pub struct Measurement {
     pub latency_phase_ns: u64,
     /// Operations in the latency phase.
     pub latency_phase_operations: u64,
-    /// True if the latency phase was asked for by itself after the sample: then no other number has it.
+    /// True if the latency phase was asked for by itself after the sample: then no other number has
+    /// it.
     #[serde(default)]
     pub latency_phase_apart: bool,
     /// Operations of both phases, by thread: the progress of each in its part of the table.
@@ -162,14 +164,15 @@ pub struct Measurement {
     pub latency_ns: Vec<u64>,
     /// Operations in each bucket.
     pub latency_counts: Vec<u64>,
-    /// Durations of the syncs within the measured region: upper ends of histogram buckets, ascending.
+    /// Durations of the syncs within the measured region: upper ends of histogram buckets,
+    /// ascending.
     #[serde(default)]
     pub sync_duration_ns: Vec<u64>,
     /// Syncs in each bucket.
     #[serde(default)]
     pub sync_duration_counts: Vec<u64>,
-    /// Intervals of the throughput phase that took more than 1 ms longer than their operations should have taken: each
-    /// holds at least one stalled operation.
+    /// Intervals of the throughput phase that took more than 1 ms longer than their operations
+    /// should have taken: each holds at least one stalled operation.
     pub stalls: u64,
     /// The longest of them.
     pub stall_longest_ns: u64,
@@ -227,8 +230,8 @@ crate::with_process_totals! { evidence! {
         /// Its activity while it only beats, from `idle` to `idled`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub idling: Option<OutsideStretch>,
-        /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and between `sample` and
-        /// `close`.
+        /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and
+        /// between `sample` and `close`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub waiting: Option<OutsideStretch>,
         /// Its activity from `close` to `closed`.
@@ -240,17 +243,19 @@ crate::with_process_totals! { evidence! {
         pub device_other_bytes: Option<u64>,
         /// Read requests that the block device completed for any process.
         pub device_read_requests: Option<u64>,
-        /// Sum of the durations of the read requests; divided by the wall time, it is the average number in flight.
+        /// Sum of the durations of the read requests; divided by the wall time, it is the average
+        /// number in flight.
         #[serde(default)]
         pub device_read_ns: Option<u64>,
-        /// Bandwidth of this machine's memory for the threads of the cell and reads or records of its size: of copying, or
-        /// of consuming in place if the method need not copy.
+        /// Bandwidth of this machine's memory for the threads of the cell and reads or records of
+        /// its size: of copying, or of consuming in place if the method need not copy.
         #[serde(default)]
         pub memory_bytes_per_second: Option<u64>,
         /// Bytes that any process wrote to the block device.
         #[serde(default)]
         pub device_written_bytes: Option<u64>,
-        /// Flushes of the device's volatile cache for any process; empty if it has none, or they are not counted.
+        /// Flushes of the device's volatile cache for any process; empty if it has none, or they
+        /// are not counted.
         #[serde(default)]
         pub device_flushes: Option<u64>,
         /// Bytes that storage read for the worker during set-up.
@@ -259,7 +264,8 @@ crate::with_process_totals! { evidence! {
         /// Faults during set-up, of both kinds.
         #[serde(default)]
         pub setup_faults: Option<u64>,
-        /// Time that the supervisor's thread was runnable but not running between `go` and `sample`.
+        /// Time that the supervisor's thread was runnable but not running between `go` and
+        /// `sample`.
         #[serde(default)]
         pub supervisor_run_queue_ns: Option<u64>,
         /// CPU steal: time that the hypervisor gave to other guests, all CPUs.
@@ -279,7 +285,8 @@ crate::with_process_totals! { evidence! {
         pub mapping_line: Option<String>,
         /// True if the worker's descriptor has O_DIRECT: fdinfo.
         pub descriptor_direct: Option<bool>,
-        /// Peak resident memory of the worker since it got its job, or of its life where that is not to be had: VmHWM.
+        /// Peak resident memory of the worker since it got its job, or of its life where that is
+        /// not to be had: VmHWM.
         pub worker_peak_bytes: Option<u64>,
         /// The same at the moment when it got its job, after it had practised.
         #[serde(default)]
@@ -288,8 +295,9 @@ crate::with_process_totals! { evidence! {
         pub expected_checksum: Option<u64>,
         /// Checksum reported by the worker.
         pub checksum: u64,
-        /// The worker's cgroup after the clock stopped. Totals are since the group was made, except refaults, scanned and
-        /// reclaimed pages, kills and device bytes, which are those of the measured region.
+        /// The worker's cgroup after the clock stopped. Totals are since the group was made, except
+        /// refaults, scanned and reclaimed pages, kills and device bytes, which are those of the
+        /// measured region.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub group: Option<GroupCounters>,
         /// Of a replay: reads that each thread has to do.
@@ -313,10 +321,12 @@ crate::with_process_totals! { evidence! {
         /// CPUs that the worker was allowed to use: Cpus_allowed_list.
         #[serde(default)]
         pub cpus_allowed: Option<String>,
-        /// If placement was asked for: the node of the worker's CPUs, and pages of the span by node.
+        /// If placement was asked for: the node of the worker's CPUs, and pages of the span by
+        /// node.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub placement: Option<Placement>,
-        /// Intervals before the measured region in which the workload warmed the cache itself, or those of a cold start.
+        /// Intervals before the measured region in which the workload warmed the cache itself, or
+        /// those of a cold start.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub windows: Vec<RateWindow>,
         /// Delays of the worker's heartbeats, one entry for each kind; empty without heartbeats.
@@ -328,7 +338,8 @@ crate::with_process_totals! { evidence! {
         /// Mappings of the file that the worker had when the measured region ended.
         #[serde(default)]
         pub mappings: Option<u64>,
-        /// Mappings of the file that were left when the worker reported that it had closed the file.
+        /// Mappings of the file that were left when the worker reported that it had closed the
+        /// file.
         #[serde(default)]
         pub mappings_left: Option<u64>,
         /// Content of the written file.
@@ -338,8 +349,8 @@ crate::with_process_totals! { evidence! {
         pub verified_reads: u64,
         /// Reads that differed when they were compared.
         pub differing_reads: u64,
-        /// Faults that the supervisor observed while it measured and that no check can find again: the file was changed by
-        /// someone, or could not be read back.
+        /// Faults that the supervisor observed while it measured and that no check can find again:
+        /// the file was changed by someone, or could not be read back.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub witnessed: Vec<Failure>,
     }
@@ -350,8 +361,8 @@ crate::with_process_totals! { evidence! {
 pub struct OutsideStretch {
     /// Its duration.
     pub wall_ns: u64,
-    /// CPU time by the clock of the process, with threads that have ended; if it cannot be read, that of the threads that live at
-    /// its end.
+    /// CPU time by the clock of the process, with threads that have ended; if it cannot be read,
+    /// that of the threads that live at its end.
     pub cpu_ns: Option<u64>,
     /// Time that they were runnable but not running.
     #[serde(default)]
@@ -382,7 +393,8 @@ pub struct Written {
     pub first_missing_at: Option<u64>,
     /// Bytes that differ where no record belongs.
     pub foreign_bytes: u64,
-    /// Looks at the file's dirty bytes while the worker wrote, where syncs belong to the measured region.
+    /// Looks at the file's dirty bytes while the worker wrote, where syncs belong to the measured
+    /// region.
     #[serde(default)]
     pub looks: u64,
     /// The most that a look found, bytes under writeback included.
@@ -439,7 +451,8 @@ words! {
         MissingWrites = "missing-writes",
         /// Records are missing from the file or not at their positions.
         LostRecords = "lost-records",
-        /// The page cache was not empty before a cold sample, or the bytes did not come from the device.
+        /// The page cache was not empty before a cold sample, or the bytes did not come from the
+        /// device.
         NotCold = "not-cold",
         /// The page cache was not full before a warm sample, or bytes came from the device.
         NotWarm = "not-warm",
@@ -451,7 +464,8 @@ words! {
         NotDirect = "not-direct",
         /// Another process used the device, the hypervisor took the CPU, or a clock stepped.
         Contaminated = "contaminated",
-        /// Other programs had the CPU for much of the sample, or for as long as a time is not accounted for.
+        /// Other programs had the CPU for much of the sample, or for as long as a time is not
+        /// accounted for.
         Disturbed = "disturbed",
         /// The memory limit was not in force, or was exceeded.
         LimitNotHeld = "limit-not-held",
@@ -469,8 +483,8 @@ words! {
         CallFailed = "call-failed",
         /// The worker ended by itself or by its own fault.
         WorkerDied = "worker-died",
-        /// The worker was killed by a signal sent to it, as by the kernel if the host has no memory left. It is not at
-        /// fault.
+        /// The worker was killed by a signal sent to it, as by the kernel if the host has no memory
+        /// left. It is not at fault.
         KilledFromOutside = "killed-from-outside",
         /// The worker did not answer in time.
         WorkerHung = "worker-hung",
@@ -483,8 +497,9 @@ words! {
     }
 }
 
-/// All fields that any outcome may have: an outcome is deserialized from them in one pass. For a tagged enum, serde buffers
-/// the whole value until the tag is known, which takes most of the time of reading a run file.
+/// All fields that any outcome may have: an outcome is deserialized from them in one pass. For a
+/// tagged enum, serde buffers the whole value until the tag is known, which takes most of the time
+/// of reading a run file.
 #[derive(Deserialize)]
 struct OutcomeFields {
     outcome: Word,

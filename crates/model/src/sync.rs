@@ -22,8 +22,8 @@ pub enum Sync {
     End,
     /// Whenever this many more bytes have been written, and at the end; within the measured region.
     Every(Bytes),
-    /// Each record before its thread writes the next one; within the measured region. Records of several threads share a
-    /// sync (group commit).
+    /// Each record before its thread writes the next one; within the measured region. Records of
+    /// several threads share a sync (group commit).
     Commit,
 }
 
@@ -36,8 +36,8 @@ words! {
         Fsync = "fsync",
         /// msync(2) with MS_SYNC, of a mapping.
         Msync = "msync",
-        /// sync_file_range(2) that waits: the data reach the device, but neither metadata nor a flush of its cache follow. The
-        /// bytes are not durable.
+        /// sync_file_range(2) that waits: the data reach the device, but neither metadata nor a
+        /// flush of its cache follow. The bytes are not durable.
         SyncFileRange = "sync_file_range",
         /// pwritev2(2) with RWF_DSYNC (Linux 4.7): the write is the sync.
         RwfDsync = "RWF_DSYNC",

@@ -1,8 +1,9 @@
-//! Traces: what calls a program made to read its files, in the order in which they began, and which pages of its mapped files it
-//! touched, where it was recorded in windows.
+//! Traces: what calls a program made to read its files, in the order in which they began, and which
+//! pages of its mapped files it touched, where it was recorded in windows.
 //!
-//! A trace is a JSON line (the header), blocks of columns, and a JSON line (the trailer). What a recording was is known at its end,
-//! so a trace is readable only with its trailer: a torn one is refused.
+//! A trace is a JSON line (the header), blocks of columns, and a JSON line (the trailer). What a
+//! recording was is known at its end, so a trace is readable only with its trailer: a torn one is
+//! refused.
 
 mod columns;
 pub mod key;
@@ -104,7 +105,8 @@ impl TraceTrailer {
         (!self.complete).then_some(why)
     }
 
-    /// Bytes that came from the device for the reads of a file: of the file alone, or of the program where that is not seen.
+    /// Bytes that came from the device for the reads of a file: of the file alone, or of the
+    /// program where that is not seen.
     pub fn device_bytes(&self, file: &TraceFile) -> Option<u64> {
         file.brought_in_bytes.filter(|_| !file.direct).or(self.program.device_read_bytes)
     }
@@ -163,7 +165,8 @@ pub struct TraceFile {
     pub reads: u64,
     /// Their bytes.
     pub read_bytes: u64,
-    /// Bytes of reads whose offsets are in memory of the program (sendfile, copy_file_range), which are not in this trace.
+    /// Bytes of reads whose offsets are in memory of the program (sendfile, copy_file_range), which
+    /// are not in this trace.
     pub left_out_bytes: u64,
     /// Calls that write.
     pub writes: u64,
@@ -172,7 +175,8 @@ pub struct TraceFile {
     /// The read order that one of its descriptors was given, the last one that was.
     #[serde(default)]
     pub said_to_be_read: ReadOrder,
-    /// Pages of its mappings that were touched, once in each window. Neighbours are one access of this trace.
+    /// Pages of its mappings that were touched, once in each window. Neighbours are one access of
+    /// this trace.
     #[serde(default)]
     pub touched_pages: u64,
     /// The expected order of reads of a mapping (madvise(2)): the last one that was told.

@@ -1,8 +1,9 @@
 //! Sizes with their unit: parsing and printing.
 //!
-//! A size that a user types must carry a unit, because `64` is a different experiment as bytes, KiB and pages. Sizes are
-//! binary (`KiB`, `MiB`, `GiB`, `TiB`, or their first letter alone, as fio, dd and cgroups read it) or bytes (`B`).
-//! Decimal units are refused rather than guessed, with both sizes they may mean.
+//! A size that a user types must carry a unit, because `64` is a different experiment as bytes, KiB
+//! and pages. Sizes are binary (`KiB`, `MiB`, `GiB`, `TiB`, or their first letter alone, as fio, dd
+//! and cgroups read it) or bytes (`B`). Decimal units are refused rather than guessed, with both
+//! sizes they may mean.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,10 @@
 //! Text from outside, escaped so that it cannot affect a terminal, a table or a reader.
 //!
-//! Names of files, messages of workers, plans, the environment and run files may hold anything: bytes that a terminal
-//! obeys, characters that change the direction of text, line ends that start a line of their own. [`Untrusted`] shows
-//! such a text on one line, with everything that is not printable as `\u{..}`. A writer of whole documents applies the
-//! same rule to its text ([`is_printed`]), and a command line to type is made of words that a shell reads back
+//! Names of files, messages of workers, plans, the environment and run files may hold anything:
+//! bytes that a terminal obeys, characters that change the direction of text, line ends that start
+//! a line of their own. [`Untrusted`] shows such a text on one line, with everything that is not
+//! printable as `\u{..}`. A writer of whole documents applies the same rule to its text
+//! ([`is_printed`]), and a command line to type is made of words that a shell reads back
 //! ([`shell_word`]).
 
 use std::fmt::{self, Display, Write};
@@ -33,8 +34,8 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// Characters that are neither control characters nor printable: they join, mark, change the direction of or end the
-/// text next to them (the categories Cf, Zl and Zp of Unicode 16).
+/// Characters that are neither control characters nor printable: they join, mark, change the
+/// direction of or end the text next to them (the categories Cf, Zl and Zp of Unicode 16).
 const HIDDEN: [(char, char); 22] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{600}', '\u{605}'),

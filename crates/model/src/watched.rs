@@ -38,9 +38,11 @@ pub enum What {
         address: u64,
         /// The page had to be read.
         major: bool,
-        /// The window in which this is the first access to the page; `None`: the mapping has no windows.
+        /// The window in which this is the first access to the page; `None`: the mapping has no
+        /// windows.
         window: Option<u32>,
-        /// The address of the instruction that made the access; `None`: a call made it, or it was not seen.
+        /// The address of the instruction that made the access; `None`: a call made it, or it was
+        /// not seen.
         instruction: Option<u64>,
     },
     /// The thread left its CPU.
@@ -149,9 +151,11 @@ pub enum Call {
         /// Its bytes afterwards.
         to_len: u64,
     },
-    /// The thread has a table of descriptors of its own from now on (unshare(2)), which nobody looks at.
+    /// The thread has a table of descriptors of its own from now on (unshare(2)), which nobody
+    /// looks at.
     OwnDescriptors,
-    /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE, MADV_POPULATE_READ).
+    /// Pages are put in place before they are used, which raises no fault (mlock(2), MAP_POPULATE,
+    /// MADV_POPULATE_READ).
     Populate {
         /// An address of their mapping; `None`: the call returns it.
         address: Option<u64>,
@@ -259,7 +263,8 @@ pub enum Sight {
     Faults,
     /// Calls that read, write, open and close.
     Calls,
-    /// Pages that come into the page cache, reads of devices, and faults that the kernel takes for the program.
+    /// Pages that come into the page cache, reads of devices, and faults that the kernel takes for
+    /// the program.
     PageCache,
     /// Pages that are put in place around a fault.
     MappedAround,

@@ -36,8 +36,8 @@ impl Workload {
         matches!(self, Workload::RandomRead | Workload::SequentialRead | Workload::Scan | Workload::Replay)
     }
 
-    /// True if its work is done once. Whether methods are ranked by their total or their rate follows
-    /// from the conditions ([`crate::Conditions::is_one_shot`]).
+    /// True if its work is done once. Whether methods are ranked by their total or their rate
+    /// follows from the conditions ([`crate::Conditions::is_one_shot`]).
     pub const fn is_one_shot(self) -> bool {
         matches!(self, Workload::Scan | Workload::Append | Workload::Fill | Workload::Replay)
     }
@@ -129,7 +129,8 @@ pub struct Fill {
     pub sync_call: Option<SyncCall>,
 }
 
-/// The reads of a trace of one file, each thread's in its order. An operation is the reads of one thread.
+/// The reads of a trace of one file, each thread's in its order. An operation is the reads of one
+/// thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Replay {
     /// The trace, as its trailer names it.
@@ -191,9 +192,9 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// The sync in whole records: an interval holds as many as fit, at least one. Otherwise a record that straddles the end of
-    /// an interval would make unbuffered methods sync later, and a buffer that holds an interval less a part of a record would
-    /// sync half as often.
+    /// The sync in whole records: an interval holds as many as fit, at least one. Otherwise a
+    /// record that straddles the end of an interval would make unbuffered methods sync later, and a
+    /// buffer that holds an interval less a part of a record would sync half as often.
     pub fn sync_of_records(&self) -> Sync {
         match self.sync {
             Sync::Every(bytes) => {

@@ -71,8 +71,8 @@ pub struct Delays {
     pub counts: Vec<u64>,
 }
 
-/// Warm-up of a worker whose code is compiled as it runs: it worked on a small file, in the same way, until its rate
-/// stopped rising.
+/// Warm-up of a worker whose code is compiled as it runs: it worked on a small file, in the same
+/// way, until its rate stopped rising.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerWarmup {
     /// Operations per second in intervals of about 100 ms, in chronological order.

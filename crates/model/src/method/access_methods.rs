@@ -1,4 +1,5 @@
-//! The words of each worker for an access, with the options and workloads they accept: one entry for each access method.
+//! The words of each worker for an access, with the options and workloads they accept: one entry
+//! for each access method.
 
 use std::sync::LazyLock;
 
@@ -19,7 +20,8 @@ pub(crate) struct AccessMethod {
     pub(crate) defaults: Vec<MethodOption>,
     /// One of these must be written, unless empty.
     pub(crate) one_of: Vec<MethodOption>,
-    /// Accepted options in each workload, in the order of [`COLUMNS`]; `None`: not for this workload.
+    /// Accepted options in each workload, in the order of [`COLUMNS`]; `None`: not for this
+    /// workload.
     taken: [Option<Vec<MethodOption>>; COLUMNS.len()],
     /// Accepted options in `replay`, which the native worker alone does.
     replay: Option<Vec<MethodOption>>,
@@ -55,7 +57,8 @@ impl AccessMethod {
         options
     }
 
-    /// A native method for these kinds of workloads, with the options whose entries list its access.
+    /// A native method for these kinds of workloads, with the options whose entries list its
+    /// access.
     fn native(access: Access, kinds: &[WorkloadKind], defaults: &[MethodOption]) -> Self {
         let taken = [WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes, WorkloadKind::Writes]
             .map(|kind| {
@@ -69,7 +72,8 @@ impl AccessMethod {
             });
         let replay = matches!(access, Access::Mmap | Access::Pread | Access::Uring).then(|| {
             let [reads, ..] = &taken;
-            // What is read ahead there are the next reads of a table, which a program may not know yet.
+            // What is read ahead there are the next reads of a table, which a program may not know
+            // yet.
             let ahead = |option: &MethodOption| option.name() == "prefetch";
             reads.iter().flatten().copied().filter(|option| !ahead(option)).collect()
         });
@@ -165,8 +169,8 @@ fn native() -> Vec<AccessMethod> {
     ]
 }
 
-/// The words of a worker; none for a user's worker, whose words are unknown. Those of the other shipped workers are read
-/// from the table in the worker itself.
+/// The words of a worker; none for a user's worker, whose words are unknown. Those of the other
+/// shipped workers are read from the table in the worker itself.
 pub(super) fn of(worker: &Worker) -> &'static [AccessMethod] {
     static NATIVE: LazyLock<Vec<AccessMethod>> = LazyLock::new(native);
     static JVM: LazyLock<Vec<AccessMethod>> =
@@ -193,8 +197,8 @@ impl Method {
         }
     }
 
-    /// The entry of its word; `None` if it is unknown. A word of a user's worker has the same meaning as in pagewise's
-    /// own.
+    /// The entry of its word; `None` if it is unknown. A word of a user's worker has the same
+    /// meaning as in pagewise's own.
     pub(super) fn way(&self) -> Option<&'static AccessMethod> {
         // Users cannot name the memory ceiling.
         static ANONYMOUS: LazyLock<AccessMethod> = LazyLock::new(|| {

@@ -1,4 +1,5 @@
-//! Names that people bring from other programs, and misspelt ones: the methods that they probably mean here.
+//! Names that people bring from other programs, and misspelt ones: the methods that they probably
+//! mean here.
 
 use super::access_methods;
 use super::options::OptionEntry;
@@ -59,7 +60,8 @@ pub fn worker_of(language: &str) -> Option<&'static Worker> {
     LANGUAGES.iter().find(|(name, _)| *name == language).map(|(_, worker)| worker)
 }
 
-/// The methods that a name from elsewhere stands for; flags of the kernel are those that the options name.
+/// The methods that a name from elsewhere stands for; flags of the kernel are those that the
+/// options name.
 pub fn methods_of(name: &str) -> Vec<String> {
     let brought = BROUGHT.iter().find(|(known, _)| folded(known) == folded(name));
     if let Some((_, methods)) = brought {

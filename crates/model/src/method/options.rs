@@ -1,8 +1,8 @@
 //! The registry of options: one entry each, from which everything else is derived.
 //!
-//! An entry has the word, the effect in the native worker, the first kernel version that supports it, and the native
-//! accesses that accept it. The enum, parsing, refusals, `doctor`, help, completions and the table of docs/reference.md are made from
-//! these entries.
+//! An entry has the word, the effect in the native worker, the first kernel version that supports
+//! it, and the native accesses that accept it. The enum, parsing, refusals, `doctor`, help,
+//! completions and the table of docs/reference.md are made from these entries.
 
 use std::fmt;
 
@@ -41,7 +41,8 @@ pub enum Effect {
 /// Steps of set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetUpStep {
-    /// posix_fadvise(2) for a descriptor, madvise(2) for a mapping. `None`: the call has no such advice.
+    /// posix_fadvise(2) for a descriptor, madvise(2) for a mapping. `None`: the call has no such
+    /// advice.
     Advise(Option<FileAdvice>, Option<MapAdvice>),
     /// fallocate(2) of the whole file.
     Allocate,
@@ -88,7 +89,8 @@ pub enum Since {
     Always,
     /// From this version of Linux. Older ones refuse the call, which makes the cell unavailable.
     Refused(&'static str),
-    /// From this version of Linux. Older ones accept the call without effect, so the worker refuses it there.
+    /// From this version of Linux. Older ones accept the call without effect, so the worker refuses
+    /// it there.
     Ignored(&'static str),
 }
 
@@ -101,8 +103,9 @@ impl Since {
         }
     }
 
-    /// True if an option of this kind takes effect on a kernel of this release, such as `6.1.0-31-amd64`, or if the
-    /// kernel refuses it itself. A release that cannot be parsed is taken for old.
+    /// True if an option of this kind takes effect on a kernel of this release, such as
+    /// `6.1.0-31-amd64`, or if the kernel refuses it itself. A release that cannot be parsed is
+    /// taken for old.
     pub fn acts_on(self, release: &str) -> bool {
         let numbers = |text: &str| {
             let mut parts = text.split(|byte: char| !byte.is_ascii_digit());

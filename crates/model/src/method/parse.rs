@@ -173,7 +173,8 @@ fn of_shipped(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodEr
     Ok(Method { worker, word: Cow::Borrowed(way.word), access: way.access, options })
 }
 
-/// Parse a method of a user's worker. A text that is also one of pagewise's own has the same meaning.
+/// Parse a method of a user's worker. A text that is also one of pagewise's own has the same
+/// meaning.
 fn of_users_own(worker: Worker, text: &str, spec: &str) -> Result<Method, MethodError> {
     let is_of_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_allowed = |byte: u8| is_of_word(byte) || b"-:+=._".contains(&byte) || byte.is_ascii_uppercase();

@@ -6,7 +6,8 @@ use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 use crate::work::{Replay, Work, Workload, Writes};
 
-/// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods that tie.
+/// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods
+/// that tie.
 const SAME_INTERVAL: u64 = 50;
 
 /// Of a block that O_DIRECT moves, about.
@@ -22,8 +23,8 @@ impl Method {
         suited.map(|way| way.word).collect()
     }
 
-    /// Reason that the method does not suit a workload; `None` if it does, or if the method is unknown: its worker
-    /// decides then.
+    /// Reason that the method does not suit a workload; `None` if it does, or if the method is
+    /// unknown: its worker decides then.
     pub fn unsuited(&self, workload: Workload) -> Option<String> {
         if self.access() == Access::Unknown {
             return None;
@@ -50,8 +51,8 @@ impl Method {
         ))
     }
 
-    /// Reason that the method cannot do this work; `None` if it can, or if nothing is known of it. Plans, cells and the worker
-    /// itself all ask here.
+    /// Reason that the method cannot do this work; `None` if it can, or if nothing is known of it.
+    /// Plans, cells and the worker itself all ask here.
     pub fn refuses(&self, work: &Work, alignment: Alignment) -> Option<String> {
         self.unsuited(work.workload()).or_else(|| match work {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => {
@@ -68,12 +69,14 @@ impl Method {
         })
     }
 
-    /// Reason that a cell of the method is not measured: it cannot do the work, or syncs less or more often than others would.
+    /// Reason that a cell of the method is not measured: it cannot do the work, or syncs less or
+    /// more often than others would.
     pub fn excluded_from(&self, work: &Work, alignment: Alignment) -> Option<String> {
         self.refuses(work, alignment).or_else(|| self.misses_interval(&work.writes()?))
     }
 
-    /// Times of the syncs of what this method writes: after whole writes, as many as are nearest to the interval.
+    /// Times of the syncs of what this method writes: after whole writes, as many as are nearest to
+    /// the interval.
     pub fn sync_of(&self, writes: &Writes) -> Sync {
         match writes.sync_of_records() {
             Sync::Every(interval) => {
@@ -85,8 +88,9 @@ impl Method {
         }
     }
 
-    /// Reason that syncs would be more or less often than those of methods that write single records: no whole number of
-    /// writes is near the interval, or more than an interval is under way at once.
+    /// Reason that syncs would be more or less often than those of methods that write single
+    /// records: no whole number of writes is near the interval, or more than an interval is under
+    /// way at once.
     fn misses_interval(&self, writes: &Writes) -> Option<String> {
         let (Sync::Every(interval), Sync::Every(own)) = (writes.sync_of_records(), self.sync_of(writes))
         else {
@@ -109,8 +113,8 @@ impl Method {
         })
     }
 
-    /// True if the method begins reads before the ones before them are done, which the work may not allow: what it reaches is a
-    /// bound for methods that do not.
+    /// True if the method begins reads before the ones before them are done, which the work may not
+    /// allow: what it reaches is a bound for methods that do not.
     pub fn is_bound(&self, work: &Work) -> bool {
         matches!(work, Work::Replay(_)) && self.depth() > 1
     }
@@ -123,7 +127,8 @@ impl Method {
         }
     }
 
-    /// Each read in flight of a ring, of which each thread has one, has a buffer for the longest one.
+    /// Each read in flight of a ring, of which each thread has one, has a buffer for the longest
+    /// one.
     fn buffers_of(&self, replay: &Replay) -> Bytes {
         let reads = if self.access() == Access::Uring { u64::from(self.depth()) } else { 0 };
         // Direct reads are widened to whole blocks at both ends.

@@ -1,7 +1,8 @@
-//! The columns of a block: numbers of seven bits a byte, the least first (LEB128), each column as differences that are small.
+//! The columns of a block: numbers of seven bits a byte, the least first (LEB128), each column as
+//! differences that are small.
 //!
-//! Files, threads and kinds of calls are runs of equal values. An offset is the difference to where the access before it in the
-//! same file and block ended: 0 for one in order.
+//! Files, threads and kinds of calls are runs of equal values. An offset is the difference to where
+//! the access before it in the same file and block ended: 0 for one in order.
 
 use std::collections::HashMap;
 

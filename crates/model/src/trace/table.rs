@@ -1,8 +1,10 @@
-//! The reads of one file of a trace as a table: entries, those of a thread together and in its order.
+//! The reads of one file of a trace as a table: entries, those of a thread together and in its
+//! order.
 //!
-//! Threads of which one begins when the other has made its last read follow each other in one thread of the table: side by side they
-//! would read what the program never read at the same time. Calls that only move in turn between threads that are alive together
-//! (a pool that hands work over) are not recognised.
+//! Threads of which one begins when the other has made its last read follow each other in one
+//! thread of the table: side by side they would read what the program never read at the same time.
+//! Calls that only move in turn between threads that are alive together (a pool that hands work
+//! over) are not recognised.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -18,10 +20,11 @@ pub struct RecordedTable {
     pub thread_reads: Vec<u64>,
     /// Threads of the program that read the file.
     pub recorded_threads: u64,
-    /// Threads that read while another one of the same thread of the table did, for want of threads.
+    /// Threads that read while another one of the same thread of the table did, for want of
+    /// threads.
     pub joined_threads: u64,
-    /// Threads have descriptors of their own, as far as it can be told: they are of several processes, or most reads are where the
-    /// descriptor stands, which threads do not share.
+    /// Threads have descriptors of their own, as far as it can be told: they are of several
+    /// processes, or most reads are where the descriptor stands, which threads do not share.
     pub own_descriptors: bool,
 }
 
@@ -38,7 +41,8 @@ impl Trace {
         self.reads_of(file).fold(0, |all, access| all.saturating_add(access.len.div_ceil(LONGEST_ENTRY)))
     }
 
-    /// The reads of a file as a table of at most so many threads; `None` if one of them ends behind [`END_OF_ENTRIES`].
+    /// The reads of a file as a table of at most so many threads; `None` if one of them ends behind
+    /// [`END_OF_ENTRIES`].
     ///
     /// # Panics
     /// If there may be no thread.
@@ -96,8 +100,9 @@ impl Trace {
     }
 }
 
-/// The thread of the table that does the reads of each recorded one: one whose reads are over, else a new one, else the one whose
-/// reads are over first. And the number of those that had to join another.
+/// The thread of the table that does the reads of each recorded one: one whose reads are over, else
+/// a new one, else the one whose reads are over first. And the number of those that had to join
+/// another.
 fn places(lives: Vec<Life>, most_threads: usize) -> (HashMap<u32, usize>, u64) {
     let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let (mut places, mut joined) = (HashMap::with_capacity(lives.len()), 0);

@@ -3,7 +3,8 @@
 use super::*;
 use crate::trace::{TraceHeader, TraceThread, TraceTrailer, range_of};
 
-/// A trace of reads of 10 bytes: when, by which thread, of which file, where. Threads of a hundred are a process.
+/// A trace of reads of 10 bytes: when, by which thread, of which file, where. Threads of a hundred
+/// are a process.
 fn trace(reads: &[(u64, u32, u32, u64)]) -> Trace {
     let accesses: Vec<TraceAccess> = reads
         .iter()
@@ -49,7 +50,8 @@ fn a_thread_owns_its_reads_in_its_order() {
 
 #[test]
 fn threads_that_follow_one_another_are_one() {
-    // Two that are alive all the time, and three of which each begins when the one before has ended.
+    // Two that are alive all the time, and three of which each begins when the one before has
+    // ended.
     let reads = [
         (1, 0, 0, 0),
         (2, 1, 0, 10),
@@ -87,7 +89,8 @@ fn descriptors_are_own_in_several_processes_and_at_positions() {
     assert!(moved.table(0, 9).expect("a table").own_descriptors);
 }
 
-/// Numbers up to a million, of which every thousandth is a thread that reads; and 200,000 threads that each read.
+/// Numbers up to a million, of which every thousandth is a thread that reads; and 200,000 threads
+/// that each read.
 #[test]
 fn many_threads_are_as_many_as_read_at_once() {
     let sparse: Vec<(u64, u32, u32, u64)> =
