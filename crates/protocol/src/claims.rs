@@ -1,27 +1,31 @@
-//! Claims of a reply about a sample, and checks that its numbers agree with each other, with the job and with the clock outside.
+//! Claims of a reply about a sample, and checks that its numbers agree with each other, with the
+//! job and with the clock outside.
 //!
-//! Samples of a run, those of a run file and trials of a worker are held to the same claims by the same tolerances. Each check is one
-//! sentence with the numbers if it fails, in the words of `workers/PROTOCOL.md`.
+//! Samples of a run, those of a run file and trials of a worker are held to the same claims by the
+//! same tolerances. Each check is one sentence with the numbers if it fails, in the words of
+//! `workers/PROTOCOL.md`.
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Bytes, Conditions, Method, Sync, SyncCall};
 
 use crate::messages::SampleReply;
 
-/// Factor by which the upper end of a latency's bucket may lie above the latency: buckets are not wider than 1 % of their
-/// value, and as much again is left for ends that are rounded outwards.
+/// Factor by which the upper end of a latency's bucket may lie above the latency: buckets are not
+/// wider than 1 % of their value, and as much again is left for ends that are rounded outwards.
 pub const BUCKET_SLACK: f64 = 1.02;
-/// Time that the wall clock may show beyond the worker's own, in ns: two messages through pipes, and the wake-up of who asks on
-/// a busy machine.
+/// Time that the wall clock may show beyond the worker's own, in ns: two messages through pipes,
+/// and the wake-up of who asks on a busy machine.
 pub const WALL_SLACK_NS: u64 = 10_000_000;
 /// The same as a share of the wall time.
 const WALL_SLACK_SHARE: f64 = 0.05;
 /// Time that an answer may take, in ns, if nobody has measured it on this machine.
 pub const ANSWER_NS: u64 = 15_000_000;
-/// Share of a phase that its operations fill at least; the rest is clocks and what the worker does between them.
+/// Share of a phase that its operations fill at least; the rest is clocks and what the worker does
+/// between them.
 const LATENCY_SHARE: f64 = 0.5;
 
-/// Claims of a worker about a sample. Bytes, ns and counts of the fields of `sample` with these names.
+/// Claims of a worker about a sample. Bytes, ns and counts of the fields of `sample` with these
+/// names.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // They are the fields of [`SampleReply`].
 pub struct Claims<'a> {
@@ -67,7 +71,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The work that the conditions ask for, of a method that has `depth` operations of a thread under way at once.
+    /// The work that the conditions ask for, of a method that has `depth` operations of a thread
+    /// under way at once.
     pub fn of(conditions: &Conditions, depth: u32) -> Self {
         let writes = conditions.writes();
         Self {
@@ -95,8 +100,8 @@ impl Asked {
         }
     }
 
-    /// The most bytes that may reach the file from one sync to the next: a sync is due after the write with which the
-    /// interval is full.
+    /// The most bytes that may reach the file from one sync to the next: a sync is due after the
+    /// write with which the interval is full.
     fn bytes_between_syncs(&self, interval: Bytes) -> u64 {
         let at_once = self.write_bytes.saturating_mul(u64::from(self.depth));
         let between = if self.writes_sync {
@@ -159,7 +164,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Operations of both phases, unless the latencies were taken apart. Saturating, as a worker may claim anything.
+    /// Operations of both phases, unless the latencies were taken apart. Saturating, as a worker
+    /// may claim anything.
     pub fn all_operations(&self) -> u64 {
         self.operations.saturating_add(self.latency_within.0)
     }
@@ -225,8 +231,8 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// A latency phase times each of its operations; without one, no more operations are timed than were done. Stalls have
-    /// a length if and only if there are any.
+    /// A latency phase times each of its operations; without one, no more operations are timed than
+    /// were done. Stalls have a length if and only if there are any.
     pub fn wrong_latencies(&self) -> Option<String> {
         if let Some(wrong) = wrong_histogram("latency", self.latency_ns, self.latency_counts) {
             return Some(wrong);
@@ -242,8 +248,8 @@ impl<'a> Claims<'a> {
             .then(|| format!("stalls is {stalls}, stall_longest_ns {longest}: both are 0 or neither is"))
     }
 
-    /// Syncs are as many as the job asks for at least, and none where it asks for none. Each was within the measured region,
-    /// one after another unless the writes are the syncs.
+    /// Syncs are as many as the job asks for at least, and none where it asks for none. Each was
+    /// within the measured region, one after another unless the writes are the syncs.
     pub fn wrong_syncs(&self, asked: &Asked) -> Option<String> {
         let (ends, counts) = (self.sync_duration_ns, self.sync_duration_counts);
         if let Some(wrong) = wrong_histogram("sync_duration", ends, counts) {
@@ -285,9 +291,9 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// Operations of a thread come one after another (as many at once as it has under way), so their latencies cannot add up
-    /// to more than the time in which they ran, nor can one take longer. Threads that waited for a CPU for `waited_ns` may have
-    /// done so between operations.
+    /// Operations of a thread come one after another (as many at once as it has under way), so
+    /// their latencies cannot add up to more than the time in which they ran, nor can one take
+    /// longer. Threads that waited for a CPU for `waited_ns` may have done so between operations.
     pub fn false_latencies(&self, asked: &Asked, waited_ns: u64) -> Option<String> {
         let (timed, of, phase_ns) = self.timed();
         let all = self.latency_ns.iter().zip(self.latency_counts);
@@ -316,7 +322,8 @@ impl<'a> Claims<'a> {
         (longest > phase).then(|| format!("stall_longest_ns is {longest}, longer than elapsed_ns {phase}"))
     }
 
-    /// The phases on the worker's clock fit into what passed between `go` and `sample` outside, and nearly fill it.
+    /// The phases on the worker's clock fit into what passed between `go` and `sample` outside, and
+    /// nearly fill it.
     pub fn false_elapsed(&self, wall_ns: u64, answer_ns: u64) -> Option<String> {
         let what = "elapsed_ns + latency_elapsed_ns";
         false_time(what, self.all_ns(), wall_ns, wall_slack(wall_ns, answer_ns))
@@ -341,7 +348,8 @@ pub fn wall_slack(wall_ns: u64, answer_ns: u64) -> u64 {
     answer_ns.saturating_add(WALL_SLACK_NS).saturating_add(share)
 }
 
-/// A time by the worker's clock fits into what passed outside, and leaves no more of it out than `slack_ns`.
+/// A time by the worker's clock fits into what passed outside, and leaves no more of it out than
+/// `slack_ns`.
 pub fn false_time(what: &str, claimed_ns: u64, wall_ns: u64, slack_ns: u64) -> Option<String> {
     if claimed_ns > wall_ns {
         return Some(format!(

@@ -1,9 +1,10 @@
 //! A conversation with a worker, line by line, with a timeout for every answer.
 //!
-//! A worker may die, hang, talk nonsense, talk without end, fill its stderr, close its pipes or leave a child that holds
-//! them. Each becomes a [`ConversationError`] with a sentence, and the tail of stderr is kept. One poll(2) waits for
-//! everything that the worker can do, and a request is shorter than a pipe, so no worker can block the supervisor. The
-//! worker does not outlive this value, nor what it forked (`family`).
+//! A worker may die, hang, talk nonsense, talk without end, fill its stderr, close its pipes or
+//! leave a child that holds them. Each becomes a [`ConversationError`] with a sentence, and the
+//! tail of stderr is kept. One poll(2) waits for everything that the worker can do, and a request
+//! is shorter than a pipe, so no worker can block the supervisor. The worker does not outlive this
+//! value, nor what it forked (`family`).
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -114,7 +115,8 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Start a worker process in a group of its own, after `prepare`. `shown` names it in sentences.
+    /// Start a worker process in a group of its own, after `prepare`. `shown` names it in
+    /// sentences.
     pub fn start(
         command: Command,
         shown: &str,
@@ -123,8 +125,9 @@ impl Conversation {
         Self::with(Peer::process(command, prepare), shown)
     }
 
-    /// Start a worker that is a thread of this process: `serve` reads requests and writes replies until requests end. For
-    /// tests of the supervisor; its counters are those of this process, so a sample of it proves nothing.
+    /// Start a worker that is a thread of this process: `serve` reads requests and writes replies
+    /// until requests end. For tests of the supervisor; its counters are those of this process, so
+    /// a sample of it proves nothing.
     pub fn within(
         serve: impl FnOnce(PipeReader, PipeWriter) -> io::Result<()> + Send + 'static,
     ) -> Result<Self, ConversationError> {
@@ -150,7 +153,8 @@ impl Conversation {
         self.strays.get_or_insert_default();
     }
 
-    /// Begin each request with these fields, which no version of the protocol has; each ends with a comma.
+    /// Begin each request with these fields, which no version of the protocol has; each ends with a
+    /// comma.
     pub fn add_to_requests(&mut self, fields: &'static str) {
         self.added_fields = fields;
     }
@@ -199,7 +203,8 @@ impl Conversation {
         Ok(hello)
     }
 
-    /// Send `open` and wait for `opened`: the durations of set-up and of the ballast by the worker's clock, in ns. `ready` follows.
+    /// Send `open` and wait for `opened`: the durations of set-up and of the ballast by the
+    /// worker's clock, in ns. `ready` follows.
     pub fn open(&mut self, job: &Job, wait: Wait<'_>) -> Result<(u64, u64), ConversationError> {
         self.send(&Request::Open(Box::new(job.clone())))?;
         self.opened(wait)
@@ -243,7 +248,8 @@ impl Conversation {
         answer!(self, wait, "verified", Reply::Verified { reads } => reads)
     }
 
-    /// Send `close` and wait for `closed`: the duration of tear-down by the worker's clock and its part for the sync, in ns.
+    /// Send `close` and wait for `closed`: the duration of tear-down by the worker's clock and its
+    /// part for the sync, in ns.
     pub fn close(&mut self, wait: Wait<'_>) -> Result<(u64, u64), ConversationError> {
         self.send(&Request::Close)?;
         answer!(self, wait, "closed", Reply::Closed { teardown_ns, sync_ns } => (teardown_ns, sync_ns))
@@ -296,7 +302,8 @@ impl Conversation {
             if left.is_zero() {
                 return Err(broken(FailureKind::WorkerHung, self.silence(awaited, wait.patience)));
             }
-            // Asked before reading, so that everything written before the end is read. A forked child may hold stdout open.
+            // Asked before reading, so that everything written before the end is read. A forked
+            // child may hold stdout open.
             let has_ended = self.peer.has_ended();
             self.read_some(STOP_CHECK.min(left));
             if self.pipes.stdout.is_none() || has_ended && self.received.len() == searched {
@@ -402,8 +409,8 @@ impl Conversation {
     /// The tail of its stderr, after killing the worker.
     pub fn last_words(&mut self, stop: &AtomicBool) -> String {
         self.kill();
-        // A grandchild may hold the pipe open and go on writing. Everything the worker wrote is in the pipe already, so at
-        // most the capacity of a pipe is read, without waiting.
+        // A grandchild may hold the pipe open and go on writing. Everything the worker wrote is in
+        // the pipe already, so at most the capacity of a pipe is read, without waiting.
         let deadline = Instant::now() + LAST_WORDS_PATIENCE;
         for _ in 0..LARGEST_PIPE_BYTES / STDERR_CHUNK_BYTES {
             let is_over = stop.load(Ordering::Relaxed) || Instant::now() >= deadline;

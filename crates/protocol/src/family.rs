@@ -1,12 +1,13 @@
 //! The processes that a worker forked, which end with it.
 //!
-//! A worker leads a process group of its own, which is killed when the worker has ended. A process that left the group, as a
-//! daemon does, loses its parent sooner or later and becomes a child of this process (PR_SET_CHILD_SUBREAPER, Linux 3.4).
-//! This process has no other children at that time, so those are killed too; their own children follow in turn.
+//! A worker leads a process group of its own, which is killed when the worker has ended. A process
+//! that left the group, as a daemon does, loses its parent sooner or later and becomes a child of
+//! this process (PR_SET_CHILD_SUBREAPER, Linux 3.4). This process has no other children at that
+//! time, so those are killed too; their own children follow in turn.
 //!
-//! A process that was started with children of somebody else, as by a shell that replaced itself, adopts nobody, because it
-//! could not distinguish them from those of a worker. The same holds for the first process of a PID namespace, to which all
-//! orphans come.
+//! A process that was started with children of somebody else, as by a shell that replaced itself,
+//! adopts nobody, because it could not distinguish them from those of a worker. The same holds for
+//! the first process of a PID namespace, to which all orphans come.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -21,14 +22,16 @@ use rustix::process::{
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Let orphans of workers become children of this process. Called before the first worker is started.
+/// Let orphans of workers become children of this process. Called before the first worker is
+/// started.
 pub(crate) fn adopt() -> bool {
     static ADOPTS: OnceLock<bool> = OnceLock::new();
     *ADOPTS
         .get_or_init(|| !getpid().is_init() && !has_children() && set_child_subreaper(Some(getpid())).is_ok())
 }
 
-/// Kill the group of a worker whose status was not collected, so that its id belongs to nobody else yet.
+/// Kill the group of a worker whose status was not collected, so that its id belongs to nobody else
+/// yet.
 pub(crate) fn kill_group(leader: Pid) {
     // An empty group is an error.
     let _ = kill_process_group(leader, Signal::KILL);

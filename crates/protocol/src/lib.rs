@@ -1,11 +1,13 @@
-//! The protocol between supervisor and worker. `workers/PROTOCOL.md` describes it in full, for authors of workers.
+//! The protocol between supervisor and worker. `workers/PROTOCOL.md` describes it in full, for
+//! authors of workers.
 //!
 //! * [`messages`]: the lines and their fields;
 //! * [`conversation`]: a worker, its lines, and its end;
 //! * [`claims`]: the claims of a sample and their tolerances.
 //!
-//! The engine answers with these messages, `run` and `conformance` send them, and a run file is judged by the same claims.
-//! So they are a room of their own, above the model and below everything that speaks.
+//! The engine answers with these messages, `run` and `conformance` send them, and a run file is
+//! judged by the same claims. So they are a room of their own, above the model and below everything
+//! that speaks.
 
 pub mod claims;
 pub mod conversation;

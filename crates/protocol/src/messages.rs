@@ -68,7 +68,8 @@ pub enum Reply {
     Opened {
         /// Duration of set-up: open, map, advise, populate.
         setup_ns: u64,
-        /// Of `replay`: time that putting the ballast in place took besides, which is no cost of the method.
+        /// Of `replay`: time that putting the ballast in place took besides, which is no cost of
+        /// the method.
         #[serde(default, skip_serializing_if = "is_zero")]
         ballast_ns: u64,
     },
@@ -128,8 +129,8 @@ pub struct Hello {
     /// The same for `replay`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub replay: String,
-    /// Calls by which it can make bytes of `append` and `fill` durable, separated by commas, besides the usual one of a
-    /// method ([`SyncCall::usual`]).
+    /// Calls by which it can make bytes of `append` and `fill` durable, separated by commas,
+    /// besides the usual one of a method ([`SyncCall::usual`]).
     #[serde(default)]
     pub sync_calls: String,
     /// Maximum threads of an append with `commit`; 0: `commit` is not offered.
@@ -206,8 +207,8 @@ pub struct Job {
     pub method: String,
     /// `random-read`, `sequential-read`, `scan`, `append`, `fill` or `replay`.
     pub workload: String,
-    /// The file. Each byte of a file that is written is 0 or known to the supervisor; the file has its final size
-    /// already.
+    /// The file. Each byte of a file that is written is 0 or known to the supervisor; the file has
+    /// its final size already.
     pub path: String,
     /// Its size.
     pub file_bytes: u64,
@@ -217,12 +218,14 @@ pub struct Job {
     pub threads: u32,
     /// `shared` or `per-thread`.
     pub descriptor: String,
-    /// The offset table: a file of little-endian 64-bit offsets. It holds zeros until `go`, and a different order with
-    /// each `go`. To be mapped before `ready` and read from the mapping.
+    /// The offset table: a file of little-endian 64-bit offsets. It holds zeros until `go`, and a
+    /// different order with each `go`. To be mapped before `ready` and read from the mapping.
     pub table_path: String,
-    /// Reads in the table. Thread t of n does part t of n equal parts, in order, and starts over at its end.
+    /// Reads in the table. Thread t of n does part t of n equal parts, in order, and starts over at
+    /// its end.
     pub table_reads: u64,
-    /// Reads of a piece of the table ([`pagewise_model::pieces`]); 0: the part of a thread is one piece, or there is no table.
+    /// Reads of a piece of the table ([`pagewise_model::pieces`]); 0: the part of a thread is one
+    /// piece, or there is no table.
     #[serde(default)]
     pub piece_reads: u64,
     /// Size of one read.
@@ -233,35 +236,37 @@ pub struct Job {
     pub consume: String,
     /// Distance between touched words.
     pub page_bytes: u64,
-    /// 1: each read of an operation except the first is at its entry of the table XOR the first 8 bytes, little-endian,
-    /// of the data of the read before.
+    /// 1: each read of an operation except the first is at its entry of the table XOR the first 8
+    /// bytes, little-endian, of the data of the read before.
     pub dependent: u32,
     /// 1: `touch` also takes the last word of a read.
     pub touch_last: u32,
     /// O_DIRECT on this architecture.
     pub direct_flag: u32,
-    /// Alignment of offset, length and memory that O_DIRECT requires. Reads that are not aligned are widened, and only
-    /// the requested bytes are consumed.
+    /// Alignment of offset, length and memory that O_DIRECT requires. Reads that are not aligned
+    /// are widened, and only the requested bytes are consumed.
     pub direct_alignment: u64,
     /// 1: page tables of the span are filled before `ready`.
     pub warm_page_tables: u32,
-    /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the table may be repeated.
+    /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the
+    /// table may be repeated.
     pub max_thread_operations: u64,
     /// It also ends when storage has read this many bytes for the worker; 0: unbounded.
     pub max_device_bytes: u64,
-    /// Size of a record of `append` or a block of `fill`: record i goes to `i mod (file_bytes / record_bytes) *
-    /// record_bytes`, none straddles the end of the file.
+    /// Size of a record of `append` or a block of `fill`: record i goes to
+    /// `i mod (file_bytes / record_bytes) * record_bytes`, none straddles the end of the file.
     pub record_bytes: u64,
     /// Records to write, by one thread and in order.
     pub records: u64,
-    /// `none`; `end`: during tear-down; `every:SIZE`: whenever this many more bytes have reached the file, and at the
-    /// end, within the measured region; `commit`: each record before its thread writes the next one.
+    /// `none`; `end`: during tear-down; `every:SIZE`: whenever this many more bytes have reached
+    /// the file, and at the end, within the measured region; `commit`: each record before its
+    /// thread writes the next one.
     pub sync: String,
     /// The call that syncs ([`SyncCall`]); empty if `sync` is `none`.
     #[serde(default)]
     pub sync_call: String,
-    /// Source of the records: record i holds the `record_bytes` bytes from `i * record_bytes mod source_period` on. To
-    /// be mapped or read before `ready`.
+    /// Source of the records: record i holds the `record_bytes` bytes from
+    /// `i * record_bytes mod source_period` on. To be mapped or read before `ready`.
     pub source_path: String,
     /// Offsets in the source at which records begin; the file is a record longer.
     pub source_period: u64,
@@ -269,7 +274,8 @@ pub struct Job {
     pub gap_seed: u64,
     /// Hand-over file of verified bytes: read i of a `verify` is at `i * read_bytes`.
     pub handover_path: String,
-    /// Of `replay`: reads of each thread, which are consecutive entries of the table, those of the first thread first.
+    /// Of `replay`: reads of each thread, which are consecutive entries of the table, those of the
+    /// first thread first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_reads: Vec<u64>,
     /// Of `replay`: memory without a file to be held besides, all of it in place.
@@ -280,7 +286,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job that follows from the conditions alone. Paths, the table, bounds and alignments are for the caller to add.
+    /// The job that follows from the conditions alone. Paths, the table, bounds and alignments are
+    /// for the caller to add.
     pub fn of(method: &str, conditions: &Conditions, page_bytes: u64) -> Self {
         let mut job = Self {
             method: method.to_string(),
@@ -329,7 +336,8 @@ impl Job {
 /// A job with its words understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Understood {
-    /// Which accesses, and what is done with the bytes. A job says no more of where offsets are than the table does.
+    /// Which accesses, and what is done with the bytes. A job says no more of where offsets are
+    /// than the table does.
     pub work: Work,
     /// True if each thread has a descriptor and a mapping of its own.
     pub per_thread: bool,
@@ -424,10 +432,11 @@ pub struct SampleReply {
     pub thread_operations: Vec<u64>,
     /// Bytes requested and received in both phases, or written to the file.
     pub bytes: u64,
-    /// Sum of the checksums of all reads of both phases, each times the weight of its index in the table
-    /// ([`pagewise_model::checksum::weight`]), 16 hexadecimal digits; 0 for writes.
+    /// Sum of the checksums of all reads of both phases, each times the weight of its index in the
+    /// table ([`pagewise_model::checksum::weight`]), 16 hexadecimal digits; 0 for writes.
     pub checksum: String,
-    /// Latencies of operations: upper ends of histogram buckets, ascending; see [`crate::claims::BUCKET_SLACK`].
+    /// Latencies of operations: upper ends of histogram buckets, ascending; see
+    /// [`crate::claims::BUCKET_SLACK`].
     pub latency_ns: Vec<u64>,
     /// Operations in each bucket.
     pub latency_counts: Vec<u64>,

@@ -1,4 +1,5 @@
-//! The other end of a conversation: a worker process, or a thread that serves as one where tests need no process.
+//! The other end of a conversation: a worker process, or a thread that serves as one where tests
+//! need no process.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -50,8 +51,8 @@ impl Peer {
         Ok((Peer::Process { child, collected: false }, pipes))
     }
 
-    /// Run `serve` on a thread, with requests to read and replies to write. Its error is written to its stderr and ends it
-    /// with status 1, a panic with SIGABRT.
+    /// Run `serve` on a thread, with requests to read and replies to write. Its error is written to
+    /// its stderr and ends it with status 1, a panic with SIGABRT.
     pub fn thread(
         serve: impl FnOnce(PipeReader, PipeWriter) -> io::Result<()> + Send + 'static,
     ) -> io::Result<(Self, Pipes)> {
@@ -92,7 +93,8 @@ impl Peer {
         }
     }
 
-    /// End it, with everything it forked, and return its status. A thread cannot be killed: it ends by the end of its pipes.
+    /// End it, with everything it forked, and return its status. A thread cannot be killed: it ends
+    /// by the end of its pipes.
     pub fn end(&mut self, pipes: &mut Pipes) -> Option<ExitStatus> {
         match self {
             Peer::Process { child, collected } => {
