@@ -1,7 +1,7 @@
 //! Line charts in a terminal: both axes logarithmic, one letter for each line.
 //!
-//! A capital marks a measured point, the small letter the straight line to the next point, and `*` coinciding points.
-//! Missing values leave a gap.
+//! A capital marks a measured point, the small letter the straight line to the next point, and `*`
+//! coinciding points. Missing values leave a gap.
 
 use pagewise_model::format::rate;
 
@@ -144,8 +144,8 @@ fn draw_ways(
     }
 }
 
-/// A label for each row from the top, or none: 1, 2 and 5 of each power of ten as far as there is room, and the two ends
-/// if no such number lies between them.
+/// A label for each row from the top, or none: 1, 2 and 5 of each power of ten as far as there is
+/// room, and the two ends if no such number lies between them.
 fn upright_labels(upright: &Axis) -> Vec<String> {
     let mut labels = vec![String::new(); ROWS];
     let exponents = (upright.low / std::f64::consts::LN_10).floor() as i32

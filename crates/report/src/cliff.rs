@@ -16,8 +16,8 @@ pub const NARROWEST: usize = chart::NARROWEST;
 const WIDEST_CHART: usize = 100;
 /// Columns between two columns of the table.
 const BETWEEN: usize = 2;
-/// Ratio of the ends of the widest interval whose crossing is marked in a chart without a tolerance; in a search, it is
-/// twice the tolerance.
+/// Ratio of the ends of the widest interval whose crossing is marked in a chart without a
+/// tolerance; in a search, it is twice the tolerance.
 const WIDEST_MARKED: f64 = 1.25;
 /// Mark before a rate from fewer samples than a verdict needs.
 const FEW: char = '~';

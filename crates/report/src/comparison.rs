@@ -11,7 +11,8 @@ use crate::text_table::{TextCell, TextTable};
 pub(crate) struct ComparisonText {
     /// Method, ranked figure, ratio to the leader, place, p99, limit; the best first.
     pub(crate) table: TextTable,
-    /// Methods without a place, figures or samples, with the reason; an order that is not that of the medians.
+    /// Methods without a place, figures or samples, with the reason; an order that is not that of
+    /// the medians.
     pub(crate) notes: Vec<String>,
 }
 

@@ -1,7 +1,8 @@
 //! Runs as CSV (RFC 4180): a row for each cell, or for each sample.
 //!
-//! Units are part of the columns' names; an empty field is an unknown number. Text is on one line, with unprintable
-//! characters as `\u{..}`, and after an apostrophe if a spreadsheet would take it for a formula.
+//! Units are part of the columns' names; an empty field is an unknown number. Text is on one line,
+//! with unprintable characters as `\u{..}`, and after an apostrophe if a spreadsheet would take it
+//! for a formula.
 
 pub mod cells;
 mod flat;
@@ -32,8 +33,8 @@ fn write_row(
 /// Characters at the start of a field that make a spreadsheet take it for a formula, in all widths.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// A field that a spreadsheet only shows: on one line, and with an apostrophe before a formula. A number is not a
-/// formula, even below 0.
+/// A field that a spreadsheet only shows: on one line, and with an apostrophe before a formula. A
+/// number is not a formula, even below 0.
 fn inert(field: CsvField) -> CsvField {
     if is_plain(&field) {
         return field;

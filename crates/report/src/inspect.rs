@@ -1,5 +1,5 @@
-//! An inspected program as text: what could not be seen, what its threads waited for, then its files, what could not be attributed,
-//! and its threads.
+//! An inspected program as text: what could not be seen, what its threads waited for, then its
+//! files, what could not be attributed, and its threads.
 
 mod verdicts;
 
@@ -20,7 +20,8 @@ pub const SHOWN: usize = 8;
 pub const ALL: &str = "--all shows them";
 /// The way to see those of a replay, as far as a run file keeps them.
 pub const PAGE: &str = "the page has them";
-/// A share whose upper bound is this or more, and whose lower bound is below the rest, could be any.
+/// A share whose upper bound is this or more, and whose lower bound is below the rest, could be
+/// any.
 const VACUOUS: f64 = 0.9;
 /// Width of the name of a line.
 const NAME: usize = 11;
@@ -75,8 +76,8 @@ fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> 
     lines
 }
 
-/// At most so many files, without those that nobody waited for and that are less than 1 % of all bytes, such as locales and modules of a
-/// runtime. The first one is always shown.
+/// At most so many files, without those that nobody waited for and that are less than 1 % of all
+/// bytes, such as locales and modules of a runtime. The first one is always shown.
 fn significant<'a>(files: &[&'a InspectedFile], page_bytes: u64, most: usize) -> Vec<&'a InspectedFile> {
     let faulted =
         |file: &InspectedFile| file.mapping.as_ref().map_or(0, |mapping| mapping.faulted_pages * page_bytes);
@@ -146,7 +147,8 @@ fn lost(inspection: &Inspection) -> Option<String> {
     })
 }
 
-/// Processes from which on watching them is what takes the time: each takes some milliseconds to be begun.
+/// Processes from which on watching them is what takes the time: each takes some milliseconds to be
+/// begun.
 const MANY_PROCESSES: u64 = 200;
 
 /// Bytes that every program reads of its libraries.

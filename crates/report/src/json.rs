@@ -15,8 +15,8 @@ pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
     }
 }
 
-/// Write any value as JSON for people and programs: strings keep their content, escaped so that a terminal obeys none of
-/// it.
+/// Write any value as JSON for people and programs: strings keep their content, escaped so that a
+/// terminal obeys none of it.
 pub fn write_one(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let mut out = Printed::new(out, Escape::Json);
     serde_json::to_writer_pretty(&mut out, value)?;

@@ -1,7 +1,7 @@
 //! Runs as text, CSV, JSON, Markdown, SVG and HTML.
 //!
-//! Every function takes a writer, and the table a width; none opens a file or queries a terminal. Numbers are judged by
-//! `pagewise-analysis`; only their presentation is decided here.
+//! Every function takes a writer, and the table a width; none opens a file or queries a terminal.
+//! Numbers are judged by `pagewise-analysis`; only their presentation is decided here.
 
 pub mod chart;
 pub mod cliff;

@@ -1,4 +1,5 @@
-//! Judged runs as Markdown that pastes into a pull request: the conclusion of each comparison above its table.
+//! Judged runs as Markdown that pastes into a pull request: the conclusion of each comparison above
+//! its table.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -1,8 +1,9 @@
-//! Judged runs as one HTML file, complete without scripts, network or other files. Scripts that it holds make its plots answer to
-//! pointer and keyboard, and sort its tables.
+//! Judged runs as one HTML file, complete without scripts, network or other files. Scripts that it
+//! holds make its plots answer to pointer and keyboard, and sort its tables.
 //!
-//! The order is that of questions: what to use, what was measured and what to distrust, each plot with its table, the
-//! verdicts, then what a second look needs: environment, checks, definitions, the command.
+//! The order is that of questions: what to use, what was measured and what to distrust, each plot
+//! with its table, the verdicts, then what a second look needs: environment, checks, definitions,
+//! the command.
 
 mod html;
 mod map;

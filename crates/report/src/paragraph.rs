@@ -19,7 +19,8 @@ pub(crate) fn wrapped(indent: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = indent.to_string();
     let mut empty = true;
-    // A line end in the text is escaped before words are split: it must not become a line of this paragraph.
+    // A line end in the text is escaped before words are split: it must not become a line of this
+    // paragraph.
     for word in words(&Untrusted(text).to_string()) {
         let longer = line.chars().count() + 1 + word.chars().count();
         if !empty && longer > width {

@@ -1,4 +1,5 @@
-//! Tables of methods by threads or by size of the data, followed by the figures derived from them, and cold starts.
+//! Tables of methods by threads or by size of the data, followed by the figures derived from them,
+//! and cold starts.
 
 use std::io::{self, Write};
 
@@ -292,8 +293,8 @@ fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, widt
     write_grid(out, head, &names(&all), aligned.collect(), width)
 }
 
-/// Write named rows below headings, in several tables if the columns are too wide for one. A name that leaves no room
-/// for a column is cut.
+/// Write named rows below headings, in several tables if the columns are too wide for one. A name
+/// that leaves no room for a column is cut.
 fn write_grid(
     out: &mut dyn Write,
     head: &str,

@@ -1,9 +1,9 @@
 //! A writer that escapes everything that a terminal would obey.
 //!
-//! All text for people goes through it, so that text from outside cannot be left unescaped by mistake: printable
-//! characters and line ends pass (`\n`, and `\r\n` as in CSV), everything else is made visible. Line ends are not
-//! attributed to a text here, so a text that could begin a line of its own is escaped by
-//! [`Untrusted`] first.
+//! All text for people goes through it, so that text from outside cannot be left unescaped by
+//! mistake: printable characters and line ends pass (`\n`, and `\r\n` as in CSV), everything else
+//! is made visible. Line ends are not attributed to a text here, so a text that could begin a line
+//! of its own is escaped by [`Untrusted`] first.
 
 use std::io::{self, Write};
 

@@ -59,7 +59,8 @@ fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], width: usize, all: bool
     lines
 }
 
-/// The finding, its cause, and the fault of the published method, unless one of the claims before has it.
+/// The finding, its cause, and the fault of the published method, unless one of the claims before
+/// has it.
 fn parts(claim: &JudgedClaim, before: &[JudgedClaim]) -> Vec<String> {
     let mut all: Vec<String> =
         claim.tests.iter().filter_map(found).map(|found| format!("here: {found}")).collect();

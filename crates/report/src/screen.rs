@@ -1,4 +1,5 @@
-//! The answer of one or several runs on one screen: what to use, how sure that is, and what to do next.
+//! The answer of one or several runs on one screen: what to use, how sure that is, and what to do
+//! next.
 //!
 //! At most [`MOST_LINES`] lines. The tables have the numbers behind it.
 
@@ -115,7 +116,8 @@ impl Answer {
     }
 }
 
-/// Traces that stand for their programs, and what those could gain; traces that do not have a warning.
+/// Traces that stand for their programs, and what those could gain; traces that do not have a
+/// warning.
 fn proven(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let of_run = |(judged, _): &RunWithPath<'_>| {
         let stands = judged.self_replay.iter().filter(|replay| replay.stands);
@@ -245,8 +247,8 @@ fn without_figures(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     lines
 }
 
-/// The methods to use and to avoid if it is not known whether the data are cached, for the first work that was measured both
-/// ways.
+/// The methods to use and to avoid if it is not known whether the data are cached, for the first
+/// work that was measured both ways.
 fn cache_unknown(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut all =
         runs.iter().flat_map(|(judged, _)| judged.cache_unknown.iter().map(move |one| (*judged, one)));
@@ -308,8 +310,8 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
 }
 
-/// The conclusions of a search, with its chart, or of a table of methods, in at most `room` lines: the first conclusion and
-/// the chart, then as many of the others as fit.
+/// The conclusions of a search, with its chart, or of a table of methods, in at most `room` lines:
+/// the first conclusion and the chart, then as many of the others as fit.
 fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     let (sentences, heading, chart) = match (&judged.cliff, &judged.pivot) {
         (Some(cliff), _) => {
@@ -379,7 +381,8 @@ fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     lines
 }
 
-/// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of each round that was tried.
+/// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of
+/// each round that was tried.
 fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
     let short = || runs.iter().flat_map(|(run, _)| run.short_cells().map(move |cell| (*run, cell)));
     let share =
@@ -415,7 +418,8 @@ fn footer(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     std::iter::once(Line::new()).chain(phrase.into_iter().map(Line::plain)).collect()
 }
 
-/// Several paths as one pattern of a shell, if their beginning tells them from other files: it has the time of the run.
+/// Several paths as one pattern of a shell, if their beginning tells them from other files: it has
+/// the time of the run.
 fn pattern(paths: &[&str]) -> Option<String> {
     let (first, others) = paths.split_first().filter(|(_, others)| !others.is_empty())?;
     let common = |one: &str, other: &str| {

@@ -1,8 +1,9 @@
-//! Any plot as SVG, alone or within a page. It has no script, and its colours are variables with values for light and
-//! dark.
+//! Any plot as SVG, alone or within a page. It has no script, and its colours are variables with
+//! values for light and dark.
 //!
-//! A mark is a circle or a rectangle with its text as a title, within the group of its series. A value that has no position on its
-//! axis has no mark; the plot's table has it. The script of a page makes the drawing answer to pointer and keyboard.
+//! A mark is a circle or a rectangle with its text as a title, within the group of its series. A
+//! value that has no position on its axis has no mark; the plot's table has it. The script of a
+//! page makes the drawing answer to pointer and keyboard.
 
 pub(crate) mod scale;
 

@@ -1,8 +1,8 @@
 //! A judged run as text for a terminal.
 //!
-//! Above the numbers is the information needed to read them: environment, seed, warnings, number of valid samples. The
-//! conclusions are below each comparison. A table never wraps within a row: if it is too wide, columns are left out, the
-//! least important first, and their names are listed.
+//! Above the numbers is the information needed to read them: environment, seed, warnings, number of
+//! valid samples. The conclusions are below each comparison. A table never wraps within a row: if
+//! it is too wide, columns are left out, the least important first, and their names are listed.
 
 mod append;
 pub(crate) mod columns;

@@ -1,8 +1,8 @@
 //! The host's seconds of a run as CSV: the time since the run began, and the columns of vmstat(8).
 //!
-//! Memory in KiB, `si`, `so`, `bi` and `bo` in KiB a second, `in` and `cs` per second, the CPU split in whole per cent
-//! that sum to 100. Gauges are those of the later of two readings, rates are over the time between them. An unknown
-//! value is an empty field.
+//! Memory in KiB, `si`, `so`, `bi` and `bo` in KiB a second, `in` and `cs` per second, the CPU
+//! split in whole per cent that sum to 100. Gauges are those of the later of two readings, rates
+//! are over the time between them. An unknown value is an empty field.
 
 use std::io::{self, Write};
 
@@ -26,8 +26,8 @@ pub struct VmstatRow {
     pub values: [Option<u64>; COLUMNS.len() - 1],
 }
 
-/// One row for each pair of consecutive readings. There is none over an interruption of the run, whose activity is not
-/// part of it.
+/// One row for each pair of consecutive readings. There is none over an interruption of the run,
+/// whose activity is not part of it.
 pub fn rows(seconds: &[HostSecond]) -> Vec<VmstatRow> {
     let pairs = seconds.iter().zip(seconds.iter().skip(1));
     pairs.filter_map(|(before, after)| row(before, after)).collect()
@@ -77,8 +77,8 @@ fn per_second(amount: u64, unit: u64, elapsed_ns: u64) -> u64 {
     u64::try_from(rounded).unwrap_or(u64::MAX)
 }
 
-/// Whole per cent that sum to 100: each is rounded down, and the remainder is given to the largest fractions. Shares of
-/// an unknown whole are unknown; a kernel without steal has no share of it.
+/// Whole per cent that sum to 100: each is rounded down, and the remainder is given to the largest
+/// fractions. Shares of an unknown whole are unknown; a kernel without steal has no share of it.
 fn percent(parts: [Option<u64>; CPU_PARTS]) -> [Option<u64>; CPU_PARTS] {
     const UNKNOWN: [Option<u64>; CPU_PARTS] = [None; CPU_PARTS];
     if parts[..CPU_PARTS - 1].contains(&None) {
@@ -157,7 +157,8 @@ mod tests {
             at(SECOND_NS, host(10)),
             resumed,
             at(SECOND_NS * 3, host(9_000_020)),
-            // The clock of the run went back, or did not advance: no row. A total that decreased: an empty field.
+            // The clock of the run went back, or did not advance: no row. A total that decreased:
+            // an empty field.
             at(SECOND_NS * 3, host(9_000_030)),
             at(SECOND_NS * 4, host(5)),
         ];

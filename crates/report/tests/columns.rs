@@ -1,5 +1,5 @@
-//! `docs/columns.md`, made from the registries of columns and the documentation of the fields that they show.
-//! `PAGEWISE_BLESS=1` writes it anew.
+//! `docs/columns.md`, made from the registries of columns and the documentation of the fields that
+//! they show. `PAGEWISE_BLESS=1` writes it anew.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -35,7 +35,8 @@ impl Dictionary {
         }
     }
 
-    /// Add the fields of a structure, and of its parts with their names as prefixes, as they are named in a row.
+    /// Add the fields of a structure, and of its parts with their names as prefixes, as they are
+    /// named in a row.
     fn add_schema(&mut self, root: &Value, part: &Value, prefix: &str, source: &str) {
         for (key, field) in part["properties"].as_object().expect("a structure") {
             let text = field["description"].as_str().unwrap_or_default().replace('\n', " ");

@@ -1,8 +1,8 @@
-//! Table, CSV and JSON of constructed runs: one file of JSON and one of CSV, two tables of each kind, and values of the others. One new
-//! field so changes two files at most.
+//! Table, CSV and JSON of constructed runs: one file of JSON and one of CSV, two tables of each
+//! kind, and values of the others. One new field so changes two files at most.
 //!
-//! `PAGEWISE_BLESS=1 cargo test -p pagewise-report` writes them anew; read the difference before it is
-//! committed.
+//! `PAGEWISE_BLESS=1 cargo test -p pagewise-report` writes them anew; read the difference before it
+//! is committed.
 
 mod constructed;
 #[path = "golden/mod.rs"]
@@ -213,7 +213,7 @@ fn records_in_the_judged_json_and_the_csv() {
     let mut out = Vec::new();
     csv::samples::write(&mut out, &[part]).expect("memory");
     let text = String::from_utf8(out).expect("text");
-    // What holds commas is quoted: the label of a cell, and a reason. Both come before the columns that are looked at.
+    // The label of a cell and a reason hold commas. Both come before the columns that matter here.
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.rsplit(',').collect()).collect();
     let found = |row: usize, column: &str| {
         let place = rows[0].iter().position(|name| *name == column).expect("a column");
@@ -273,7 +273,8 @@ fn an_order_that_medians_contradict_is_explained() {
         cells.find(|cell| cell.method.to_string() == method).map(Cell::id).expect("a cell")
     };
     let [first, second] = ["mmap", "pread"].map(id);
-    // The second has no sample in the rounds that were slow for all, and a median that is above that of the first.
+    // The second has no sample in the rounds that were slow for all, and a median that is above
+    // that of the first.
     run.samples.retain(|sample| sample.cell != second || sample.round >= 2);
     for sample in run.samples.iter_mut().filter(|sample| [&first, &second].contains(&&sample.cell)) {
         if let Outcome::Taken { measurement, .. } = &mut sample.outcome {
@@ -425,7 +426,8 @@ fn the_csv_says_of_each_attempt_what_became_of_it() {
     assert!(text.contains("worker-died,") && text.contains("line one"), "{text}");
 }
 
-/// A machine with two CPUs, read a little late each second; its third second is missing, and the run was resumed once.
+/// A machine with two CPUs, read a little late each second; its third second is missing, and the
+/// run was resumed once.
 #[test]
 fn the_seconds_as_vmstat_prints_them() {
     let host = |step: u64| HostCounters {
@@ -449,7 +451,7 @@ fn the_seconds_as_vmstat_prints_them() {
         ..HostCounters::default()
     };
     let second = |at_ms: u64, begins, step| HostSecond { at_ns: at_ms * 1_000_000, begins, host: host(step) };
-    // Another kernel after a boot in between: no steal, no count of swapping, and idle time that it took back.
+    // Another kernel after a boot: no steal, no count of swapping, idle time that it took back.
     let booted = |at_ms, begins, idle_ns| {
         let mut second = second(at_ms, begins, at_ms / 1000);
         second.host.swap_in_bytes = None;

@@ -1,6 +1,6 @@
-//! Conversion of a structure to the fields of a row. Fields of a part have the part's name as a prefix
-//! (`group_peak_bytes`), and those of a list of parts hold one value for each member, separated by spaces. A list of plain values
-//! has no column: it may be long.
+//! Conversion of a structure to the fields of a row. Fields of a part have the part's name as a
+//! prefix (`group_peak_bytes`), and those of a list of parts hold one value for each member,
+//! separated by spaces. A list of plain values has no column: it may be long.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Columns of `whole`, a value with all optional parts present, except for the fields that are left out.
+    /// Columns of `whole`, a value with all optional parts present, except for the fields that are
+    /// left out.
     pub(super) fn of(whole: &impl Serialize, left_out: &'static [&'static str]) -> Self {
         let mut columns = Vec::new();
         collect(&mut columns, &json(whole), "", &[], left_out);

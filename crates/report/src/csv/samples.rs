@@ -1,4 +1,5 @@
-//! One row per sample, every attempt of it, valid or not. The table and the JSON show medians of these values.
+//! One row per sample, every attempt of it, valid or not. The table and the JSON show medians of
+//! these values.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -169,7 +170,8 @@ fn whole_evidence() -> Evidence {
     }
 }
 
-/// Heartbeats, one value for each kind, separated by spaces: whole histograms are too much for a row.
+/// Heartbeats, one value for each kind, separated by spaces: whole histograms are too much for a
+/// row.
 pub const HEARTBEATS: &[Described] = &[
     (
         "heartbeat_kinds",
@@ -208,8 +210,8 @@ fn evidence_columns() -> Columns {
 /// Columns that are withheld for a cell with a device cap.
 const LATENCY: &[&str] = &["latency_ns", "latency_counts", "stalls", "stall_longest_ns"];
 
-/// Write the samples of `runs` below one header, with today's checks if a run holds their context. Column `run` numbers
-/// the runs from 0.
+/// Write the samples of `runs` below one header, with today's checks if a run holds their context.
+/// Column `run` numbers the runs from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
     let conditions = names(CONDITIONS).chain(HostSettings::COLUMNS.iter().copied());

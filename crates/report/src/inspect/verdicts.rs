@@ -1,4 +1,5 @@
-//! Sentences on what threads waited for, the command that measures other methods, and what was not seen.
+//! Sentences on what threads waited for, the command that measures other methods, and what was not
+//! seen.
 
 use pagewise_analysis::inspect::{LEAST_SHARE, WaitFinding, findings};
 use pagewise_model::Bytes;
@@ -29,7 +30,8 @@ pub struct Shown<'a> {
     pub others: Option<&'static str>,
 }
 
-/// Sentences on the files that threads waited for, with the command that measures other methods of reading them.
+/// Sentences on the files that threads waited for, with the command that measures other methods of
+/// reading them.
 pub(super) fn verdicts(inspection: &Inspection, shown: Shown<'_>) -> Vec<String> {
     if lacks(inspection, Sight::Faults) {
         return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
@@ -124,8 +126,9 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> 
     text
 }
 
-/// The command that measures other methods of reading the file, under the conditions that were seen: reads by calls are recorded and
-/// replayed; of a mapping, whose accesses are not all seen, the question that is closest is asked.
+/// The command that measures other methods of reading the file, under the conditions that were
+/// seen: reads by calls are recorded and replayed; of a mapping, whose accesses are not all seen,
+/// the question that is closest is asked.
 fn next_command(finding: &WaitFinding, inspection: &Inspection, is_own: bool) -> Option<String> {
     let file = &inspection.files[finding.file];
     let (path, subject) = (shell_word(file.path.as_deref()?), &inspection.subject);
@@ -135,7 +138,8 @@ fn next_command(finding: &WaitFinding, inspection: &Inspection, is_own: bool) ->
     let state = if memory.is_empty() { " --cache cold --evict".into() } else { format!("{memory} --evict") };
     match (finding.by, &file.mapping) {
         (By::Reads, _) => {
-            // Of a running process the command is not known, a long one is not repeated, and that of a run file may be from anybody.
+            // Of a running process the command is not known, a long one is not repeated, and that
+            // of a run file may be from anybody.
             let is_short = subject.command.len() <= LONGEST_COMMAND && !subject.command.contains('\n');
             let command = if subject.started && is_own && is_short { &subject.command } else { "COMMAND" };
             Some(format!("pagewise advise{memory} --file {path} --evict -- {command}"))
@@ -154,7 +158,8 @@ fn next_command(finding: &WaitFinding, inspection: &Inspection, is_own: bool) ->
     }
 }
 
-/// True if each thread went through the file once, or far between two jumps: values of several pages that lie anywhere are no pass.
+/// True if each thread went through the file once, or far between two jumps: values of several
+/// pages that lie anywhere are no pass.
 fn is_one_pass(mapping: &Mapped) -> bool {
     let jumps = jumps(mapping);
     jumps <= mapping.threads || mapping.in_order_pages / jumps >= FAR_PAGES

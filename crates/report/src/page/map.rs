@@ -1,4 +1,5 @@
-//! Which method to use where: a table with a row for each machine or run and a column for each situation.
+//! Which method to use where: a table with a row for each machine or run and a column for each
+//! situation.
 
 use pagewise_analysis::compare::Split;
 use pagewise_analysis::compare::split::SplitSituation;

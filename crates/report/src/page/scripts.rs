@@ -1,4 +1,5 @@
-//! The scripts of a page, and the policy that allows them and nothing else. A page is complete without them.
+//! The scripts of a page, and the policy that allows them and nothing else. A page is complete
+//! without them.
 
 /// One line for each script: `sha256-…`. A test holds them, and `PAGEWISE_BLESS` writes them anew.
 const HASHES: &str = include_str!("hashes.txt");

@@ -23,7 +23,8 @@ const FIRST: usize = 2;
 /// Share of the room that verdicts may take.
 const OF_VERDICTS: f64 = 0.35;
 
-/// All sections of the run with this number, in about `room` bytes: what a page of many cells leaves out is told.
+/// All sections of the run with this number, in about `room` bytes: what a page of many cells
+/// leaves out is told.
 pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, colours: &Colours, number: usize, room: usize) {
     let judged = run.judged;
     let mut above = Html::default();
@@ -90,9 +91,9 @@ fn distrust(page: &mut Html, judged: &Judged) {
     }
 }
 
-/// Draw the plots in at most `room` bytes: a page of many cells would be too large to open. Each question has the same
-/// room, and what one leaves is for the next; its first one that is drawn may have three
-/// fifths of all that is left.
+/// Draw the plots in at most `room` bytes: a page of many cells would be too large to open. Each
+/// question has the same room, and what one leaves is for the next; its first one that is drawn may
+/// have three fifths of all that is left.
 pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
     let questions: Vec<&[Plot]> = plots.chunk_by(|one, next| one.heading == next.heading).collect();
     let (mut left, mut drawn) = (room, 0);

@@ -12,7 +12,8 @@ use crate::judged_run::JudgedRun;
 pub struct Colours(HashMap<String, usize>);
 
 impl Colours {
-    /// The methods of all runs of a page, one after the other: each has the first colour that no method beside which it is shown has.
+    /// The methods of all runs of a page, one after the other: each has the first colour that no
+    /// method beside which it is shown has.
     pub fn of(runs: &[JudgedRun<'_>]) -> Self {
         let beside: Vec<Vec<&str>> = runs.iter().flat_map(shown_together).collect();
         let mut colours: HashMap<String, usize> = HashMap::new();
@@ -41,8 +42,8 @@ impl Colours {
     }
 }
 
-/// Methods that stand in one plot: those of a search or a table of methods are all in one, and situations that differ only in their
-/// threads share one.
+/// Methods that stand in one plot: those of a search or a table of methods are all in one, and
+/// situations that differ only in their threads share one.
 fn shown_together<'a>(run: &JudgedRun<'a>) -> Vec<Vec<&'a str>> {
     let judged = run.judged;
     let by_id = judged.by_id();

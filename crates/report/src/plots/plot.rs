@@ -107,7 +107,8 @@ pub struct Series {
     pub name: String,
     /// Its marks, in the order in which they are joined.
     pub marks: Vec<Mark>,
-    /// Number of its colour, where a name has the same one in every plot; otherwise its index among the series.
+    /// Number of its colour, where a name has the same one in every plot; otherwise its index among
+    /// the series.
     pub colour: Option<usize>,
 }
 
@@ -118,7 +119,8 @@ pub struct Mark {
     pub x: f64,
     /// Vertical position.
     pub y: f64,
-    /// Lower end of its interval: on the horizontal axis if the vertical one has categories, else on the vertical one.
+    /// Lower end of its interval: on the horizontal axis if the vertical one has categories, else
+    /// on the vertical one.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,

@@ -1,4 +1,5 @@
-//! Do more threads help: rates by threads, and what the threads did meanwhile. A table of methods has its own columns.
+//! Do more threads help: rates by threads, and what the threads did meanwhile. A table of methods
+//! has its own columns.
 
 use pagewise_analysis::judge::label::{LabelPart, label_without};
 use pagewise_analysis::judge::pivot::{MethodTable, Score};
@@ -68,7 +69,8 @@ fn add_score(plot: &mut Plot, method: &str, score: &Score) {
     add(plot, method, score.column, value, [cpu, queue, waits.and_then(|waits| waits.wait_share)]);
 }
 
-/// A mark, and its row: shares of the threads' time on a CPU, waiting for one, waiting for anything else.
+/// A mark, and its row: shares of the threads' time on a CPU, waiting for one, waiting for anything
+/// else.
 fn add(plot: &mut Plot, method: &str, column: PivotColumn, value: MedianInterval, shares: [Option<f64>; 3]) {
     let (text, at) = (value.text(rate), column.to_string());
     Series::named(&mut plot.series, method).push(Mark {

@@ -1,4 +1,5 @@
-//! Methods as bars: the first work of a run, with its data cached and cold side by side if both were measured.
+//! Methods as bars: the first work of a run, with its data cached and cold side by side if both
+//! were measured.
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::label::{LabelPart, shared, texts};

@@ -20,8 +20,8 @@ pub(super) struct Choice {
     is_certain: bool,
 }
 
-/// The choice of each situation. A search and a table of methods have sentences of their own; the syncs of a single method are
-/// told as such.
+/// The choice of each situation. A search and a table of methods have sentences of their own; the
+/// syncs of a single method are told as such.
 pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
     let shown = situations.iter().filter(|one| one.judged.cliff.is_none() && one.judged.pivot.is_none());
     let shown = shown.filter(|one| !syncs::is_alone_with_syncs(one));
@@ -66,7 +66,8 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
                 return vec![format!("{by}; next is {next}, with too few rounds"), by, "best".to_string()];
             }
             let Some(next) = comparison.ratios.first() else { return vec!["the only method".to_string()] };
-            // The closest by its ratio need not be the one that may be closest. The range of few rounds is no bound.
+            // The closest by its ratio need not be the one that may be closest. The range of few
+            // rounds is no bound.
             let bounds = comparison.ratios.iter().filter(|ratio| !ratio.is_gap());
             let least = bounds.filter_map(|ratio| ratio.low).fold(next.ratio, f64::min);
             let least = if next.is_gap() { 1.0 } else { least };
@@ -92,7 +93,8 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
     }
 }
 
-/// The lead of the best by the lower end of its interval, or by its estimate if that end says nothing.
+/// The lead of the best by the lower end of its interval, or by its estimate if that end says
+/// nothing.
 fn lead(least: f64, estimate: f64) -> String {
     match times(least) {
         nothing if nothing == times(1.0) => format!("by about {}x", times(estimate)),

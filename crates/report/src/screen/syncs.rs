@@ -15,7 +15,8 @@ const MOST_OF_ONE: usize = 12;
 /// From this many bytes written per byte, that is told.
 const AMPLIFIED: f64 = 3.0;
 
-/// A line for each situation with syncs within the measured region: the call, and how often and how long it was made.
+/// A line for each situation with syncs within the measured region: the call, and how often and how
+/// long it was made.
 pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     // One situation needs no name.
     let is_alone = situations.len() == 1;
@@ -43,7 +44,8 @@ pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     lines
 }
 
-/// The mapped method whose device writes most for a byte, in files that were read or written before, whose folios are large.
+/// The mapped method whose device writes most for a byte, in files that were read or written
+/// before, whose folios are large.
 fn folios(situations: &[Situation<'_>]) -> Option<String> {
     let warm = situations.iter().filter(|one| one.comparison.conditions.conditions.cache == CacheState::Warm);
     let cells =
@@ -64,7 +66,8 @@ fn folios(situations: &[Situation<'_>]) -> Option<String> {
     ))
 }
 
-/// True of a situation with one method, whose syncs are what it is about: there is nothing to choose.
+/// True of a situation with one method, whose syncs are what it is about: there is nothing to
+/// choose.
 pub(super) fn is_alone_with_syncs(situation: &Situation<'_>) -> bool {
     let [only] = &situation.comparison.cells[..] else { return false };
     situation.judged.cells.iter().any(|cell| cell.id == *only && cell.syncs.is_some())

@@ -1,4 +1,5 @@
-//! Columns that all tables have: method, place, distance to the leader, latencies, bound, and stalls.
+//! Columns that all tables have: method, place, distance to the leader, latencies, bound, and
+//! stalls.
 
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::syncs::Syncs;
@@ -24,8 +25,8 @@ pub(super) const fn limit(spare: u32) -> Column {
 /// Heading of the stalls that a method causes.
 pub(super) const STALL: &str = "stall p99 / max (idle p99)";
 
-/// Delays of the latest kind of heartbeats; only for runs with heartbeats. If the column is left out, they are shown
-/// below the table.
+/// Delays of the latest kind of heartbeats; only for runs with heartbeats. If the column is left
+/// out, they are shown below the table.
 pub(super) const fn stalls(spare: u32) -> Column {
     Column::words(STALL, spare, |_, cell| stall(cell))
         .only(|view| view.cells.iter().any(|cell| cell.stall.is_some()))

@@ -103,7 +103,8 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
     workers.into_iter().filter_map(text).collect()
 }
 
-/// Heading of a column that is shown below the table if it does not fit, and its text for a cell that has any.
+/// Heading of a column that is shown below the table if it does not fit, and its text for a cell
+/// that has any.
 type Below = (&'static str, fn(&CellJudgement) -> Option<String>);
 
 fn write_left_out(
@@ -112,7 +113,8 @@ fn write_left_out(
     left_out: &[&'static str],
     width: usize,
 ) -> io::Result<()> {
-    // The bound of a method and its stalls are never left out: without their columns they are shown below.
+    // The bound of a method and its stalls are never left out: without their columns they are shown
+    // below.
     let below: [Below; 2] =
         [(LIMITED_BY, |cell| cell.limit.text()), (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell)))];
     for (name, text) in below.iter().filter(|(name, _)| left_out.contains(name)) {
@@ -152,8 +154,8 @@ pub(crate) fn contradicted(figures: &[(&str, f64)]) -> Option<String> {
     ))
 }
 
-/// The leader, then the others by their ratio to it within rounds rather than by their medians; then those that are not
-/// ranked, then those without figures.
+/// The leader, then the others by their ratio to it within rounds rather than by their medians;
+/// then those that are not ranked, then those without figures.
 pub(crate) fn sorted<'a>(
     cells: &ById<'a>,
     comparison: &Comparison,

@@ -1,4 +1,5 @@
-//! The columns of a scan, the mapping as the kernel shows it, and differences between mapped methods and the stream.
+//! The columns of a scan, the mapping as the kernel shows it, and differences between mapped
+//! methods and the stream.
 
 use std::io::{self, Write};
 
@@ -13,7 +14,8 @@ use crate::paragraph::{paragraph, write_lines};
 use pagewise_model::format::{bytes, counted, difference, grouped, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
-/// The kernel counts user and system time in ticks of 10 ms; fewer than three show only that it was little.
+/// The kernel counts user and system time in ticks of 10 ms; fewer than three show only that it was
+/// little.
 const FEW_TICKS_NS: u64 = 30_000_000;
 const LITTLE: &str = "<0.03";
 
@@ -83,7 +85,8 @@ pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width:
     }
 }
 
-/// Write the difference of each mapped method from the stream; columns that do not fit are left out from the right.
+/// Write the difference of each mapped method from the stream; columns that do not fit are left out
+/// from the right.
 fn write_differences(
     out: &mut dyn Write,
     mapped: &[&CellJudgement],

@@ -1,4 +1,5 @@
-//! Position of a cell in its comparison: its place, its ratio to the leader, and the reason that it has no place.
+//! Position of a cell in its comparison: its place, its ratio to the leader, and the reason that it
+//! has no place.
 
 use std::collections::HashMap;
 

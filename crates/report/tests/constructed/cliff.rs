@@ -15,7 +15,8 @@ const QUIET: Noise = Noise::Scatter(Scatter {
     invalid_share: 0.0,
 });
 
-/// How long an operation takes in microseconds: `mmap` falls off where the cache ends, the others bend.
+/// How long an operation takes in microseconds: `mmap` falls off where the cache ends, the others
+/// bend.
 fn shape(method: &str) -> CurveShape {
     match method {
         "mmap" => CurveShape::Missing { hit: 28.0, miss: 20_000.0 },

@@ -248,8 +248,8 @@ pub fn killed() -> Run {
     Run { resumptions: 1, ..Run::of(header, samples) }
 }
 
-/// A run of the cache as it was found, which it filled in its first round. Nothing wins: one method is near
-/// the leader, one scatters, one was refused in a round, and one lost samples.
+/// A run of the cache as it was found, which it filled in its first round. Nothing wins: one method
+/// is near the leader, one scatters, one was refused in a round, and one lost samples.
 pub fn unclear() -> Run {
     use Role::{Control, Measured};
     let as_is = |role, method, operations| Figures {

@@ -1,4 +1,5 @@
-//! Runs of work that is done once: a scan of a file, records into a ring file, blocks into a new one.
+//! Runs of work that is done once: a scan of a file, records into a ring file, blocks into a new
+//! one.
 
 use pagewise_model::sample::Written;
 use pagewise_model::{Append, Fill, Scan, Sync, SyncCall};
@@ -102,8 +103,8 @@ pub fn part(mut run: Run, methods: &[&str]) -> Run {
 
 const MS: u64 = 1_000_000;
 
-/// Lines counted in the smallest file of the published study: on the device, and in the page cache. One method is not
-/// there, one brings what it must not, and the bandwidth of the device is known.
+/// Lines counted in the smallest file of the published study: on the device, and in the page cache.
+/// One method is not there, one brings what it must not, and the bandwidth of the device is known.
 pub fn scan() -> Run {
     use Role::{Ceiling, Control, Measured};
     let cold = once(Work::Scan(Scan { consume: Consume::Lines }), 866_782_000, Content::Text);
@@ -185,8 +186,9 @@ fn write(sample: &mut Sample, record_ns: u64, ring_bytes: u64) {
     });
 }
 
-/// Records of 100 bytes that are on the device at the end, and ones of 1 KiB that need not be. One method loses records,
-/// one lost some once, one is not offered, one did not get round its ring, and one stalls.
+/// Records of 100 bytes that are on the device at the end, and ones of 1 KiB that need not be. One
+/// method loses records, one lost some once, one is not offered, one did not get round its ring,
+/// and one stalls.
 pub fn append() -> Run {
     use Role::{Ceiling, Control, Measured};
     let of = |record_bytes, passes, sync| {
@@ -242,7 +244,8 @@ pub fn append() -> Run {
     })
 }
 
-/// A write-ahead log: records of 8 KiB that are committed, and ones synced at intervals by a call that is not durable.
+/// A write-ahead log: records of 8 KiB that are committed, and ones synced at intervals by a call
+/// that is not durable.
 pub fn log() -> Run {
     use Role::{Control, Measured};
     let of = |sync, sync_call| {

@@ -1,4 +1,5 @@
-//! A run of the methods of `lucene` on a machine with two CPUs, with figures after those of the study.
+//! A run of the methods of `lucene` on a machine with two CPUs, with figures after those of the
+//! study.
 
 use pagewise_model::pivot::{Pivot, PivotColumns};
 use pagewise_model::{Cell, GroupCounters, HostSettings, RateWindow};
@@ -176,7 +177,8 @@ fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
     Sample { started_ns, ..Sample::of(cell, round, outcome) }
 }
 
-/// A whole run. The filesystem refuses O_DIRECT at 16 threads, one cell has no valid sample, and one lost two rounds.
+/// A whole run. The filesystem refuses O_DIRECT at 16 threads, one cell has no valid sample, and
+/// one lost two rounds.
 pub fn pivot() -> Run {
     let cells = cells();
     let mut samples = Vec::new();

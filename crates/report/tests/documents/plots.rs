@@ -114,7 +114,8 @@ fn an_invalid_sample_is_hollow_and_says_why() {
     let plots = of(&constructed::complete());
     let rounds: Vec<&Plot> = plots.iter().filter(|plot| plot.id == "rounds").collect();
     assert_eq!(rounds.len(), 2);
-    // Five methods with seven rounds, one without figures; then four with seven, and an invalid attempt.
+    // Five methods with seven rounds, one without figures; then four with seven, and an invalid
+    // attempt.
     let texts: Vec<String> = rounds.iter().map(|plot| svg::file(plot)).collect();
     assert_eq!((drawn(&texts[0]), drawn(&texts[1])), ((35, 0), (28, 1)));
     assert!(texts[1].contains("(invalid: contaminated: others moved 9437184 bytes"), "{}", texts[1]);

@@ -32,7 +32,8 @@ fn markdown_of_hostile_names_is_text() {
     assert!(!text.replace("\\`", "").contains('`'), "{text}");
 }
 
-/// A field with its fraction cut to nine digits: logarithms differ in the last one between C libraries.
+/// A field with its fraction cut to nine digits: logarithms differ in the last one between C
+/// libraries.
 fn rounded(field: &str) -> String {
     match field.parse::<f64>() {
         Ok(value) if field.contains('.') => {
