@@ -1,5 +1,5 @@
-//! Child processes that do not outlive their parent, that are in their cgroup and on their CPUs before exec, or that wait
-//! before it.
+//! Child processes that do not outlive their parent, that are in their cgroup and on their CPUs
+//! before exec, or that wait before it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::checked;
 
-/// Actions of a child between fork and exec. If a step fails it does not start, and `spawn` returns the errno.
+/// Actions of a child between fork and exec. If a step fails it does not start, and `spawn` returns
+/// the errno.
 #[derive(Debug, Default)]
 pub struct Spawn {
     /// The kernel kills the child when the thread that spawns it ends; see [`die_with_parent`].
@@ -37,20 +38,20 @@ impl Spawn {
         }
         if let Some(cpus) = cpus {
             let mut allowed = cpus.cleared();
-            // SAFETY: the closure runs between fork and exec and calls only sched_setaffinity(2) and
-            // sched_getaffinity(2) on memory that was allocated before the fork.
+            // SAFETY: the closure runs between fork and exec and calls only sched_setaffinity(2)
+            // and sched_getaffinity(2) on memory that was allocated before the fork.
             unsafe { command.pre_exec(move || cpus.apply(&mut allowed)) };
         }
         command
     }
 }
 
-/// Make the kernel kill the child when the thread that spawns it ends (prctl(2), PR_SET_PDEATHSIG). Call it from a
-/// thread that lives as long as the child should.
+/// Make the kernel kill the child when the thread that spawns it ends (prctl(2), PR_SET_PDEATHSIG).
+/// Call it from a thread that lives as long as the child should.
 pub fn die_with_parent(command: &mut Command) -> &mut Command {
     let parent = rustix::process::getpid();
-    // SAFETY: the closure runs between fork and exec and calls only prctl(2) and getppid(2), which are
-    // async-signal-safe; it allocates nothing.
+    // SAFETY: the closure runs between fork and exec and calls only prctl(2) and getppid(2), which
+    // are async-signal-safe; it allocates nothing.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -69,8 +70,9 @@ fn join_group(procs: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// A child that exists and waits before it executes its program, so that it can be watched from the first instruction on. If this
-/// is dropped, or its process dies, the child ends without having executed anything.
+/// A child that exists and waits before it executes its program, so that it can be watched from the
+/// first instruction on. If this is dropped, or its process dies, the child ends without having
+/// executed anything.
 #[derive(Debug)]
 pub struct Held {
     process: Pid,
@@ -84,9 +86,10 @@ impl Held {
         let (told, tells) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (waits, gate) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let gate_of_parent = gate.as_raw_fd();
-        // SAFETY: the closure runs between fork and exec and calls only close(2), getpid(2), write(2) and read(2), which are
-        // async-signal-safe. The descriptor that it closes is the child's copy of the gate: without that, the child
-        // would hold its own gate open and wait for ever once the parent is gone.
+        // SAFETY: the closure runs between fork and exec and calls only close(2), getpid(2),
+        // write(2) and read(2), which are async-signal-safe. The descriptor that it closes is the
+        // child's copy of the gate: without that, the child would hold its own gate open and wait
+        // for ever once the parent is gone.
         unsafe {
             command.pre_exec(move || {
                 libc::close(gate_of_parent);
@@ -114,7 +117,8 @@ impl Held {
         self.process
     }
 
-    /// Let it end without having executed anything, and wait for that: a child that ends after this process would say so on stderr.
+    /// Let it end without having executed anything, and wait for that: a child that ends after this
+    /// process would say so on stderr.
     pub fn give_up(self) {
         drop(self.gate);
         let _ = ended(self.spawning);
@@ -196,8 +200,8 @@ impl CpuMask {
         .map(drop)
     }
 
-    /// Set the mask and compare the result: the kernel silently drops CPUs that are offline or outside of the cpuset.
-    /// `scratch` is as long as this mask.
+    /// Set the mask and compare the result: the kernel silently drops CPUs that are offline or
+    /// outside of the cpuset. `scratch` is as long as this mask.
     fn apply(&self, scratch: &mut Self) -> io::Result<()> {
         // SAFETY: the kernel reads the size that is given with the memory.
         checked(unsafe {

@@ -35,8 +35,8 @@ struct Request {
     extents: [Extent; AT_ONCE],
 }
 
-/// Bytes of the first `len` that hold data: neither a hole nor only preallocated. The error is EOPNOTSUPP where the filesystem does not
-/// tell.
+/// Bytes of the first `len` that hold data: neither a hole nor only preallocated. The error is
+/// EOPNOTSUPP where the filesystem does not tell.
 pub fn written_bytes(file: impl AsFd, len: u64) -> io::Result<u64> {
     let (mut written, mut from) = (0, 0);
     while from < len {
@@ -50,8 +50,8 @@ pub fn written_bytes(file: impl AsFd, len: u64) -> io::Result<u64> {
             reserved: 0,
             extents: [Extent::default(); AT_ONCE],
         };
-        // SAFETY: the kernel reads the head of the structure, writes to it, and writes at most `extent_count` extents behind it, for
-        // which there is room.
+        // SAFETY: the kernel reads the head of the structure, writes to it, and writes at most
+        // `extent_count` extents behind it, for which there is room.
         checked(unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) })?;
         let mut found = request.extents.iter().take(request.mapped_extents as usize);
         for extent in found.clone().filter(|extent| extent.flags & FIEMAP_EXTENT_UNWRITTEN == 0) {

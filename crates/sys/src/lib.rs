@@ -1,7 +1,8 @@
 //! The only unsafe code of pagewise, in thin layers whose types own their resources.
 //!
-//! Safe functions of rustix are called directly where they are needed; this crate has the rest: mappings, residency,
-//! rings, events and threads of other programs and the moment between fork and exec. Every wrapper returns the errno it met; none falls back to another call.
+//! Safe functions of rustix are called directly where they are needed; this crate has the rest:
+//! mappings, residency, rings, events and threads of other programs and the moment between fork and
+//! exec. Every wrapper returns the errno it met; none falls back to another call.
 
 pub mod child;
 mod extents;

@@ -1,8 +1,8 @@
 //! Mappings whose Drop is the only release.
 //!
-//! **SIGBUS.** A page of a file mapping that is past the end of the file, or that the device cannot read, ends the
-//! process that touches it. pagewise installs no handler: only workers map files, a worker that dies ends its sample
-//! with that reason, and the supervisor goes on.
+//! **SIGBUS.** A page of a file mapping that is past the end of the file, or that the device cannot
+//! read, ends the process that touches it. pagewise installs no handler: only workers map files, a
+//! worker that dies ends its sample with that reason, and the supervisor goes on.
 
 use std::io;
 use std::ops::Range;
@@ -22,7 +22,8 @@ pub enum Advice {
     WillNeed,
     /// MADV_POPULATE_READ, Linux 5.14.
     PopulateRead,
-    /// MADV_POPULATE_WRITE, Linux 5.14: as if each page were written to, without changing its content.
+    /// MADV_POPULATE_WRITE, Linux 5.14: as if each page were written to, without changing its
+    /// content.
     PopulateWrite,
     /// MADV_HUGEPAGE.
     HugePage,
@@ -70,20 +71,23 @@ impl Region {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the range is mapped readable until Drop. See `FileMapping` for what cannot be proven.
+        // SAFETY: the range is mapped readable until Drop. See `FileMapping` for what cannot be
+        // proven.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     /// The bytes as little-endian 64-bit numbers, on little-endian machines.
     fn words(&self) -> &[u64] {
         const { assert!(cfg!(target_endian = "little"), "offset tables are little-endian") };
-        // SAFETY: mappings are page-aligned, and every bit pattern is a u64; the length is rounded down.
+        // SAFETY: mappings are page-aligned, and every bit pattern is a u64; the length is rounded
+        // down.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / 8) }
     }
 
     pub(crate) fn advise(&self, range: Range<usize>, advice: Advice) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len, "advice outside of the mapping");
-        // SAFETY: the range lies within the mapping, and none of the advice in `Advice` discards data.
+        // SAFETY: the range lies within the mapping, and none of the advice in `Advice` discards
+        // data.
         unsafe {
             mm::madvise(self.start.as_ptr().add(range.start).cast(), range.end - range.start, advice.flag())?;
         }
@@ -93,7 +97,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the range was returned by mmap with this length, and no reference into it outlives self.
+        // SAFETY: the range was returned by mmap with this length, and no reference into it
+        // outlives self.
         let unmapped = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok(), "munmap of an own range failed: {unmapped:?}");
     }
@@ -101,9 +106,9 @@ impl Drop for Region {
 
 /// The first bytes of a file, mapped shared and read-only (mmap(2)).
 ///
-/// Another process may write to the file or shorten it while it is mapped. No program can exclude that, and for borrowed
-/// bytes it is undefined behaviour in Rust. pagewise only copies and adds such bytes, makes no decision from them, and
-/// verifies them afterwards.
+/// Another process may write to the file or shorten it while it is mapped. No program can exclude
+/// that, and for borrowed bytes it is undefined behaviour in Rust. pagewise only copies and adds
+/// such bytes, makes no decision from them, and verifies them afterwards.
 pub struct FileMapping(Region);
 
 impl FileMapping {
@@ -165,15 +170,17 @@ impl AnonymousMemory {
     /// The bytes, mutable.
     #[inline(always)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped readable and writable until Drop, private to this process, borrowed exclusively.
+        // SAFETY: mapped readable and writable until Drop, private to this process, borrowed
+        // exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
     }
 }
 
 /// Memory that supervisor and worker share through a descriptor (memfd_create(2), mmap(2)).
 ///
-/// The two take turns by the protocol: one side writes on request while the other waits for its answer. A worker that
-/// writes out of turn changes the bytes that the supervisor compares, and the comparison fails.
+/// The two take turns by the protocol: one side writes on request while the other waits for its
+/// answer. A worker that writes out of turn changes the bytes that the supervisor compares, and the
+/// comparison fails.
 pub struct SharedMemory {
     file: OwnedFd,
     region: Region,
@@ -195,8 +202,8 @@ impl SharedMemory {
         Self::new(file, len)
     }
 
-    /// Seal the file: from here on it can be neither written nor resized, except through this mapping
-    /// (F_SEAL_FUTURE_WRITE, Linux 5.1).
+    /// Seal the file: from here on it can be neither written nor resized, except through this
+    /// mapping (F_SEAL_FUTURE_WRITE, Linux 5.1).
     pub fn seal(&self) -> io::Result<()> {
         use rustix::fs::SealFlags;
         Ok(rustix::fs::fcntl_add_seals(
@@ -217,7 +224,8 @@ impl SharedMemory {
 
     /// The bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped readable and writable until Drop, borrowed exclusively within this process.
+        // SAFETY: mapped readable and writable until Drop, borrowed exclusively within this
+        // process.
         unsafe { std::slice::from_raw_parts_mut(self.region.start.as_ptr(), self.region.len) }
     }
 

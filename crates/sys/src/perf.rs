@@ -1,8 +1,10 @@
-//! Events that the kernel records about other programs (perf_event_open(2)): page faults, switches, calls, mappings.
+//! Events that the kernel records about other programs (perf_event_open(2)): page faults, switches,
+//! calls, mappings.
 //!
-//! An [`Event`] watches one thread on one CPU, with all threads and processes that it starts there. It writes records into the
-//! [`EventRing`] of its CPU, whose bytes [`EventRecord`] decodes. What is not recorded is counted: an event knows how often it
-//! happened and how many of its records found no room.
+//! An [`Event`] watches one thread on one CPU, with all threads and processes that it starts there.
+//! It writes records into the [`EventRing`] of its CPU, whose bytes [`EventRecord`] decodes. What
+//! is not recorded is counted: an event knows how often it happened and how many of its records
+//! found no room.
 
 mod record;
 mod ring;
@@ -29,7 +31,8 @@ pub enum EventSource {
     Switches,
     /// A tracepoint, by its number in tracefs.
     Tracepoint(u64),
-    /// Nothing itself: the ring gets records of mappings, names, starts and ends, and of switches between threads.
+    /// Nothing itself: the ring gets records of mappings, names, starts and ends, and of switches
+    /// between threads.
     SideBand,
 }
 
@@ -59,12 +62,14 @@ pub struct Event {
 pub struct EventCount {
     /// Number of occurrences.
     pub counted: u64,
-    /// Number of its records that found no room in the ring; `None`: this kernel does not say (before Linux 6.0).
+    /// Number of its records that found no room in the ring; `None`: this kernel does not say
+    /// (before Linux 6.0).
     pub lost: Option<u64>,
 }
 
 impl Event {
-    /// Watch a thread on one CPU. The error is that of perf_event_open(2): EACCES or EPERM if this user may not.
+    /// Watch a thread on one CPU. The error is that of perf_event_open(2): EACCES or EPERM if this
+    /// user may not.
     pub fn open(options: &EventOptions, thread: Pid, cpu: u32) -> io::Result<Self> {
         match Self::open_with(options, thread, cpu, true) {
             // Before Linux 6.0 nobody counts what was lost.
@@ -103,7 +108,8 @@ impl Event {
 
     /// Write records into the ring of another event of the same CPU.
     pub fn write_into(&self, ring: &EventRing) -> io::Result<()> {
-        // SAFETY: the argument is a descriptor (PERF_EVENT_IOC_SET_OUTPUT), which lives during the call.
+        // SAFETY: the argument is a descriptor (PERF_EVENT_IOC_SET_OUTPUT), which lives during the
+        // call.
         checked(unsafe {
             libc::ioctl(self.descriptor.as_raw_fd(), IOC_SET_OUTPUT, ring.descriptor().as_raw_fd())
         })

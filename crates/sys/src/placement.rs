@@ -13,10 +13,12 @@ const MPOL_MF_MOVE: libc::c_ulong = 1 << 1;
 /// The highest number of nodes that Linux supports (CONFIG_NODES_SHIFT is at most 10).
 const MOST_NODES: u32 = 1024;
 
-/// Bind the mapping to `node`, and move those of its pages there that this process has touched and no other maps.
+/// Bind the mapping to `node`, and move those of its pages there that this process has touched and
+/// no other maps.
 ///
-/// On tmpfs the file itself is bound: its later pages are allocated on the node, for any process. Page cache of other
-/// filesystems is only moved. The kernel does not report pages that it could not move: see [`nodes_of_pages`].
+/// On tmpfs the file itself is bound: its later pages are allocated on the node, for any process.
+/// Page cache of other filesystems is only moved. The kernel does not report pages that it could
+/// not move: see [`nodes_of_pages`].
 pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
     if node >= MOST_NODES {
         return Err(rustix::io::Errno::INVAL.into());
@@ -25,8 +27,8 @@ pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
     let mut mask = [0 as libc::c_ulong; (MOST_NODES / libc::c_ulong::BITS) as usize];
     mask[(node / bits) as usize] |= 1 << (node % bits);
     let bytes = mapping.bytes();
-    // SAFETY: the range is mapped as long as `mapping` is borrowed; the mask holds the number of bits that is
-    // given (the kernel takes one less). Moving a page does not change what it holds.
+    // SAFETY: the range is mapped as long as `mapping` is borrowed; the mask holds the number of
+    // bits that is given (the kernel takes one less). Moving a page does not change what it holds.
     checked(unsafe {
         libc::syscall(
             libc::SYS_mbind,
@@ -41,8 +43,9 @@ pub fn bind(mapping: &FileMapping, node: u32) -> io::Result<()> {
     .map(drop)
 }
 
-/// Return for each page of the mapping whether it is in memory (mincore(2)), touched by this process or not. If the
-/// caller neither owns the file nor may write it, the kernel reports every page as resident.
+/// Return for each page of the mapping whether it is in memory (mincore(2)), touched by this
+/// process or not. If the caller neither owns the file nor may write it, the kernel reports every
+/// page as resident.
 pub fn resident_pages(mapping: &FileMapping) -> io::Result<Vec<bool>> {
     let bytes = mapping.bytes();
     let mut resident = vec![0u8; bytes.len().div_ceil(rustix::param::page_size())];
@@ -53,8 +56,8 @@ pub fn resident_pages(mapping: &FileMapping) -> io::Result<Vec<bool>> {
     Ok(resident.into_iter().map(|page| page & 1 == 1).collect())
 }
 
-/// Return the nodes of the pages at these offsets; an errno for a page that this process has not touched (ENOENT) or
-/// whose node is unknown for another reason (move_pages(2) with no target).
+/// Return the nodes of the pages at these offsets; an errno for a page that this process has not
+/// touched (ENOENT) or whose node is unknown for another reason (move_pages(2) with no target).
 pub fn nodes_of_pages(mapping: &FileMapping, offsets: &[usize]) -> io::Result<Vec<Result<u32, i32>>> {
     let bytes = mapping.bytes();
     let pages: Vec<*const u8> = offsets.iter().map(|&offset| bytes[offset..].as_ptr()).collect();

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::checked;
 
-/// Write the dirty pages of `range` to the device and wait for them, and for those under writeback before (WAIT_BEFORE,
-/// WRITE, WAIT_AFTER). Neither metadata nor a flush of the device's cache follow: the bytes are not durable.
+/// Write the dirty pages of `range` to the device and wait for them, and for those under writeback
+/// before (WAIT_BEFORE, WRITE, WAIT_AFTER). Neither metadata nor a flush of the device's cache
+/// follow: the bytes are not durable.
 pub fn sync_file_range(file: impl AsFd, range: Range<u64>) -> io::Result<()> {
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;

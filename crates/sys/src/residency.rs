@@ -30,16 +30,17 @@ struct CacheStatRange {
     len: u64,
 }
 
-/// The same number on all architectures with the common table, including all that Linux 6.5 supports.
+/// The same number on all architectures with the common table, including all that Linux 6.5
+/// supports.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Count the cached pages of `len` bytes from `offset` on. ENOSYS before Linux 6.5; EPERM for a caller who neither owns
-/// the file nor may write it.
+/// Count the cached pages of `len` bytes from `offset` on. ENOSYS before Linux 6.5; EPERM for a
+/// caller who neither owns the file nor may write it.
 pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<CacheStat> {
     let range = CacheStatRange { offset, len };
     let mut stat = CacheStat::default();
-    // SAFETY: both structures are laid out as linux/mman.h defines them and outlive the call; the kernel
-    // writes only to `stat`.
+    // SAFETY: both structures are laid out as linux/mman.h defines them and outlive the call; the
+    // kernel writes only to `stat`.
     checked(unsafe {
         libc::syscall(
             SYS_CACHESTAT,
@@ -52,8 +53,8 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Cach
     Ok(stat)
 }
 
-/// Count the pages of the first `len` bytes that mincore(2) reports as resident. It reports all of them if the caller
-/// neither owns the file nor may write it: call [`mincore_is_honest`] first.
+/// Count the pages of the first `len` bytes that mincore(2) reports as resident. It reports all of
+/// them if the caller neither owns the file nor may write it: call [`mincore_is_honest`] first.
 pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     let page = rustix::param::page_size();
     // The mapping is never touched, so that it holds no page in the cache.
@@ -66,7 +67,8 @@ pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     let mut resident = Ok(0u64);
     for start in (0..len).step_by(piece_bytes) {
         let piece = (len - start).min(piece_bytes);
-        // SAFETY: the piece lies within the range that is mapped, and `states` has one byte for each of its pages.
+        // SAFETY: the piece lies within the range that is mapped, and `states` has one byte for
+        // each of its pages.
         let result = unsafe { libc::mincore(address.byte_add(start), piece, states.as_mut_ptr()) };
         if result != 0 {
             resident = Err(io::Error::last_os_error());
@@ -80,8 +82,8 @@ pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     resident
 }
 
-/// True if mincore(2) reports the truth about `file` to this process: the owner, a process with CAP_FOWNER, or one that
-/// may write the file (`can_do_mincore` in mm/mincore.c).
+/// True if mincore(2) reports the truth about `file` to this process: the owner, a process with
+/// CAP_FOWNER, or one that may write the file (`can_do_mincore` in mm/mincore.c).
 pub fn mincore_is_honest(file: BorrowedFd<'_>) -> io::Result<bool> {
     let owner = rustix::fs::fstat(file)?.st_uid;
     let me = rustix::process::geteuid();
@@ -92,7 +94,8 @@ pub fn mincore_is_honest(file: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok())
 }
 
-/// preadv2(2) with RWF_DONTCACHE (Linux 6.14, not yet defined by rustix): pages that were read do not stay in the page cache.
+/// preadv2(2) with RWF_DONTCACHE (Linux 6.14, not yet defined by rustix): pages that were read do
+/// not stay in the page cache.
 #[inline(always)]
 pub fn pread_dontcache(file: impl AsFd, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
     const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);

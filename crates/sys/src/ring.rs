@@ -1,7 +1,8 @@
 //! Reads and writes in flight through io_uring, with buffers that the ring owns.
 //!
-//! A slot is a buffer and its place in the queue. It is either free or in flight. While it is in flight, the kernel may
-//! write to its buffer or read it, and no other access is allowed until its completion has been taken.
+//! A slot is a buffer and its place in the queue. It is either free or in flight. While it is in
+//! flight, the kernel may write to its buffer or read it, and no other access is allowed until its
+//! completion has been taken.
 
 use std::io;
 use std::ops::Range;
@@ -61,8 +62,8 @@ pub struct Ring {
     in_flight_count: usize,
 }
 
-/// Set up a ring whose completions interrupt no thread (IORING_SETUP_COOP_TASKRUN, Linux 5.19), as liburing recommends
-/// and fio does; older kernels do not support it and get a plain ring.
+/// Set up a ring whose completions interrupt no thread (IORING_SETUP_COOP_TASKRUN, Linux 5.19), as
+/// liburing recommends and fio does; older kernels do not support it and get a plain ring.
 fn set_up(entries: u32) -> io::Result<IoUring> {
     match IoUring::builder().setup_clamp().setup_coop_taskrun().build(entries) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -73,7 +74,8 @@ fn set_up(entries: u32) -> io::Result<IoUring> {
 }
 
 impl Ring {
-    /// Set up a ring for reads and writes of `file`, with touched buffers so that no fault falls into a read or write.
+    /// Set up a ring for reads and writes of `file`, with touched buffers so that no fault falls
+    /// into a read or write.
     pub fn new(file: OwnedFd, options: RingOptions) -> Result<Self, RingError> {
         let page = rustix::param::page_size();
         let slot_bytes = options.slot_bytes.div_ceil(page) * page;
@@ -119,7 +121,8 @@ impl Ring {
         self.in_flight_count
     }
 
-    /// Queue a read of `len` bytes at `offset` into `slot`; it starts with the next [`Ring::submit`].
+    /// Queue a read of `len` bytes at `offset` into `slot`; it starts with the next
+    /// [`Ring::submit`].
     ///
     /// # Panics
     /// If the slot is in flight or too small.
@@ -136,7 +139,8 @@ impl Ring {
         self.queue(slot, entry);
     }
 
-    /// Queue a write of the bytes `part` of the buffer of `slot` to `offset`; it starts with the next [`Ring::submit`].
+    /// Queue a write of the bytes `part` of the buffer of `slot` to `offset`; it starts with the
+    /// next [`Ring::submit`].
     ///
     /// # Panics
     /// If the slot is in flight or too small.
@@ -156,16 +160,17 @@ impl Ring {
 
     #[inline(always)]
     fn queue(&mut self, slot: usize, entry: squeue::Entry) {
-        // SAFETY: buffer and file live until Drop, which waits for all that is in flight; `in_flight` keeps anyone
-        // from using the buffer meanwhile.
+        // SAFETY: buffer and file live until Drop, which waits for all that is in flight;
+        // `in_flight` keeps anyone from using the buffer meanwhile.
         let queued = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         queued.expect("the queue has an entry for every slot");
         self.in_flight[slot] = true;
         self.in_flight_count += 1;
     }
 
-    /// Start the queued operations and wait until at least `wait` reads or writes are done. A wait is renewed after a
-    /// second: on Linux 6.18 a wait without remaining operations was seen that never ended.
+    /// Start the queued operations and wait until at least `wait` reads or writes are done. A wait
+    /// is renewed after a second: on Linux 6.18 a wait without remaining operations was seen that
+    /// never ended.
     #[inline(always)]
     pub fn submit(&mut self, wait: usize) -> io::Result<()> {
         let second = types::Timespec::new().sec(1);

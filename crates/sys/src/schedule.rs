@@ -12,7 +12,8 @@ use crate::checked;
 pub struct Schedule(libc::sched_attr);
 
 impl Schedule {
-    /// SCHED_FIFO at its lowest priority: before all threads of the other policies. What the thread starts is scheduled as usual.
+    /// SCHED_FIFO at its lowest priority: before all threads of the other policies. What the thread
+    /// starts is scheduled as usual.
     pub fn before_others() -> Self {
         Self(libc::sched_attr {
             sched_policy: libc::SCHED_FIFO as u32,
@@ -36,8 +37,8 @@ impl Schedule {
         self.0.sched_policy == libc::SCHED_OTHER as u32
     }
 
-    /// This one with a slice of so many nanoseconds. A short slice lets an ordinary thread run soon when it wakes, from Linux 6.12 on;
-    /// before that it changes nothing.
+    /// This one with a slice of so many nanoseconds. A short slice lets an ordinary thread run soon
+    /// when it wakes, from Linux 6.12 on; before that it changes nothing.
     pub fn with_slice(self, ns: u64) -> Self {
         Self(libc::sched_attr { sched_runtime: ns, ..self.0 })
     }
@@ -51,8 +52,9 @@ impl Schedule {
     }
 }
 
-/// CPU time that a process has used until now, that of its ended threads too (clock_getcpuclockid(3)). What a running thread used since
-/// the last tick of its CPU is not in it.
+/// CPU time that a process has used until now, that of its ended threads too
+/// (clock_getcpuclockid(3)). What a running thread used since the last tick of its CPU is not in
+/// it.
 pub fn cpu_time(process: Pid) -> io::Result<Duration> {
     let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: the C library writes the number of a clock into `clock`.

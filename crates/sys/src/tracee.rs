@@ -1,7 +1,9 @@
-//! Threads of another program that are traced (ptrace(2)): they stop at their calls, go on, and make a call for their tracer.
+//! Threads of another program that are traced (ptrace(2)): they stop at their calls, go on, and
+//! make a call for their tracer.
 //!
-//! Only the thread that [`seize`]d them may do so. When it ends, the kernel lets them go on, so what this module changes in a
-//! thread is right at any moment without a tracer, too ([`Errand`]). For x86-64.
+//! Only the thread that [`seize`]d them may do so. When it ends, the kernel lets them go on, so
+//! what this module changes in a thread is right at any moment without a tracer, too ([`Errand`]).
+//! For x86-64.
 
 mod errand;
 
@@ -63,7 +65,8 @@ pub fn seize(thread: Pid) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, 0, options as usize)
 }
 
-/// The next change of any traced thread, if there is one: its number, and what it is. ECHILD: there is none any more.
+/// The next change of any traced thread, if there is one: its number, and what it is. ECHILD: there
+/// is none any more.
 pub fn next_change() -> io::Result<Option<(Pid, ThreadChange)>> {
     change_of(-1, libc::WNOHANG)
 }
@@ -206,7 +209,8 @@ impl Registers {
         *arguments.into_iter().nth(index).expect("a call has six arguments") = value;
     }
 
-    /// Have the call that it is about to make not made: it returns ENOSYS, or what [`Self::set_result`] says.
+    /// Have the call that it is about to make not made: it returns ENOSYS, or what
+    /// [`Self::set_result`] says.
     pub fn skip_call(&mut self) {
         self.0.orig_rax = u64::MAX;
     }
@@ -235,15 +239,18 @@ pub fn write_memory(thread: Pid, address: u64, words: &[u64]) -> io::Result<()> 
 pub fn read_memory(process: Pid, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the kernel writes into `into` at most as many bytes as it has; the other address is of the other process.
+    // SAFETY: the kernel writes into `into` at most as many bytes as it has; the other address is
+    // of the other process.
     let read = unsafe { libc::process_vm_readv(process.as_raw_nonzero().get(), &local, 1, &remote, 1, 0) };
     checked(read).map(|read| read as usize)
 }
 
-/// A request whose `data` is a number, or points to memory of the kind and size that the request names.
+/// A request whose `data` is a number, or points to memory of the kind and size that the request
+/// names.
 fn request(number: libc::c_uint, thread: Pid, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: each caller gives either no pointer, or one to memory of its own that is as large as the kernel reads or writes
-    // (ptrace(2)). `address` is a size, or an address of the other process.
+    // SAFETY: each caller gives either no pointer, or one to memory of its own that is as large as
+    // the kernel reads or writes (ptrace(2)). `address` is a size, or an address of the other
+    // process.
     checked(unsafe { libc::ptrace(number, thread.as_raw_nonzero().get(), address, data) }).map(drop)
 }
 

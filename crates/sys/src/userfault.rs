@@ -1,5 +1,5 @@
-//! Mappings of another process, page by page: faults of single pages (userfaultfd(2)), and which pages are in place
-//! (PAGEMAP_SCAN).
+//! Mappings of another process, page by page: faults of single pages (userfaultfd(2)), and which
+//! pages are in place (PAGEMAP_SCAN).
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::checked;
 
-/// Flags with which a process makes the descriptor: for faults of its own code alone, which needs no privilege.
+/// Flags with which a process makes the descriptor: for faults of its own code alone, which needs
+/// no privilege.
 pub const FLAGS: u64 = (libc::O_CLOEXEC | USER_MODE_ONLY) as u64;
 /// UFFD_USER_MODE_ONLY.
 const USER_MODE_ONLY: i32 = 1;
@@ -63,13 +64,14 @@ struct Region {
     categories: u64,
 }
 
-/// The mappings of a process, registered so that each of their pages faults by itself: nothing is put in place around a fault. When
-/// it is dropped, that ends.
+/// The mappings of a process, registered so that each of their pages faults by itself: nothing is
+/// put in place around a fault. When it is dropped, that ends.
 #[derive(Debug)]
 pub struct SinglePageFaults(OwnedFd);
 
 impl SinglePageFaults {
-    /// Of the process that made this descriptor with [`FLAGS`]. EINVAL: this kernel cannot (before Linux 6.7).
+    /// Of the process that made this descriptor with [`FLAGS`]. EINVAL: this kernel cannot (before
+    /// Linux 6.7).
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let mut api = Api { api: UFFD_API, features: UFFD_FEATURE_WP_ASYNC, ioctls: 0 };
         // SAFETY: the kernel reads and writes the structure that the number names.
@@ -86,11 +88,13 @@ impl SinglePageFaults {
         Self::new(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
     }
 
-    /// Register a range of whole pages. EPERM: a shared mapping of a descriptor that was opened for reading only.
+    /// Register a range of whole pages. EPERM: a shared mapping of a descriptor that was opened for
+    /// reading only.
     pub fn register(&self, start: u64, len: u64) -> io::Result<()> {
         let mut range = Register { start, len, mode: REGISTER_MODE_WP, ioctls: 0 };
-        // SAFETY: the kernel reads and writes the structure that the number names; the addresses in it are of the other
-        // process, and what is registered (asynchronous protection) never makes a fault wait for anybody.
+        // SAFETY: the kernel reads and writes the structure that the number names; the addresses in
+        // it are of the other process, and what is registered (asynchronous protection) never makes
+        // a fault wait for anybody.
         checked(unsafe { libc::ioctl(self.0.as_raw_fd(), UFFDIO_REGISTER, &raw mut range) }).map(drop)
     }
 }
@@ -126,8 +130,8 @@ pub fn in_place(pagemap: &File, start: u64, end: u64) -> io::Result<Vec<InPlace>
             category_anyof_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
             return_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_FILE,
         };
-        // SAFETY: the kernel reads and writes the structure that the number names, and writes at most `vec_len` regions
-        // to `vec`, which has room for them.
+        // SAFETY: the kernel reads and writes the structure that the number names, and writes at
+        // most `vec_len` regions to `vec`, which has room for them.
         let count = checked(unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) })?;
         found.extend(regions.iter().take(count as usize).map(|region| InPlace {
             start: region.start,

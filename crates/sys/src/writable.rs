@@ -12,12 +12,12 @@ use crate::mapping::{Advice, Region};
 
 /// The first bytes of a file, mapped shared, readable and writable (mmap(2)).
 ///
-/// The remarks at [`crate::FileMapping`] about other processes apply here too. A store to a page for which the
-/// filesystem has no room ends the process (SIGBUS).
+/// The remarks at [`crate::FileMapping`] about other processes apply here too. A store to a page
+/// for which the filesystem has no room ends the process (SIGBUS).
 pub struct WritableMapping(Arc<Region>);
 
-/// Advises the kernel about a mapping from any thread while its owner writes; it can neither read nor write. The range
-/// stays mapped until the owner and all advisors are dropped.
+/// Advises the kernel about a mapping from any thread while its owner writes; it can neither read
+/// nor write. The range stays mapped until the owner and all advisors are dropped.
 #[derive(Clone)]
 pub struct Advisor(Arc<Region>);
 
@@ -41,15 +41,17 @@ impl WritableMapping {
         self.0.bytes()
     }
 
-    /// The mapped bytes, mutable; touching them may fault, wait for the device, or end the process (SIGBUS).
+    /// The mapped bytes, mutable; touching them may fault, wait for the device, or end the process
+    /// (SIGBUS).
     #[inline(always)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped readable and writable until Drop, borrowed exclusively: an `Advisor` reaches no byte, and no
-        // advice in `Advice` changes one.
+        // SAFETY: mapped readable and writable until Drop, borrowed exclusively: an `Advisor`
+        // reaches no byte, and no advice in `Advice` changes one.
         unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
     }
 
-    /// Store `bytes` at `offset` while other threads may store elsewhere, by words where the mapping is aligned to them.
+    /// Store `bytes` at `offset` while other threads may store elsewhere, by words where the
+    /// mapping is aligned to them.
     ///
     /// # Panics
     /// If they do not lie within the mapping.
@@ -62,8 +64,9 @@ impl WritableMapping {
             self.atomic(offset + at).store(*byte, Ordering::Relaxed);
         }
         for (index, word) in words.iter().enumerate() {
-            // SAFETY: within the mapping, which is readable and writable until Drop, and aligned, as the mapping begins
-            // at a page. `&self` excludes slices of `bytes_mut`, and all other stores through it are atomic too.
+            // SAFETY: within the mapping, which is readable and writable until Drop, and aligned,
+            // as the mapping begins at a page. `&self` excludes slices of `bytes_mut`, and all
+            // other stores through it are atomic too.
             let at = unsafe { AtomicU64::from_ptr(self.0.start.as_ptr().add(middle + 8 * index).cast()) };
             at.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
         }
@@ -103,8 +106,8 @@ impl WritableMapping {
     pub fn touch(&mut self) {
         for byte in self.bytes_mut().iter_mut().step_by(rustix::param::page_size()) {
             let byte: *mut u8 = byte;
-            // SAFETY: the pointer comes from an exclusive reference. Volatile, because a store of what is there
-            // already would be left out.
+            // SAFETY: the pointer comes from an exclusive reference. Volatile, because a store of
+            // what is there already would be left out.
             unsafe { byte.write_volatile(byte.read_volatile()) };
         }
     }

@@ -1,9 +1,11 @@
-//! Bytes of a ring as records. The layouts are those of perf_event_open(2), for the fields that this room asks for.
+//! Bytes of a ring as records. The layouts are those of perf_event_open(2), for the fields that
+//! this room asks for.
 
 use perf_event_open_sys::bindings as kernel;
 
-/// The fields of a sample, in this order, each of 8 bytes: the event, the process and its thread, the time, the address. Behind them
-/// are those of its event: [`EventSample::raw`] or [`EventSample::instruction`].
+/// The fields of a sample, in this order, each of 8 bytes: the event, the process and its thread,
+/// the time, the address. Behind them are those of its event: [`EventSample::raw`] or
+/// [`EventSample::instruction`].
 pub(super) const SAMPLE_TYPE: u32 = kernel::PERF_SAMPLE_IDENTIFIER
     | kernel::PERF_SAMPLE_TID
     | kernel::PERF_SAMPLE_TIME
@@ -92,14 +94,16 @@ impl<'a> EventSample<'a> {
         self.fields.get(4..)?.get(..len as usize)
     }
 
-    /// Of a fault or a switch: the program has registers of 32 bits, so its calls have other numbers.
+    /// Of a fault or a switch: the program has registers of 32 bits, so its calls have other
+    /// numbers.
     pub fn has_narrow_registers(&self) -> bool {
         const NARROW: u64 = kernel::PERF_SAMPLE_REGS_ABI_32 as u64;
         self.fields.first_chunk().is_some_and(|abi| u64::from_ne_bytes(*abi) == NARROW)
     }
 
-    /// Of a fault or a switch: the address of the program's instruction, which in a call is the one behind it; `None` for
-    /// threads of the kernel, and where the number of the register is not known here ([`super::KNOWS_INSTRUCTIONS`]).
+    /// Of a fault or a switch: the address of the program's instruction, which in a call is the one
+    /// behind it; `None` for threads of the kernel, and where the number of the register is not
+    /// known here ([`super::KNOWS_INSTRUCTIONS`]).
     pub fn instruction(&self) -> Option<u64> {
         let (abi, registers) = self.fields.split_first_chunk()?;
         let has_registers = super::KNOWS_INSTRUCTIONS && u64::from_ne_bytes(*abi) != 0;
@@ -135,7 +139,8 @@ pub struct MappedRange<'a> {
 }
 
 impl<'a> EventRecord<'a> {
-    /// The record of these bytes; `None` for kinds that nobody asked for, and for bytes that are too few.
+    /// The record of these bytes; `None` for kinds that nobody asked for, and for bytes that are
+    /// too few.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let kind = u32::from_ne_bytes(*bytes.first_chunk()?);
         let misc = u32::from(u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]));

@@ -22,15 +22,16 @@ pub struct EventRing {
 }
 
 impl EventRing {
-    /// A ring of `data_bytes`, a power of two of whole pages, for an event and those that share it. EPERM: more than this user may
-    /// lock (perf_event_mlock_kb and RLIMIT_MEMLOCK).
+    /// A ring of `data_bytes`, a power of two of whole pages, for an event and those that share it.
+    /// EPERM: more than this user may lock (perf_event_mlock_kb and RLIMIT_MEMLOCK).
     pub fn map(event: &Event, data_bytes: usize) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
         if !data_bytes.is_power_of_two() || data_bytes < page_bytes {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let descriptor = event.descriptor.try_clone()?;
-        // SAFETY: a new shared mapping at an address of the kernel's choice; it is unmapped on drop, and nowhere else.
+        // SAFETY: a new shared mapping at an address of the kernel's choice; it is unmapped on
+        // drop, and nowhere else.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -88,11 +89,12 @@ impl EventRing {
         }
     }
 
-    /// The bytes of records. The kernel writes only between its head and the tail that was stored last.
+    /// The bytes of records. The kernel writes only between its head and the tail that was stored
+    /// last.
     fn data(&self) -> &[u8] {
-        // SAFETY: the mapping has so many bytes behind its first page. Those of unread records do not change: the kernel
-        // overwrites none before the tail has passed it (the mapping is writable, so that it asks), and the others are not
-        // looked at.
+        // SAFETY: the mapping has so many bytes behind its first page. Those of unread records do
+        // not change: the kernel overwrites none before the tail has passed it (the mapping is
+        // writable, so that it asks), and the others are not looked at.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(self.page_bytes), self.data_bytes) }
     }
 
@@ -105,15 +107,16 @@ impl EventRing {
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the first page holds a `perf_event_mmap_page`, whose positions are aligned words that the kernel and this
-        // process access atomically.
+        // SAFETY: the first page holds a `perf_event_mmap_page`, whose positions are aligned words
+        // that the kernel and this process access atomically.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 }
 
 impl Drop for EventRing {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's, and no reference into it outlives it. A failure would only keep memory.
+        // SAFETY: the mapping is this one's, and no reference into it outlives it. A failure would
+        // only keep memory.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.page_bytes + self.data_bytes) };
     }
 }

@@ -1,8 +1,10 @@
 //! Calls that a stopped thread makes for its tracer.
 //!
-//! The thread is sent to a few instructions in the padding of its vdso: the call, and then everything that puts its registers and
-//! its signal mask back and goes on where it was. As long as there is a tracer, that second part is not used. Without one, the
-//! thread runs through it by itself, so a tracer that is killed at any moment leaves a program that goes on as if nothing had been.
+//! The thread is sent to a few instructions in the padding of its vdso: the call, and then
+//! everything that puts its registers and its signal mask back and goes on where it was. As long as
+//! there is a tracer, that second part is not used. Without one, the thread runs through it by
+//! itself, so a tracer that is killed at any moment leaves a program that goes on as if nothing had
+//! been.
 
 use std::io;
 
@@ -86,8 +88,8 @@ const fn code() -> [u8; 104] {
 /// Reason for which a thread cannot make calls for its tracer at this moment.
 #[derive(Debug)]
 pub enum Unable {
-    /// It is at a place from which it cannot be sent away: in a restartable sequence, or where an interrupted call is
-    /// about to be restarted. Another time it can.
+    /// It is at a place from which it cannot be sent away: in a restartable sequence, or where an
+    /// interrupted call is about to be restarted. Another time it can.
     NotHere,
     /// It has ended.
     Ended(Option<i32>),
@@ -125,8 +127,8 @@ pub fn prepare(thread: Pid, place: u64) -> io::Result<()> {
 }
 
 impl Errand {
-    /// Send a thread away that was [`Stop::Interrupted`], or has [`Stop::Returned`] from a call. The instructions are at `place`, and no
-    /// other thread of its process is there.
+    /// Send a thread away that was [`Stop::Interrupted`], or has [`Stop::Returned`] from a call.
+    /// The instructions are at `place`, and no other thread of its process is there.
     pub fn begin(thread: Pid, place: u64) -> Result<Self, Unable> {
         let before = Registers::of(thread)?;
         if before.is_restarting() || in_restartable_sequence(thread, &before)? {
@@ -142,7 +144,8 @@ impl Errand {
         Ok(errand)
     }
 
-    /// Take back a call that a thread is about to make: it will make it again. It must have stopped with [`Stop::Call`].
+    /// Take back a call that a thread is about to make: it will make it again. It must have stopped
+    /// with [`Stop::Call`].
     pub fn take_back_call(thread: Pid, place: u64) -> Result<(), Unable> {
         let at_call = Registers::of(thread)?;
         let mut before = at_call;
@@ -179,7 +182,8 @@ impl Errand {
         }
     }
 
-    /// Back to where it was. It is stopped then, and so [`Stop::Interrupted`] or [`Stop::GroupStop`].
+    /// Back to where it was. It is stopped then, and so [`Stop::Interrupted`] or
+    /// [`Stop::GroupStop`].
     pub fn end(mut self) -> Result<Stop, Unable> {
         super::interrupt(self.thread)?;
         loop {
@@ -226,8 +230,8 @@ impl Errand {
 }
 
 impl Registers {
-    /// True if an interrupted call is about to be restarted, or has returned for a signal: the kernel then looks at the
-    /// registers and at the mask that the call has set.
+    /// True if an interrupted call is about to be restarted, or has returned for a signal: the
+    /// kernel then looks at the registers and at the mask that the call has set.
     fn is_restarting(&self) -> bool {
         // ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK of the kernel.
         const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
@@ -237,7 +241,8 @@ impl Registers {
     }
 }
 
-/// True if the thread is in a restartable sequence (rseq(2)), which the kernel would not abort if the thread came back to it.
+/// True if the thread is in a restartable sequence (rseq(2)), which the kernel would not abort if
+/// the thread came back to it.
 fn in_restartable_sequence(thread: Pid, registers: &Registers) -> io::Result<bool> {
     let mut found = std::mem::MaybeUninit::<libc::ptrace_rseq_configuration>::zeroed();
     let size = size_of::<libc::ptrace_rseq_configuration>();
@@ -255,7 +260,8 @@ fn in_restartable_sequence(thread: Pid, registers: &Registers) -> io::Result<boo
         let mut bytes = [0; 8];
         read_memory(thread, address, &mut bytes).map(|_| u64::from_ne_bytes(bytes))
     };
-    // struct rseq has the address of a struct rseq_cs at 8: version and flags, start, length, address of the abort.
+    // struct rseq has the address of a struct rseq_cs at 8: version and flags, start, length,
+    // address of the abort.
     let sequence = word(registered + 8)?;
     if sequence == 0 {
         return Ok(false);

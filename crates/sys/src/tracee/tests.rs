@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::*;
 use crate::{Held, Released};
 
-/// Counts in a loop that makes no call, and then prints how far it came and which signals it holds back.
+/// Counts in a loop that makes no call, and then prints how far it came and which signals it holds
+/// back.
 const COUNTS: &str = "trap 'echo signal' USR1; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo $i; \
                       while read -r line; do case $line in SigBlk*) echo $line;; esac; done < /proc/$$/status";
 
