@@ -1,9 +1,10 @@
-//! The cases of one target, in a separate process: an abort, an endless loop or an excessive allocation ends that
-//! process, and the test reports the case.
+//! The cases of one target, in a separate process: an abort, an endless loop or an excessive
+//! allocation ends that process, and the test reports the case.
 //!
-//! The process is this test program again, with one test to run. It writes the number of each case into a file before it
-//! begins, and limits its own data to what it had plus [`Campaign::data_bytes`] (RLIMIT_DATA counts private writable
-//! memory since Linux 4.7), so code that allocates by a number in the input is aborted.
+//! The process is this test program again, with one test to run. It writes the number of each case
+//! into a file before it begins, and limits its own data to what it had plus
+//! [`Campaign::data_bytes`] (RLIMIT_DATA counts private writable memory since Linux 4.7), so code
+//! that allocates by a number in the input is aborted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -15,10 +16,12 @@ use std::time::{Duration, Instant};
 use pagewise_model::random::Random;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Default number of cases over all targets: a quarter of a minute of CPU time in a plain build, and a million in a soak.
+/// Default number of cases over all targets: a quarter of a minute of CPU time in a plain build,
+/// and a million in a soak.
 const USUAL_CASES: u64 = 4_000;
 
-/// The targets with their share of the cases in thousandths, weighing the risk of each against the cost of a case.
+/// The targets with their share of the cases in thousandths, weighing the risk of each against the
+/// cost of a case.
 pub const TARGETS: [(&str, u64); 10] = [
     ("run-files", 60),
     ("verdicts", 20),
@@ -84,7 +87,8 @@ impl Campaign {
     /// Run every case in a separate process; the test fails with the first failing case.
     ///
     /// # Panics
-    /// If a case panics, aborts, hangs or takes too much memory, with its number and the path of its input.
+    /// If a case panics, aborts, hangs or takes too much memory, with its number and the path of
+    /// its input.
     #[track_caller]
     pub fn run(&self, each: impl Fn(&mut FuzzCase)) {
         if let Some(mark) = std::env::var_os(MARK) {

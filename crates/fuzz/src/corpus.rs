@@ -1,5 +1,5 @@
-//! The corpus of initial inputs: small, made by pagewise itself, one folder for each target. Inputs that once failed are
-//! stored next to the tests, as a change to one of these.
+//! The corpus of initial inputs: small, made by pagewise itself, one folder for each target. Inputs
+//! that once failed are stored next to the tests, as a change to one of these.
 
 use std::fs;
 use std::path::{Path, PathBuf};

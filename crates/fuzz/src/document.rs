@@ -1,5 +1,5 @@
-//! Changes to JSON documents that keep them valid JSON: a number to an extreme, a field dropped, doubled, swapped,
-//! retyped, or taken from another document.
+//! Changes to JSON documents that keep them valid JSON: a number to an extreme, a field dropped,
+//! doubled, swapped, retyped, or taken from another document.
 
 use pagewise_model::random::Random;
 use serde_json::{Map, Value};

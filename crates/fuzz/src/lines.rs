@@ -111,7 +111,8 @@ fn boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Positions of the longest runs of bytes of a kind. All kinds hold either all bytes of a character or none.
+/// Positions of the longest runs of bytes of a kind. All kinds hold either all bytes of a character
+/// or none.
 fn pieces(text: &str, is: impl Fn(u8) -> bool) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (index, _) in text.bytes().enumerate().filter(|(_, byte)| is(*byte)) {

@@ -1,4 +1,5 @@
-//! Numbers that are difficult for parsers: around the ends of integer types, signs, fractions, and near the original.
+//! Numbers that are difficult for parsers: around the ends of integer types, signs, fractions, and
+//! near the original.
 
 use pagewise_model::random::Random;
 use serde_json::{Number, Value};

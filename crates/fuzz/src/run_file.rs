@@ -1,4 +1,5 @@
-//! Run files with records left out, doubled, reordered, taken from other runs or changed, with valid checks.
+//! Run files with records left out, doubled, reordered, taken from other runs or changed, with
+//! valid checks.
 
 use pagewise_model::random::Random;
 use pagewise_model::run::line_of;
@@ -89,7 +90,8 @@ impl JsonRunFile {
         self
     }
 
-    /// Some of its records: the header, the end, and samples of a few cells or a few samples of all.
+    /// Some of its records: the header, the end, and samples of a few cells or a few samples of
+    /// all.
     fn part(&self, random: &mut Random) -> Self {
         let mut records = self.records.clone();
         if random.below(3) > 0 {
@@ -121,8 +123,8 @@ fn pick<T: Copy>(random: &mut Random, items: &[T]) -> Option<T> {
     if items.is_empty() { None } else { Some(items[random.below(items.len() as u64) as usize]) }
 }
 
-/// A run file of `corpus` after a few operations; its last line may be torn, and rarely a byte differs under an
-/// unchanged check.
+/// A run file of `corpus` after a few operations; its last line may be torn, and rarely a byte
+/// differs under an unchanged check.
 pub fn changed(random: &mut Random, corpus: &[JsonRunFile]) -> Vec<u8> {
     let draw = |random: &mut Random| random.below(corpus.len() as u64) as usize;
     let mut run = corpus[draw(random)].part(random);

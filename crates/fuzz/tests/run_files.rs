@@ -12,7 +12,8 @@ use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots::colours::Colours;
 use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
 
-/// What a report may take: the largest case has some hundred KiB, and what is made of a number in it is GiB.
+/// What a report may take: the largest case has some hundred KiB, and what is made of a number in
+/// it is GiB.
 const DATA_BYTES: u64 = 64 << 20;
 
 fn run_files() -> Vec<JsonRunFile> {
@@ -137,7 +138,8 @@ fn the_corpus_is_whole() {
     }
 }
 
-/// What once went wrong: a file of the corpus, where in its samples or its header, and what is put there.
+/// What once went wrong: a file of the corpus, where in its samples or its header, and what is put
+/// there.
 const FAILED: [(&str, &str, &str, &str); 18] = [
     ("more rounds than can be held", "read-warm", "/plan/rounds", "4294967295"),
     ("a sample of a round that nobody planned", "read-warm", "/round", "4294967295"),
@@ -176,8 +178,8 @@ fn what_failed_once_is_reported_or_refused() {
     }
 }
 
-/// A check that was changed is noticed here: then the corpus is made anew, and the commit says what changed. Only kinds are
-/// compared, since a message may be reworded.
+/// A check that was changed is noticed here: then the corpus is made anew, and the commit says what
+/// changed. Only kinds are compared, since a message may be reworded.
 #[test]
 fn checks_find_in_the_corpus_what_they_found_when_it_was_measured() {
     let mut wrong = Vec::new();

@@ -1,4 +1,5 @@
-//! Traces of anybody: read, or refused with one sentence. Those that are read hold what was written.
+//! Traces of anybody: read, or refused with one sentence. Those that are read hold what was
+//! written.
 
 use pagewise_fuzz::Campaign;
 use pagewise_model::Bytes;
