@@ -1,9 +1,11 @@
 //! `advice`: whether what quick runs advise holds in full ones, on fresh seeds and fresh files.
 //!
-//! Full runs are the reference. A few of them serve many quick ones: a *case* is one comparison of a quick run, and it holds if the
-//! advised method is near the best of the full runs of the same conditions. That is by the paired ratios of the full runs: of
-//! rates, and of the total of set-up, measured region and tear-down where the work is done once; the mean over the full runs,
-//! each of which has datasets of its own. The cases are a function of run files, which may have been taken before.
+//! Full runs are the reference. A few of them serve many quick ones: a *case* is one comparison of
+//! a quick run, and it holds if the advised method is near the best of the full runs of the same
+//! conditions. That is by the paired ratios of the full runs: of rates, and of the total of set-up,
+//! measured region and tear-down where the work is done once; the mean over the full runs, each of
+//! which has datasets of its own. The cases are a function of run files, which may have been taken
+//! before.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -143,8 +145,9 @@ impl Ranking {
     }
 }
 
-/// What the rankings of full runs say of the method: how far it is behind the method that is best over all of them. Each other method
-/// is compared with it by the geometric mean over the full runs that rank both.
+/// What the rankings of full runs say of the method: how far it is behind the method that is best
+/// over all of them. Each other method is compared with it by the geometric mean over the full runs
+/// that rank both.
 fn tell(method: Option<&str>, sentence: &str, rankings: &[Ranking]) -> Told {
     let Some(method) = method else { return Told::Nothing(format!("no advice: {sentence}")) };
     let ranked: Vec<&Ranking> = rankings.iter().filter(|ranking| ranking.leader.is_some()).collect();
@@ -188,7 +191,8 @@ fn print(cases: &[Case], out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// Arguments of a full run that has the conditions of a quick one, on files of its size, and more methods.
+/// Arguments of a full run that has the conditions of a quick one, on files of its size, and more
+/// methods.
 fn reference_arguments(question: &str) -> Vec<&'static str> {
     let conditions: &[&str] = match question {
         "read" => &["--threads=1", "--file-size=1GiB"],

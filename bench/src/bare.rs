@@ -1,4 +1,5 @@
-//! The bare C loops (`bare.c`), and what they run on: a mapping or a descriptor and a buffer of their own.
+//! The bare C loops (`bare.c`), and what they run on: a mapping or a descriptor and a buffer of
+//! their own.
 
 use std::fs::File;
 use std::io;
@@ -50,8 +51,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// The bare loops of a cell's threads, which share one descriptor or one mapping, as a worker's threads do.
-    /// Page tables are full when this returns.
+    /// The bare loops of a cell's threads, which share one descriptor or one mapping, as a worker's
+    /// threads do. Page tables are full when this returns.
     pub fn open(path: &Path, cell: &Cell) -> Result<Vec<Self>> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let origin = match cell.access {
@@ -87,9 +88,9 @@ impl Bare {
             Origin::Mapping(mapping) => {
                 assert!(offsets.end() <= mapping.bytes().len() as u64, "reads behind the mapping");
                 let source = mapping.bytes().as_ptr();
-                // SAFETY: `Offsets` proves that each read ends at or before `end`, which lies in the mapping;
-                // the buffer holds one read, which has whole pages, and is borrowed exclusively. `Offsets` proves that a
-                // page has a whole word at `touch_at`.
+                // SAFETY: `Offsets` proves that each read ends at or before `end`, which lies in
+                // the mapping; the buffer holds one read, which has whole pages, and is borrowed
+                // exclusively. `Offsets` proves that a page has a whole word at `touch_at`.
                 Ok(unsafe {
                     let (into, len) = (buffer.as_mut_ptr(), buffer.len());
                     ffi::bare_mmap_reads(source, start, count, into, len, touch_at)
@@ -97,8 +98,8 @@ impl Bare {
             }
             Origin::File(file) => {
                 let mut total = 0;
-                // SAFETY: the kernel writes at most the buffer's length to the buffer, which is borrowed
-                // exclusively; the descriptor is open as long as `file` lives.
+                // SAFETY: the kernel writes at most the buffer's length to the buffer, which is
+                // borrowed exclusively; the descriptor is open as long as `file` lives.
                 let done = unsafe {
                     let (into, len) = (buffer.as_mut_ptr(), buffer.len());
                     ffi::bare_pread_reads(file.as_raw_fd(), start, count, into, len, touch_at, &mut total)

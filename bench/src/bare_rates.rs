@@ -1,4 +1,5 @@
-//! Rates of the bare loop by itself, each from a fresh opening: what `pagewise run` is compared with.
+//! Rates of the bare loop by itself, each from a fresh opening: what `pagewise run` is compared
+//! with.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,9 +1,10 @@
-//! `bare-workers`: each language's worker against the same loop written bare in that language (`bench/bare`), which has no
-//! harness but a warm-up and a clock around the loop.
+//! `bare-workers`: each language's worker against the same loop written bare in that language
+//! (`bench/bare`), which has no harness but a warm-up and a clock around the loop.
 //!
-//! A pair opens all three sides anew: the worker, the bare program, and the bare program again as the control. Each is
-//! warmed up; then they take slices in turn, in random order. What is compared is the median of a side's slices.
-//! The start of processes, and of files and mappings, is outside the clocks.
+//! A pair opens all three sides anew: the worker, the bare program, and the bare program again as
+//! the control. Each is warmed up; then they take slices in turn, in random order. What is compared
+//! is the median of a side's slices. The start of processes, and of files and mappings, is outside
+//! the clocks.
 
 mod sides;
 

@@ -1,6 +1,7 @@
-//! The file that is read, and the folder it lies in, which is gone afterwards: at the end, on an error, and
-//! on Ctrl-C or SIGTERM, with the groups and settings that were made. (Not on SIGKILL: the folder is then
-//! `pagewise-bench-*`, and `pagewise clean` with PAGEWISE_STATE_DIR at its `state` sweeps what a run left.)
+//! The file that is read, and the folder it lies in, which is gone afterwards: at the end, on an
+//! error, and on Ctrl-C or SIGTERM, with the groups and settings that were made. (Not on SIGKILL:
+//! the folder is then `pagewise-bench-*`, and `pagewise clean` with PAGEWISE_STATE_DIR at its
+//! `state` sweeps what a run left.)
 
 use std::fs::File;
 use std::io::Write;
@@ -60,7 +61,8 @@ impl Scratch {
         lock(&self.undo).groups.extend(groups);
     }
 
-    /// Has a run that changes settings of the machine ended on a signal, and swept after by `executable`.
+    /// Has a run that changes settings of the machine ended on a signal, and swept after by
+    /// `executable`.
     pub fn run_begins(&self, process: u32, executable: &Path) {
         let process = i32::try_from(process).ok().and_then(Pid::from_raw);
         lock(&self.undo).run = process.map(|pid| (pid, executable.to_path_buf(), self.path("state")));
@@ -128,7 +130,8 @@ impl Dataset {
         Self::create_with(scratch, size, Content::Random)
     }
 
-    /// Writes it and waits until it is on the device, so that no writeback falls into a measurement.
+    /// Writes it and waits until it is on the device, so that no writeback falls into a
+    /// measurement.
     pub fn create_with(scratch: &Scratch, size: Bytes, content: Content) -> Result<Self> {
         let path = scratch.path("data");
         let mut file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
@@ -143,7 +146,8 @@ impl Dataset {
         Ok(Self { path, file_bytes: size.0 })
     }
 
-    /// Refuses to go on unless every page is in the page cache. What another program evicted is read again.
+    /// Refuses to go on unless every page is in the page cache. What another program evicted is
+    /// read again.
     pub fn require_cached(&self) -> Result<()> {
         let mut file = File::open(&self.path)?;
         let pages = self.file_bytes.div_ceil(rustix::param::page_size() as u64);

@@ -1,7 +1,8 @@
 //! `end-to-end`: what `pagewise run` reports against what a bare loop does.
 //!
-//! A pair is `bare, one run, bare, other run, bare`: of `pagewise run` and of the bare loop in a process of its own
-//! (the control) one comes first, in random order, and each is compared with the bare slices on both its sides.
+//! A pair is `bare, one run, bare, other run, bare`: of `pagewise run` and of the bare loop in a
+//! process of its own (the control) one comes first, in random order, and each is compared with the
+//! bare slices on both its sides.
 
 use std::io::Write;
 

@@ -1,10 +1,11 @@
 //! `fio`: pagewise against fio on the same file with the same reads.
 //!
-//! fio is run as users run it to learn rate and latency, with what else makes it fast: no map of what was read
-//! (`norandommap`), no invalidation, no advice, threads instead of processes, and time to fill its page
-//! tables before it counts (`ramp_time`). Its reads are not consumed; pagewise's are. Where a clock costs most,
-//! for 4 KiB through a mapping, it is also run without clocks and so without latencies (`gtod_reduce`): that bar
-//! is 1, since the bare loop itself is less than twice as fast.
+//! fio is run as users run it to learn rate and latency, with what else makes it fast: no map of
+//! what was read (`norandommap`), no invalidation, no advice, threads instead of processes, and
+//! time to fill its page tables before it counts (`ramp_time`). Its reads are not consumed;
+//! pagewise's are. Where a clock costs most, for 4 KiB through a mapping, it is also run without
+//! clocks and so without latencies (`gtod_reduce`): that bar is 1, since the bare loop itself is
+//! less than twice as fast.
 
 use std::io::Write;
 use std::process::Command;

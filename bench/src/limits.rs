@@ -1,10 +1,11 @@
-//! `limits`: pagewise against fio under the same limit of memory and the same cap of the device, on a file four times
-//! the limit.
+//! `limits`: pagewise against fio under the same limit of memory and the same cap of the device, on
+//! a file four times the limit.
 //!
-//! A triple is a sample of pagewise, a run of fio and a second one as the control, in random order, each from an empty
-//! cache in a cgroup of its own. Both warm the cache by the reads that are measured, until it has turned over.
-//! fio's own memory counts in its group, and is more than a worker's: its limit is raised by what makes the page
-//! cache of both equal, found at the start of a cell; the page cache of both groups is printed.
+//! A triple is a sample of pagewise, a run of fio and a second one as the control, in random order,
+//! each from an empty cache in a cgroup of its own. Both warm the cache by the reads that are
+//! measured, until it has turned over. fio's own memory counts in its group, and is more than a
+//! worker's: its limit is raised by what makes the page cache of both equal, found at the start of
+//! a cell; the page cache of both groups is printed.
 
 use std::io::Write;
 use std::process::Command;
@@ -29,10 +30,12 @@ use crate::stepwise::{Observation, Stepwise};
 const READ_BYTES: Bytes = Bytes::kib(16);
 /// The file is as many times the limit.
 const FILE_OVER_LIMIT: u64 = 4;
-/// fio asks for so many times the limit to warm up. Random reads fill a cache of a quarter of the file with 1.15 times
-/// its size (-4 ln 3/4) and turn it over once with another 1.33 times (one of four needs no device).
+/// fio asks for so many times the limit to warm up. Random reads fill a cache of a quarter of the
+/// file with 1.15 times its size (-4 ln 3/4) and turn it over once with another 1.33 times (one of
+/// four needs no device).
 const WARM_UP_OVER_LIMIT: u64 = 3;
-/// A cap is in force this long before reads count, as pagewise has it: a new one lets a double burst through at first.
+/// A cap is in force this long before reads count, as pagewise has it: a new one lets a double
+/// burst through at first.
 const LEAD_IN: &str = "650ms";
 /// Others may use the device by as much, as in a sample of pagewise.
 const OTHERS_SHARE: f64 = 0.10;
@@ -55,7 +58,8 @@ pub struct Options {
     /// Pairs for each cell.
     #[arg(long, default_value_t = 21)]
     pairs: usize,
-    /// Length of a sample of pagewise, and of what fio counts. Under a cap both take 1.05 s at least.
+    /// Length of a sample of pagewise, and of what fio counts. Under a cap both take 1.05 s at
+    /// least.
     #[arg(long, default_value = "300ms", value_parser = parse_duration_ns)]
     sample: u64,
     /// How often a run of fio is taken again because others used the device.
@@ -293,7 +297,8 @@ impl Fio<'_> {
         Ok((observation, own, (moved.read_bytes + moved.written_bytes).saturating_sub(own)))
     }
 
-    /// As long as a sample of pagewise: under a cap at least a second, which ends in the middle of a pause.
+    /// As long as a sample of pagewise: under a cap at least a second, which ends in the middle of
+    /// a pause.
     fn runtime_ns(&self) -> u64 {
         const SLICE_NS: u64 = 100_000_000;
         match self.contest.cap {
@@ -320,7 +325,8 @@ impl Fio<'_> {
         Ok(command)
     }
 
-    /// Its reads per second, and what /proc says of it when it has ended. What it says fits into a pipe.
+    /// Its reads per second, and what /proc says of it when it has ended. What it says fits into a
+    /// pipe.
     fn finish(&self, mut command: Command) -> Result<(f64, ProcessCounters)> {
         let child = command.spawn().context("fio does not start")?;
         let id = child.id();

@@ -1,5 +1,5 @@
-//! pagewise against bare loops, against fio, and against itself. Prints ratios, each beside a control; nothing here
-//! passes or fails by a time.
+//! pagewise against bare loops, against fio, and against itself. Prints ratios, each beside a
+//! control; nothing here passes or fails by a time.
 
 mod advice;
 mod bare;

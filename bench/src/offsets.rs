@@ -97,8 +97,8 @@ impl<'a> Offsets<'a> {
         Self { reads: &self.reads[first..first + count], place: self.place + first as u64, ..self }
     }
 
-    /// What these reads come to in a file filled from `seed`, one word of each page: all alike, as bare loops add them up, and
-    /// each by the weight of its place, as the engine does.
+    /// What these reads come to in a file filled from `seed`, one word of each page: all alike, as
+    /// bare loops add them up, and each by the weight of its place, as the engine does.
     pub fn expected_checksums(self, seed: u64) -> (u64, u64) {
         let pages = self.read_bytes as u64 / PAGE_BYTES;
         let first = self.touch_at as u64;

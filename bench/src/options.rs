@@ -1,4 +1,5 @@
-//! Options that benchmarks share. Where a benchmark has a default or a text of its own, it says so with `mut_arg`.
+//! Options that benchmarks share. Where a benchmark has a default or a text of its own, it says so
+//! with `mut_arg`.
 
 use anyhow::{Result, ensure};
 use pagewise_model::Bytes;

@@ -1,4 +1,5 @@
-//! `pagewise run` as a user calls it, and what its run file says. All flags that the benchmarks use are here.
+//! `pagewise run` as a user calls it, and what its run file says. All flags that the benchmarks use
+//! are here.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,5 +1,6 @@
-//! `pieces`: what a read costs more because the table comes in pieces. The reads are as cheap as any can be: one load of a word that
-//! is in a first cache, by `mmap:in-place`. In slices of milliseconds in random order, as in `transparency`.
+//! `pieces`: what a read costs more because the table comes in pieces. The reads are as cheap as
+//! any can be: one load of a word that is in a first cache, by `mmap:in-place`. In slices of
+//! milliseconds in random order, as in `transparency`.
 
 use std::io::Write;
 use std::path::PathBuf;

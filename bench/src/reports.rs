@@ -1,7 +1,8 @@
 //! `reports`: how long `pagewise report` takes over large run files, as table, JSON and CSV.
 //!
-//! The files are made up: cells under as many conditions as there are eights of them, samples of the size that those of a
-//! real run have. What is timed is the whole command, from its start to the last byte of its output.
+//! The files are made up: cells under as many conditions as there are eights of them, samples of
+//! the size that those of a real run have. What is timed is the whole command, from its start to
+//! the last byte of its output.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,14 +1,15 @@
 //! Loops alternating in one process in slices of a few milliseconds.
 //!
-//! One and the same loop differs by one to five percent from one opening to the next, for as long as it is
-//! open. (Running it on four buffers and four descriptors in turn showed up to 1.5 % by buffer and nothing by
-//! descriptor; the rest is not explained.) So all loops are opened anew again and again, in random order, and
-//! an opening is one observation.
+//! One and the same loop differs by one to five percent from one opening to the next, for as long
+//! as it is open. (Running it on four buffers and four descriptors in turn showed up to 1.5 % by
+//! buffer and nothing by descriptor; the rest is not explained.) So all loops are opened anew again
+//! and again, in random order, and an opening is one observation.
 //!
-//! Every thread lives through all slices of a cell, and has its own engine reader and its own bare loops. At
-//! the start of each slice all threads meet at a barrier; a slice lasts from the first thread's first clock to
-//! the last thread's last one, whichever loop it ran. All slices of a cell do the same number of reads, each
-//! the next ones of the offset table, and what they consumed is compared with what the file holds.
+//! Every thread lives through all slices of a cell, and has its own engine reader and its own bare
+//! loops. At the start of each slice all threads meet at a barrier; a slice lasts from the first
+//! thread's first clock to the last thread's last one, whichever loop it ran. All slices of a cell
+//! do the same number of reads, each the next ones of the offset table, and what they consumed is
+//! compared with what the file holds.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -225,7 +226,8 @@ impl EngineSide {
         }
     }
 
-    /// The throughput phase of a sample, ended by a count so that it does the same reads as the bare loop.
+    /// The throughput phase of a sample, ended by a count so that it does the same reads as the
+    /// bare loop.
     pub fn sample(&mut self, first: usize, operations: usize, barrier: Option<&Barrier>) -> Result<Stretch> {
         let limits = Limits {
             sample_ns: u64::MAX / 2,
@@ -365,7 +367,8 @@ fn part_of(offsets: Offsets<'_>, first: usize, operations: usize, reads_per_op: 
     offsets.part(first * reads_per_op, operations * reads_per_op)
 }
 
-/// The bound for which the throughput phase does just `operations`: it takes three quarters of the bound.
+/// The bound for which the throughput phase does just `operations`: it takes three quarters of the
+/// bound.
 fn sampling_operations(operations: u64) -> u64 {
     (operations * 4).div_ceil(3)
 }

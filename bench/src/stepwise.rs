@@ -1,9 +1,9 @@
 //! One run of pagewise that is taken apart: a sample, then something else, then the next sample.
 //!
-//! A run is interrupted (SIGINT) as soon as its file has one more valid sample, and resumed for the next one, both of which
-//! users do. Each of its samples has a worker, a group and a warm-up of its own, so nothing but time lies between them.
-//! A sample takes what it takes in any run; waiting for whole runs between runs of fio would take ten times as long, in
-//! which a shared device changes.
+//! A run is interrupted (SIGINT) as soon as its file has one more valid sample, and resumed for the
+//! next one, both of which users do. Each of its samples has a worker, a group and a warm-up of its
+//! own, so nothing but time lies between them. A sample takes what it takes in any run; waiting for
+//! whole runs between runs of fio would take ten times as long, in which a shared device changes.
 
 use std::fs::File;
 use std::process::{Child, Stdio};
@@ -36,7 +36,8 @@ pub struct Observation {
     pub file_bytes: Option<u64>,
 }
 
-/// A run of one method under one set of conditions. Its repetition as a control counts like the method itself.
+/// A run of one method under one set of conditions. Its repetition as a control counts like the
+/// method itself.
 pub struct Stepwise<'a> {
     pagewise: &'a Pagewise<'a>,
     dataset: &'a Dataset,

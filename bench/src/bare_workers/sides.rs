@@ -27,7 +27,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Compiles the bare program into `scratch`, where its language needs it. The JVM gets the flags of the worker.
+    /// Compiles the bare program into `scratch`, where its language needs it. The JVM gets the
+    /// flags of the worker.
     pub fn build(found: &Found, worker: Built, scratch: &Scratch) -> Result<Self> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bare");
         let bare = match found.language {
@@ -186,7 +187,8 @@ impl<'a> Side<'a> {
         Ok(Self { process, files, job: None, done: 0, pace: None })
     }
 
-    /// About `slice_ns` of reads, or all records of a ring. What was read is compared with what the file holds.
+    /// About `slice_ns` of reads, or all records of a ring. What was read is compared with what the
+    /// file holds.
     pub fn slice(&mut self, slice_ns: u64) -> Result<Slice> {
         let files = self.files;
         match files {

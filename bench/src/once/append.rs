@@ -41,7 +41,8 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     compare(options, &scratch, &pagewise, &cells(options.pairs.file_size.0), out)
 }
 
-/// Straight and buffered, onto a new file, onto one that was written before, and round and round a small one.
+/// Straight and buffered, onto a new file, onto one that was written before, and round and round a
+/// small one.
 fn cells(file_bytes: u64) -> Vec<RingCell> {
     let mut cells = Vec::new();
     for buffer_bytes in [0, BUFFER_BYTES] {

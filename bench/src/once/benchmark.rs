@@ -1,5 +1,5 @@
-//! A microbenchmark as a user of Google Benchmark writes it (`benchmark.cpp`), compiled when it is asked for: the bench
-//! itself does without the library.
+//! A microbenchmark as a user of Google Benchmark writes it (`benchmark.cpp`), compiled when it is
+//! asked for: the bench itself does without the library.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,7 +18,8 @@ pub struct GoogleBenchmark {
 }
 
 impl GoogleBenchmark {
-    /// Compiles it; fails where the compiler or the library is missing (Debian: g++, libbenchmark-dev).
+    /// Compiles it; fails where the compiler or the library is missing (Debian: g++,
+    /// libbenchmark-dev).
     pub fn compile(scratch: &Scratch) -> Result<Self> {
         let (source, program) = (scratch.path("benchmark.cpp"), scratch.path("benchmark"));
         std::fs::write(&source, SOURCE)?;

@@ -13,7 +13,8 @@ use super::{Sample, Shown, alternate, speed};
 use crate::dataset::Scratch;
 use crate::pagewise::Pagewise;
 
-/// Sizes of the blocks; that of the question comes first. Its loop in the bare program has the size compiled in.
+/// Sizes of the blocks; that of the question comes first. Its loop in the bare program has the size
+/// compiled in.
 const BLOCKS: [u64; 5] = [128, 10, 100, 1024, 2048];
 
 /// A file filled through a mapping, against a bare C program and against Google Benchmark.

@@ -1,8 +1,9 @@
-//! Work that is done once: a scan, records appended, a file filled. Every sample of every side is a process of its own on
-//! a file that was prepared before, and the sides of a pair run one after the other in random order.
+//! Work that is done once: a scan, records appended, a file filled. Every sample of every side is a
+//! process of its own on a file that was prepared before, and the sides of a pair run one after the
+//! other in random order.
 //!
-//! pagewise's side is its worker, spoken to as its supervisor does: `pagewise worker`, open, go, close. What is
-//! compared is what the worker measured, so neither side's start counts.
+//! pagewise's side is its worker, spoken to as its supervisor does: `pagewise worker`, open, go,
+//! close. What is compared is what the worker measured, so neither side's start counts.
 
 pub mod append;
 mod bare;

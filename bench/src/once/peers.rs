@@ -1,4 +1,5 @@
-//! What a user would pick instead, as whole processes: `wc -l`, ripgrep, and sysbench for the device.
+//! What a user would pick instead, as whole processes: `wc -l`, ripgrep, and sysbench for the
+//! device.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -198,7 +198,8 @@ impl RingFile {
         Ok(())
     }
 
-    /// Alternates pagewise and the bare program, twice the latter; before, the content that each of them leaves is compared.
+    /// Alternates pagewise and the bare program, twice the latter; before, the content that each of
+    /// them leaves is compared.
     pub fn pairs(&self, pagewise: &Pagewise<'_>, pairs: usize, random: &mut Random) -> Result<RingTimes> {
         self.pagewise(pagewise)?;
         self.verify("pagewise")?;

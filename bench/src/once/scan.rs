@@ -1,4 +1,5 @@
-//! `scan`: lines of a cached file, against a bare C program, `wc -l` and ripgrep; the device, against sysbench.
+//! `scan`: lines of a cached file, against a bare C program, `wc -l` and ripgrep; the device,
+//! against sysbench.
 
 use std::fs::File;
 use std::io::Write;
