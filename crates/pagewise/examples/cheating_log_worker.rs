@@ -1,6 +1,8 @@
-//! A worker that appends by pwrite(2) and cheats about its syncs, so that tests can see whether pagewise notices.
+//! A worker that appends by pwrite(2) and cheats about its syncs, so that tests can see whether
+//! pagewise notices.
 //!
-//! `cheating_log_worker KIND` speaks the line protocol for `append` with `pwrite`, synced at intervals or after each record.
+//! `cheating_log_worker KIND` speaks the line protocol for `append` with `pwrite`, synced at
+//! intervals or after each record.
 
 mod support;
 

@@ -1,7 +1,8 @@
-//! A worker that does one-shot work under pagewise's own names and hides a part of its time, so that tests and `bench/cheats.py` can see
-//! whether that makes it faster than its honest twin.
+//! A worker that does one-shot work under pagewise's own names and hides a part of its time, so
+//! that tests and `bench/cheats.py` can see whether that makes it faster than its honest twin.
 //!
-//! `cheating_once_worker KIND` speaks the line protocol: `scan` by `read` and `mmap`, `append` and `fill` by `pwrite` and `mmap`.
+//! `cheating_once_worker KIND` speaks the line protocol: `scan` by `read` and `mmap`, `append` and
+//! `fill` by `pwrite` and `mmap`.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! A worker that replays traces by pread(2) in several threads and cheats about who reads what, or in which order, so that tests can
-//! see whether pagewise notices.
+//! A worker that replays traces by pread(2) in several threads and cheats about who reads what, or
+//! in which order, so that tests can see whether pagewise notices.
 //!
 //! `cheating_replay_worker KIND` speaks the line protocol for `replay` with `pread`.
 
@@ -67,7 +67,8 @@ struct Walk {
     bytes: AtomicU64,
 }
 
-/// A thread that walks its part at each request, and is there until the job is closed: its counters are read after the sample.
+/// A thread that walks its part at each request, and is there until the job is closed: its counters
+/// are read after the sample.
 struct Walker {
     requests: Sender<()>,
     checksums: Receiver<io::Result<u64>>,

@@ -1,10 +1,12 @@
-//! A worker that does its work when no clock should see it, so that tests can see where that time goes.
+//! A worker that does its work when no clock should see it, so that tests can see where that time
+//! goes.
 //!
-//! `early_worker KIND` speaks the line protocol for `scan`, `append` and `fill` with the method `get`. `honest` works when it
-//! is told to go. `hidden` works between `opened` and `ready` and says that nothing was done there, `told` says how long it
-//! took. All three take [`MOMENT`] more for their work than it needs, so that it cannot be lost in the slack of clocks.
-//! `slack` leaves [`FORGIVEN`] out of the time that it reports of its region, `idle` uses so much CPU time between `ready`
-//! and `go`: less than what makes a sample invalid.
+//! `early_worker KIND` speaks the line protocol for `scan`, `append` and `fill` with the method
+//! `get`. `honest` works when it is told to go. `hidden` works between `opened` and `ready` and
+//! says that nothing was done there, `told` says how long it took. All three take [`MOMENT`] more
+//! for their work than it needs, so that it cannot be lost in the slack of clocks. `slack` leaves
+//! [`FORGIVEN`] out of the time that it reports of its region, `idle` uses so much CPU time between
+//! `ready` and `go`: less than what makes a sample invalid.
 
 mod support;
 
@@ -69,7 +71,8 @@ impl Session for Work {
         let started = Instant::now();
         match self.kind {
             Kind::Hidden | Kind::Told => self.done = Some(work(&self.file, &self.job, MOMENT)?),
-            // It lives until it is told to go: the time of a thread that has ended is in no account.
+            // It lives until it is told to go: the time of a thread that has ended is in no
+            // account.
             Kind::Idle => {
                 let (done, is_done) = channel();
                 let thread = std::thread::spawn(move || {

@@ -1,12 +1,15 @@
-//! A program whose accesses to a file are known, so that tests can tell what a watch of it has to see.
+//! A program whose accesses to a file are known, so that tests can tell what a watch of it has to
+//! see.
 //!
-//! `known_accesses FILE` reads FILE, of 32 MiB: with a descriptor of its own 300 blocks of 4 KiB in its first half, none where the
-//! one before ended, and in a second thread the first 100 blocks of 8 KiB in order. Then it maps the file and touches a byte
-//! of every 16th page of the second half. It ends with status 7. `known_accesses FILE again` does that again and
-//! again until its stdin ends. `known_accesses FILE together` has three threads read FILE at once with one descriptor: thread t of
-//! 0, 1, 2 reads 100 (t + 1) blocks of 4 KiB of its own third, none where the one before ended, and waits for the others after
-//! every tenth. `known_accesses FILE shared` has three threads touch the same page of a mapping at once, 256 pages one after the
-//! other: one of them reads it, and those that come while it does wait for it. Then one puts 16 pages in place ahead.
+//! `known_accesses FILE` reads FILE, of 32 MiB: with a descriptor of its own 300 blocks of 4 KiB in
+//! its first half, none where the one before ended, and in a second thread the first 100 blocks of
+//! 8 KiB in order. Then it maps the file and touches a byte of every 16th page of the second half.
+//! It ends with status 7. `known_accesses FILE again` does that again and again until its stdin
+//! ends. `known_accesses FILE together` has three threads read FILE at once with one descriptor:
+//! thread t of 0, 1, 2 reads 100 (t + 1) blocks of 4 KiB of its own third, none where the one
+//! before ended, and waits for the others after every tenth. `known_accesses FILE shared` has three
+//! threads touch the same page of a mapping at once, 256 pages one after the other: one of them
+//! reads it, and those that come while it does wait for it. Then one puts 16 pages in place ahead.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,8 +1,11 @@
-//! A program whose accesses to the pages of a mapped file are known, so that tests can tell what a recording in windows has to hold.
+//! A program whose accesses to the pages of a mapped file are known, so that tests can tell what a
+//! recording in windows has to hold.
 //!
-//! `known_touches FILE ORDER COUNT LIST` maps FILE and touches COUNT pages of it in the order uniform, zipf or sequential; it
-//! writes their numbers into the new file LIST first, as 32 bits each. Half-way it starts a child, and fails to start another.
-//! `known_touches FILE lives RESULT` does what a tracer could disturb (waits without a signal handler, children, threads) for a second and [`LIVES`] touches, and writes what went wrong to RESULT, or `right`.
+//! `known_touches FILE ORDER COUNT LIST` maps FILE and touches COUNT pages of it in the order
+//! uniform, zipf or sequential; it writes their numbers into the new file LIST first, as 32 bits
+//! each. Half-way it starts a child, and fails to start another. `known_touches FILE lives RESULT`
+//! does what a tracer could disturb (waits without a signal handler, children, threads) for a
+//! second and [`LIVES`] touches, and writes what went wrong to RESULT, or `right`.
 
 use std::fs::{self, File};
 use std::io;
@@ -95,7 +98,8 @@ fn lives(file: &File, len: usize) -> io::Result<Vec<String>> {
             })
             .collect();
         let (mut waits, mut is_first) = (0, true);
-        // Once at least: on a busy machine the start alone may take a second. A thread that has found something wrong touches no more.
+        // Once at least: on a busy machine the start alone may take a second. A thread that has
+        // found something wrong touches no more.
         let is_touching = || touching.iter().all(|thread| !thread.is_finished());
         let goes_on = || {
             let touches = touches.load(Ordering::Relaxed);

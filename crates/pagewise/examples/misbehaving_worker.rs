@@ -1,7 +1,8 @@
-//! The native worker with one thing wrong in what it says or does, so that tests can see whether `pagewise conformance` tells
-//! that very thing.
+//! The native worker with one thing wrong in what it says or does, so that tests can see whether
+//! `pagewise conformance` tells that very thing.
 //!
-//! `misbehaving_worker KIND` bends the lines that come to the engine's worker or go from it; what is between them is honest.
+//! `misbehaving_worker KIND` bends the lines that come to the engine's worker or go from it; what
+//! is between them is honest.
 
 use std::cell::RefCell;
 use std::fs::File;

@@ -1,8 +1,10 @@
-//! A worker that appends as a published study did, defects included, so that tests can see whether pagewise notices.
+//! A worker that appends as a published study did, defects included, so that tests can see whether
+//! pagewise notices.
 //!
-//! `published_append_worker KIND` speaks the line protocol for `append` and `fill` with `mmap` and `mmap:buffer=SIZE`. The
-//! study measured that buffering a mapping pays, up to 155 times; half and more of its records never reached the
-//! file. `published` has all of its defects, the kinds after it one each, and `honest` none.
+//! `published_append_worker KIND` speaks the line protocol for `append` and `fill` with `mmap` and
+//! `mmap:buffer=SIZE`. The study measured that buffering a mapping pays, up to 155 times; half and
+//! more of its records never reached the file. `published` has all of its defects, the kinds after
+//! it one each, and `honest` none.
 
 mod support;
 

@@ -23,8 +23,9 @@ use choices::{AllArguments, LengthArguments};
 
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
-/// Without a command, pagewise makes files in the current directory, measures the common methods to read, scan, append
-/// to and fill them, prints which to use, and removes the files. That takes about two minutes.
+/// Without a command, pagewise makes files in the current directory, measures the common methods to
+/// read, scan, append to and fill them, prints which to use, and removes the files. That takes
+/// about two minutes.
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = help())]
 pub struct Arguments {
@@ -36,8 +37,8 @@ pub struct Arguments {
     pub overview: OverviewArguments,
 }
 
-/// The words of the command line for the parser. Between the runs of a comparison `--` stands for an option, since more options
-/// may follow.
+/// The words of the command line for the parser. Between the runs of a comparison `--` stands for
+/// an option, since more options may follow.
 pub fn words() -> impl Iterator<Item = OsString> {
     let is_comparison = std::env::args_os().nth(1).is_some_and(|word| word == "compare");
     std::env::args_os().map(move |word| if is_comparison && word == "--" { "--new".into() } else { word })
@@ -108,9 +109,11 @@ pub enum Command {
     Inspect(InspectArguments),
     /// Record which bytes of its files a program reads, by calls or through mappings
     Record(RecordArguments),
-    /// List methods and their options: meaning, system call, kernel, and whether they are available here
+    /// List methods and their options: meaning, system call, kernel, and whether they are available
+    /// here
     Methods(MethodsArguments),
-    /// List capabilities of this machine, reasons for missing ones, and settings that affect results
+    /// List capabilities of this machine, reasons for missing ones, and settings that affect
+    /// results
     Doctor(DoctorArguments),
     /// Check a worker of your own, step by step, and explain its faults
     Conformance(ConformanceArguments),
@@ -176,7 +179,8 @@ pub enum Question {
     Append(Box<QuestionArguments>),
     /// Measure filling a new mapped file, prefaulted or not
     Fill(Box<QuestionArguments>),
-    /// Measure data larger than memory: the size from which on another method is better; needs --memory
+    /// Measure data larger than memory: the size from which on another method is better; needs
+    /// --memory
     #[command(visible_alias = BEYOND_MEMORY)]
     Cliff(Box<QuestionArguments>),
     /// Measure the reads of a search engine on the JVM; needs --memory
@@ -188,7 +192,8 @@ pub enum Question {
 /// `pagewise run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// A question (read, scan, append, fill, cliff, lucene; replay with --trace) or the path of a plan file (PLAN.toml)
+    /// A question (read, scan, append, fill, cliff, lucene; replay with --trace) or the path of a
+    /// plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
     /// Its choices.
@@ -213,8 +218,8 @@ pub struct QuestionArguments {
     /// Replay the reads of this trace, which pagewise record made
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
     pub trace: Option<PathBuf>,
-    /// With a file of your own: allow dropping it from the page cache, as cold runs and memory limits need it. Other
-    /// programs that read it then wait for the device
+    /// With a file of your own: allow dropping it from the page cache, as cold runs and memory
+    /// limits need it. Other programs that read it then wait for the device
     #[arg(long)]
     pub evict: bool,
 
@@ -232,12 +237,13 @@ pub struct QuestionArguments {
     #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
 
-    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is undecided; or as a share of
-    /// what the five rounds take, as in 150% [default: 200%, at least 30s]
+    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is
+    /// undecided; or as a share of what the five rounds take, as in 150% [default: 200%, at least
+    /// 30s]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<ChosenBudget>,
-    /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files smaller, and disturbed
-    /// ones are not repeated
+    /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files
+    /// smaller, and disturbed ones are not repeated
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with = "budget")]
     pub time: Option<u64>,
     /// Exactly so many samples of every method instead, at least 7
@@ -260,18 +266,20 @@ pub struct QuestionArguments {
     #[arg(long)]
     pub no_ceilings: bool,
 
-    /// The run file [default: pagewise-DATE-TIME-HOST-QUESTION.jsonl in the current directory, in UTC]
+    /// The run file [default: pagewise-DATE-TIME-HOST-QUESTION.jsonl in the current directory, in
+    /// UTC]
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
-    /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args must be given again
+    /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args
+    /// must be given again
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Writes and prints.
     #[command(flatten)]
     pub all: AllArguments,
 
-    /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in mine='./reader --fast':
-    /// mine/METHOD is then a method like any other. Repeat for several
+    /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in
+    /// mine='./reader --fast': mine/METHOD is then a method like any other. Repeat for several
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Workers in other languages")]
     pub worker: Vec<String>,
     /// The JDK of the jvm worker, 22 or newer [default: JAVA_HOME, java on PATH, the usual folders]
@@ -285,8 +293,8 @@ pub struct QuestionArguments {
         help_heading = "Workers in other languages"
     )]
     pub jvm_args: Option<String>,
-    /// Let workers send heartbeats while threads are measured, and show each method's effect on everything else in the
-    /// process
+    /// Let workers send heartbeats while threads are measured, and show each method's effect on
+    /// everything else in the process
     #[arg(long, help_heading = "Workers in other languages")]
     pub stall: bool,
 
@@ -338,19 +346,22 @@ pub struct ReportArguments {
     /// Print CSV: one row for each cell, or with =samples for each sample
     #[arg(long, value_name = "ROWS", num_args = 0..=1, require_equals = true, default_missing_value = "cells")]
     pub csv: Option<CsvRows>,
-    /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's columns
+    /// Print the activity of the whole machine in each second of one run, as CSV with vmstat's
+    /// columns
     #[arg(long)]
     pub vmstat: bool,
     /// Write all of it as a page: one new file that needs no network; - is stdout
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write each plot that has values as a new file QUESTION-PLOT-N.svg into this directory, and print its name
+    /// Write each plot that has values as a new file QUESTION-PLOT-N.svg into this directory, and
+    /// print its name
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
     /// Write it into a new file instead, which appears when it is complete; - is stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["html", "svg"])]
     pub out: Option<PathBuf>,
-    /// Advise a simpler method that is at most this much slower than the leader, with 95 % certainty
+    /// Advise a simpler method that is at most this much slower than the leader, with 95 %
+    /// certainty
     #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub price_of_simplicity: u8,
 }
@@ -362,7 +373,8 @@ pub struct ReportArguments {
     override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json | --html FILE] RUN..."
 )]
 pub struct CompareArguments {
-    /// Runs before the change: run files, directories of them, or patterns in quotes; with --by, all runs
+    /// Runs before the change: run files, directories of them, or patterns in quotes; with --by,
+    /// all runs
     #[arg(required = true, value_name = "BASE")]
     pub base: Vec<PathBuf>,
     /// Runs after the change; -- stands for it
@@ -374,7 +386,8 @@ pub struct CompareArguments {
     /// Divide the times of methods by that of this one, run by run: what slows both cancels out
     #[arg(long, value_name = "METHOD")]
     pub relative_to: Option<String>,
-    /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead …
+    /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead
+    /// …
     #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown"])]
     pub by: Option<String>,
     /// Print JSON
@@ -419,8 +432,8 @@ pub struct ReproduceArguments {
     /// Print all cases of each claim, or with --dry-run all cells of each run
     #[arg(long, short, conflicts_with_all = ["json", "markdown"])]
     pub verbose: bool,
-    /// Write at most this much to a device, in all runs together: more than the usual 8GiB is asked about on a terminal,
-    /// and refused elsewhere
+    /// Write at most this much to a device, in all runs together: more than the usual 8GiB is asked
+    /// about on a terminal, and refused elsewhere
     #[arg(long, value_name = "SIZE")]
     pub max_writes: Option<Bytes>,
     /// Print what the runs will write, and the time they will take; measure nothing

@@ -1,4 +1,5 @@
-//! Exit status of a command: its meanings in one table, from which help is printed, and the status of an error.
+//! Exit status of a command: its meanings in one table, from which help is printed, and the status
+//! of an error.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Fuzzed plans and command lines: parsed, resolved on machines of several kinds and printed, or refused with one
-//! sentence.
+//! Fuzzed plans and command lines: parsed, resolved on machines of several kinds and printed, or
+//! refused with one sentence.
 
 use clap::Parser;
 use pagewise_fuzz::{Campaign, lines};

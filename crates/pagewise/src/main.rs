@@ -1,6 +1,7 @@
 //! pagewise: the fastest way to read and write files on this machine, measured and verified.
 //!
-//! This file is the table of contents, and the only place where the end of a command becomes an exit status ([`exit`]).
+//! This file is the table of contents, and the only place where the end of a command becomes an
+//! exit status ([`exit`]).
 
 mod arguments;
 mod commands;

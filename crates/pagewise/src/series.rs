@@ -1,8 +1,9 @@
 //! Readings of the host once a second during a run, whatever is being measured.
 //!
-//! A thread of the supervisor wakes at whole seconds since the start. Times are counted from the start rather than from
-//! the previous reading, so that they do not drift. A missed second is a gap. A reading takes about 0.2 ms of CPU time
-//! on a small machine (`bench sampling-cost`), in the supervisor, which sleeps while a worker measures.
+//! A thread of the supervisor wakes at whole seconds since the start. Times are counted from the
+//! start rather than from the previous reading, so that they do not drift. A missed second is a
+//! gap. A reading takes about 0.2 ms of CPU time on a small machine (`bench sampling-cost`), in the
+//! supervisor, which sleeps while a worker measures.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -94,8 +95,8 @@ impl Shared {
     }
 }
 
-/// Time from `now` to the first multiple of the interval after the reading `last`; zero if it has come. Missed multiples
-/// are skipped: a reading now replaces the latest.
+/// Time from `now` to the first multiple of the interval after the reading `last`; zero if it has
+/// come. Missed multiples are skipped: a reading now replaces the latest.
 fn until_next(now: Duration, last: Duration, interval: Duration) -> Duration {
     let next = (last.as_nanos() / interval.as_nanos() + 1) * interval.as_nanos();
     Duration::from_nanos(next.saturating_sub(now.as_nanos()) as u64)

@@ -56,7 +56,8 @@ pub struct RunSession {
     pub program: Option<ProgramInTurn>,
 }
 
-/// A program that is run again, as when it was recorded: its duration, and its bytes from the device.
+/// A program that is run again, as when it was recorded: its duration, and its bytes from the
+/// device.
 pub type ProgramInTurn = Rc<dyn Fn(&mut State) -> Result<(u64, Option<u64>)>>;
 
 /// Runs of a program in turn with its replay; the recording is the first.
@@ -233,7 +234,8 @@ impl RunSession {
     }
 }
 
-/// Write back dirty pages of any process on the filesystem: later they would be written during measurements.
+/// Write back dirty pages of any process on the filesystem: later they would be written during
+/// measurements.
 fn write_back(input: &Input) -> Result<()> {
     rustix::fs::syncfs(input.file()).context("dirty pages of the filesystem cannot be written back")
 }
@@ -271,7 +273,8 @@ impl Rounds<'_> {
         self.session.elapsed_before_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// The bytes that may be written, if without them there would be further rounds of something undecided.
+    /// The bytes that may be written, if without them there would be further rounds of something
+    /// undecided.
     fn limit_that_ended_it(&self) -> Option<Bytes> {
         let limit = self.run.header.plan.max_written_bytes?;
         let mut unlimited = self.run.clone();
@@ -364,7 +367,8 @@ impl Rounds<'_> {
         Ok(SamplingEnd::Completed)
     }
 
-    /// Estimated time of what is known to remain: samples of the first rounds, and the search until it adds cells.
+    /// Estimated time of what is known to remain: samples of the first rounds, and the search until
+    /// it adds cells.
     fn left_ns(&self, plan: &Plan) -> u64 {
         let of_cell =
             |cell| estimate::sample_ns(plan, cell).saturating_mul(self.ledger.missing_of(plan, cell));

@@ -1,11 +1,12 @@
 //! State of a live run: the lock that excludes a second run, and the journal of its changes.
 //!
-//! Both are in one directory of the user for each host and boot ([`place`]), since hosts may share a home and its locks may
-//! hold on one of them only. It is used by descriptor and is closed to others. The kernel
-//! releases the lock when the process dies, however it dies; the next holder of the lock finds in the journal what is
-//! left to remove. A path is written to the journal before the file is made, and its name holds 64 random bits, so a
-//! file of that name is ours. The same applies to cgroups (a device cap disappears with its group). A changed setting is
-//! recorded for the whole machine ([`pagewise_host::settings::record`]).
+//! Both are in one directory of the user for each host and boot ([`place`]), since hosts may share
+//! a home and its locks may hold on one of them only. It is used by descriptor and is closed to
+//! others. The kernel releases the lock when the process dies, however it dies; the next holder of
+//! the lock finds in the journal what is left to remove. A path is written to the journal before
+//! the file is made, and its name holds 64 random bits, so a file of that name is ours. The same
+//! applies to cgroups (a device cap disappears with its group). A changed setting is recorded for
+//! the whole machine ([`pagewise_host::settings::record`]).
 
 mod journal;
 pub mod place;
@@ -29,7 +30,8 @@ use crate::output::say;
 use journal::{Journal, JournalEntry};
 use place::StatePlace;
 
-/// Prefix of every file that pagewise makes to measure on; a journal line that names any other file is not followed.
+/// Prefix of every file that pagewise makes to measure on; a journal line that names any other file
+/// is not followed.
 const DATASET_PREFIX: &str = ".pagewise-";
 const LOCK: &str = "lock";
 /// All files in a state directory.
@@ -63,7 +65,8 @@ impl fmt::Display for Undone {
 pub struct Swept {
     /// Changes that were undone.
     pub undone: Vec<Undone>,
-    /// Changes that could not be undone, each with the reason: they stay in the journal, and the next start tries again.
+    /// Changes that could not be undone, each with the reason: they stay in the journal, and the
+    /// next start tries again.
     pub left: Vec<String>,
     /// Other notes, without consequences.
     pub notes: Vec<String>,
@@ -134,8 +137,9 @@ pub enum RunClaim {
 }
 
 impl State {
-    /// Claim the right to run for a process with this description, and sweep the remains of dead runs with the same state
-    /// directory, in this boot and earlier ones, and those that belong to the machine.
+    /// Claim the right to run for a process with this description, and sweep the remains of dead
+    /// runs with the same state directory, in this boot and earlier ones, and those that belong to
+    /// the machine.
     pub fn claim(description: &str) -> Result<RunClaim> {
         let StatePlace { directory, earlier } = place::usable()?;
         Ok(match Self::claim_in(directory, description, OutOfReach::Kept)? {
@@ -200,7 +204,8 @@ impl State {
         Ok(RunClaim::Granted { state: State { _lock: lock, journal }, swept })
     }
 
-    /// Reserve a path for a file that this run may make in `directory`; if the run dies, the next one removes it.
+    /// Reserve a path for a file that this run may make in `directory`; if the run dies, the next
+    /// one removes it.
     pub fn reserve(&mut self, directory: &Path, random: u64) -> Result<PathBuf> {
         let path = directory.join(format!("{DATASET_PREFIX}{random:016x}.dataset"));
         self.journal.write(&[JournalEntry::file(&path)?])?;
@@ -227,7 +232,8 @@ impl State {
     }
 }
 
-/// Undo changes of dead runs that are in no state directory: settings of the machine, and half-built workers.
+/// Undo changes of dead runs that are in no state directory: settings of the machine, and
+/// half-built workers.
 pub fn sweep_machine() -> Swept {
     let mut swept = Swept::default();
     for restored in record::restore_all() {

@@ -1,8 +1,8 @@
 //! Run files on disk: written line by line as samples are taken, continued after a kill.
 //!
-//! A run file appears under its name with its header and its lock, and never replaces an existing file. Its writer holds
-//! the lock as long as it writes, whatever its state directory, and only appends, so that two processes never write one
-//! run file.
+//! A run file appears under its name with its header and its lock, and never replaces an existing
+//! file. Its writer holds the lock as long as it writes, whatever its state directory, and only
+//! appends, so that two processes never write one run file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -24,12 +24,14 @@ use crate::exit::Exit;
 
 /// A larger file is not a run file: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
-/// Readable by all, and writable by no other user whatever the umask: it decides where a run continues.
+/// Readable by all, and writable by no other user whatever the umask: it decides where a run
+/// continues.
 const MODE: Mode = Mode::from_raw_mode(0o644);
-/// Time that another process may hold the lock of a file that was just made: one that resumes it finds it empty, and
-/// releases it.
+/// Time that another process may hold the lock of a file that was just made: one that resumes it
+/// finds it empty, and releases it.
 const MOMENT: Duration = Duration::from_secs(5);
-/// The same of a killed run: a child that it was about to start holds its files until it executes a program.
+/// The same of a killed run: a child that it was about to start holds its files until it executes a
+/// program.
 const ORPHANED: Duration = Duration::from_millis(500);
 
 /// A run file that is being written, with its lock.
@@ -55,11 +57,13 @@ impl RunFile {
         Self::create_first([path.to_path_buf()], header)?.ok_or_else(taken)
     }
 
-    /// Begin a run file at the first of `paths` that is unused: no file, no link. `None`: all exist.
+    /// Begin a run file at the first of `paths` that is unused: no file, no link. `None`: all
+    /// exist.
     pub fn create_first(paths: impl IntoIterator<Item = PathBuf>, header: Header) -> Result<Option<Self>> {
         let line = Record::Header(Box::new(header)).to_line();
         for path in paths {
-            // This check only avoids useless work; the name is never taken from an existing file in any case.
+            // This check only avoids useless work; the name is never taken from an existing file in
+            // any case.
             if std::fs::symlink_metadata(&path).is_ok() {
                 continue;
             }
@@ -71,11 +75,12 @@ impl RunFile {
         Ok(None)
     }
 
-    /// A nameless file gets lock and header, then its name: nobody finds it without them, and nothing of it remains if
-    /// the disk is full or the process is killed. `None`: the name exists.
+    /// A nameless file gets lock and header, then its name: nobody finds it without them, and
+    /// nothing of it remains if the disk is full or the process is killed. `None`: the name exists.
     fn appear(path: &Path, line: &str) -> Result<Option<Self>> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
-        // Not every filesystem supports files without a name (open(2), O_TMPFILE), or giving them one later.
+        // Not every filesystem supports files without a name (open(2), O_TMPFILE), or giving them
+        // one later.
         let Ok(nameless) = rustix::fs::open(files::parent(path), flags, MODE) else {
             return Self::appear_named(path, line);
         };
@@ -113,8 +118,8 @@ impl RunFile {
         Ok(Some(store))
     }
 
-    /// Open and lock a run file to continue it; it does not change before [`RunFile::cut`]. Root does not continue a file
-    /// that another user could have written or put there.
+    /// Open and lock a run file to continue it; it does not change before [`RunFile::cut`]. Root
+    /// does not continue a file that another user could have written or put there.
     pub fn resume(path: &Path) -> Result<Resumed> {
         let mut options = OpenOptions::new();
         let options = options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);

@@ -42,9 +42,11 @@ pub fn of_plan(planned: &PlannedTrace, work: &Replay) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The table of the reads of a file; `None` if one of them ends behind [`pagewise_model::trace::END_OF_ENTRIES`].
+/// The table of the reads of a file; `None` if one of them ends behind
+/// [`pagewise_model::trace::END_OF_ENTRIES`].
 ///
-/// It has at most so many threads. Each has a buffer for the longest read, so long reads have fewer.
+/// It has at most so many threads. Each has a buffer for the longest read, so long reads have
+/// fewer.
 pub fn table(trace: &Trace, file: u32, most_threads: u32) -> Option<RecordedTable> {
     let lens = trace.accesses.iter().filter(|access| access.file == file).map(|access| access.len);
     let longest = lens.max().unwrap_or(1).clamp(1, LONGEST_ENTRY);
@@ -68,8 +70,8 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The trace at `path`, and the reads of `chosen`, or of the [`usual`] file; by one thread in the order of time, or by as many as read
-    /// at once.
+    /// The trace at `path`, and the reads of `chosen`, or of the [`usual`] file; by one thread in
+    /// the order of time, or by as many as read at once.
     pub fn load(path: &Path, chosen: Option<&Path>, by_one: bool) -> Result<Self> {
         let trace = read(path)?;
         let shown = path.display();
@@ -163,7 +165,8 @@ fn reads_of(trace: &Trace, number: u32) -> impl Iterator<Item = (u64, u64, u64)>
     accesses.map(|access| (access.time_ns, access.offset, access.len))
 }
 
-/// Least share of the windows that are proven, and of the touches that were seen, for a trace that stands for its program.
+/// Least share of the windows that are proven, and of the touches that were seen, for a trace that
+/// stands for its program.
 const PROVEN: f64 = 0.99;
 
 /// The error says why mapped accesses of the trace do not stand for the program.
@@ -208,7 +211,8 @@ fn own_method(file: &TraceFile, is_mapped: bool) -> &'static str {
     }
 }
 
-/// The file of which most bytes were read, of those that were named as they were recorded: a replay drops its file from the page cache.
+/// The file of which most bytes were read, of those that were named as they were recorded: a replay
+/// drops its file from the page cache.
 fn usual<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
     let files = || (0u32..).zip(&trace.trailer.files);
     let most_read = |files: &mut dyn Iterator<Item = (u32, &'a TraceFile)>| {

@@ -1,6 +1,7 @@
 //! One sentence for a command line that makes no sense, with what was probably meant.
 //!
-//! Every suggested word is visible in help and harms nothing: clap's own suggestions ensure neither.
+//! Every suggested word is visible in help and harms nothing: clap's own suggestions ensure
+//! neither.
 
 use std::path::Path;
 

@@ -30,12 +30,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("statistics", &[]),
 ];
 
-/// Crates in which a file with a folder of parts may not use them where they use it: types stand below, and what assembles them
-/// on top. In the others that is the one circle that is allowed.
+/// Crates in which a file with a folder of parts may not use them where they use it: types stand
+/// below, and what assembles them on top. In the others that is the one circle that is allowed.
 const STRICT: [&str; 2] = ["analysis", "report"];
 
 /// Longer files have two subjects.
 const MAX_LINES: usize = 600;
+
+/// Longer lines of a comment are not read.
+const COMMENT_COLUMNS: usize = 100;
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "helper", "helpers", "manager", "misc", "stuff"];
@@ -109,8 +112,9 @@ fn crates_see_only_what_the_design_says() {
 
 #[test]
 fn the_words_know_no_machine() {
-    // model, analysis and report are pure: no file, no clock, no process. So are messages and claims, of which the analysis sees
-    // no more than the claims: the protocol has a room for processes too.
+    // model, analysis and report are pure: no file, no clock, no process. So are messages and
+    // claims, of which the analysis sees no more than the claims: the protocol has a room for
+    // processes too.
     let machine = ["std::fs", "std::process", "std::net", "std::env", "std::time", "rustix"];
     let pure = [
         "crates/model/src",
@@ -235,6 +239,24 @@ fn doc_comments_are_noun_phrases_or_imperatives() {
 }
 
 #[test]
+fn comments_are_narrow() {
+    for (path, text) in files(".rs") {
+        for (index, line) in text.lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!']).trim_start();
+            // Code, rows of tables and drawings stay whole.
+            let is_whole = comment.starts_with(['`', '|']) || comment.contains('─');
+            assert!(
+                is_whole || line.chars().count() <= COMMENT_COLUMNS,
+                "{}:{} has more than {COMMENT_COLUMNS} columns: {comment}",
+                path.display(),
+                index + 1
+            );
+        }
+    }
+}
+
+#[test]
 fn a_public_type_has_a_name_of_its_own() {
     let mut homes: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (path, text) in files(".rs").into_iter().filter(|(path, _)| is_source(path)) {
@@ -255,7 +277,8 @@ fn code(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
-/// The files of a crate without its tests, by their module path: `judge::cell` is src/judge/cell.rs, `lib` src/lib.rs.
+/// The files of a crate without its tests, by their module path: `judge::cell` is
+/// src/judge/cell.rs, `lib` src/lib.rs.
 fn modules(name: &str) -> BTreeMap<String, String> {
     let source = root().join("crates").join(name).join("src");
     let is_test = |path: &Path| path.iter().any(|part| part == "tests" || part == "tests.rs");
@@ -282,7 +305,8 @@ fn modules(name: &str) -> BTreeMap<String, String> {
     all.into_iter().filter(|(module, _)| built.contains(module)).collect()
 }
 
-/// The paths that begin with `crate` or `super` in the code of a module, groups in braces taken apart, as paths from the crate.
+/// The paths that begin with `crate` or `super` in the code of a module, groups in braces taken
+/// apart, as paths from the crate.
 fn imports(module: &str, text: &str) -> BTreeSet<String> {
     let code: String =
         text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
@@ -345,7 +369,8 @@ fn reexported(text: &str) -> Vec<(String, String)> {
     own.filter_map(|path| Some((path.rsplit_once("::")?.1.to_string(), path))).collect()
 }
 
-/// Which modules of a crate import which, by paths from `crate` or `super`; if `strict` also by the plain names of parts.
+/// Which modules of a crate import which, by paths from `crate` or `super`; if `strict` also by the
+/// plain names of parts.
 fn arrows(modules: &BTreeMap<String, String>, strict: bool) -> BTreeMap<&str, BTreeSet<&str>> {
     let reexports: BTreeMap<(&str, String), String> = modules
         .iter()
@@ -353,7 +378,8 @@ fn arrows(modules: &BTreeMap<String, String>, strict: bool) -> BTreeMap<&str, BT
             reexported(text).into_iter().map(move |(name, path)| ((module.as_str(), name), path))
         })
         .collect();
-    // The file in which a path ends; a name that a file only passes on belongs to the one that has it.
+    // The file in which a path ends; a name that a file only passes on belongs to the one that has
+    // it.
     let home = |path: &str| {
         let (mut path, mut patience) = (path.to_string(), 8);
         let mut below = String::new();
@@ -487,7 +513,8 @@ fn imports_are_found_however_they_are_written() {
 
 #[test]
 fn one_room_prints() {
-    // Anywhere else a broken pipe would be a panic, and an escape sequence in a name would reach the terminal.
+    // Anywhere else a broken pipe would be a panic, and an escape sequence in a name would reach
+    // the terminal.
     let room = root().join("crates/pagewise/src/output");
     let ways = [
         concat!("print", "ln!("),

@@ -37,8 +37,8 @@ impl Burners {
         Spinning(self.burning.clone())
     }
 
-    /// Until clearly more CPU time was used than passed since `started`; false where the machine does not give
-    /// so much.
+    /// Until clearly more CPU time was used than passed since `started`; false where the machine
+    /// does not give so much.
     pub fn burn(&self, started: Instant) -> io::Result<bool> {
         self.burning.store(true, Ordering::Relaxed);
         let before = cpu_ns()?;

@@ -1,4 +1,5 @@
-//! A copy of the file in the worker's own memory, from which reads are answered that the kernel never saw.
+//! A copy of the file in the worker's own memory, from which reads are answered that the kernel
+//! never saw.
 
 use std::fs::File;
 use std::io;

@@ -34,18 +34,19 @@ kinds! {
     ReadsTableEarly = "reads-table-early",
     /// Counts every read alike, wherever in the table it stands.
     CountsAlike = "counts-alike",
-    /// Reads the whole file into memory of its own before `ready`, makes its calls at the start of the file and takes the
-    /// bytes from its copy.
+    /// Reads the whole file into memory of its own before `ready`, makes its calls at the start of
+    /// the file and takes the bytes from its copy.
     CopiesFirst = "copies-first",
-    /// The same past the page cache; while it measures, it takes as many bytes from the device as were asked for, in order and
-    /// in large pieces, and fills its calls up with reads of nothing.
+    /// The same past the page cache; while it measures, it takes as many bytes from the device as
+    /// were asked for, in order and in large pieces, and fills its calls up with reads of nothing.
     CopiesFirstDirect = "copies-first-direct",
-    /// Takes a copy by way of a mapping that is gone before `ready`, reads the start of the file again and again, and takes the
-    /// words that count from its copy.
+    /// Takes a copy by way of a mapping that is gone before `ready`, reads the start of the file
+    /// again and again, and takes the words that count from its copy.
     ReadsOnePlace = "reads-one-place",
     /// Reads at each offset once, and remembers what it came to.
     RemembersSums = "remembers-sums",
-    /// Does the reads of a piece of the table in the order of their offsets. Nothing catches it: it shows what that gains.
+    /// Does the reads of a piece of the table in the order of their offsets. Nothing catches it: it
+    /// shows what that gains.
     SortsReads = "sorts-reads",
     /// Makes every read twice and counts it once.
     ReadsTwice = "reads-twice",
@@ -69,7 +70,8 @@ kinds! {
     // The method.
     /// Opens without O_DIRECT.
     NotDirect = "not-direct",
-    /// Opens with O_DIRECT, and reads through a descriptor without it that lives during the sample only.
+    /// Opens with O_DIRECT, and reads through a descriptor without it that lives during the sample
+    /// only.
     DirectInName = "direct-in-name",
     /// Leaves madvise out.
     NoAdvice = "no-advice",
@@ -81,7 +83,8 @@ kinds! {
     HalfTheTime = "half-the-time",
     /// Says that a quarter of the time was a latency phase of one operation.
     ShiftsTime = "shifts-time",
-    /// Says that it took half of the time, while threads of its own keep it and everybody else waiting for a CPU.
+    /// Says that it took half of the time, while threads of its own keep it and everybody else
+    /// waiting for a CPU.
     SpinsAndHalves = "spins-and-halves",
     /// Says that it took a thousand times as long.
     TooMuchTime = "too-much-time",

@@ -1,10 +1,11 @@
-//! A worker that cheats or misbehaves in exactly one way, so that tests can see whether pagewise notices.
+//! A worker that cheats or misbehaves in exactly one way, so that tests can see whether pagewise
+//! notices.
 //!
-//! `cheating_worker KIND` speaks the line protocol over stdin and stdout, for `pread` and `mmap`. It is written
-//! apart from the engine, so that `honest` is a second opinion on the protocol too: threads are gone through
-//! one after another, and no latencies are taken. Kinds that concern the job
-//! act on every method; a misbehaviour that ends the worker acts on `pread` only, so that a run with `mmap`
-//! beside it shows that the rest goes on.
+//! `cheating_worker KIND` speaks the line protocol over stdin and stdout, for `pread` and `mmap`.
+//! It is written apart from the engine, so that `honest` is a second opinion on the protocol too:
+//! threads are gone through one after another, and no latencies are taken. Kinds that concern the
+//! job act on every method; a misbehaviour that ends the worker acts on `pread` only, so that a run
+//! with `mmap` beside it shows that the rest goes on.
 
 mod burners;
 mod copies;
@@ -30,7 +31,8 @@ use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 /// How often it looks at what the device has delivered.
 const DEVICE_LOOK: Duration = Duration::from_millis(1);
 
-/// The seed of the runs in which [`Kind::ComputesChecksum`] cheats, and what their first dataset is made of.
+/// The seed of the runs in which [`Kind::ComputesChecksum`] cheats, and what their first dataset is
+/// made of.
 const RUN_SEED: u64 = 7;
 
 fn main() -> ExitCode {
@@ -284,8 +286,8 @@ impl Reader {
         Ok(sum)
     }
 
-    /// The offset of a read. Dependent ones are hidden behind the data of the `read_before` in their operation. Where it read other
-    /// bytes than it should, it goes on in the span.
+    /// The offset of a read. Dependent ones are hidden behind the data of the `read_before` in
+    /// their operation. Where it read other bytes than it should, it goes on in the span.
     fn offset(&self, entry: u64, read_before: bool) -> u64 {
         let last = self.job.span_bytes - self.job.read_bytes;
         let offset = match self.buffer.bytes().first_chunk::<8>() {
@@ -421,7 +423,8 @@ impl Reader {
         }
     }
 
-    /// Has the kernel bring in the reads of the next operations, of which so many are of this piece.
+    /// Has the kernel bring in the reads of the next operations, of which so many are of this
+    /// piece.
     fn ask_ahead(&self, through: &File, first: u64, of_piece: u64) -> io::Result<()> {
         let entries = self.entries();
         let end = (first + 4 * u64::from(self.job.reads_per_op)).min(entries.len() as u64);

@@ -11,7 +11,8 @@ pub struct LengthArguments {
     /// Measure the most informative methods in few rounds (the default without a command)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Measure more methods, with a budget four times as long, which distinguishes smaller differences
+    /// Measure more methods, with a budget four times as long, which distinguishes smaller
+    /// differences
     #[arg(long)]
     full: bool,
 }
@@ -30,11 +31,12 @@ impl LengthArguments {
 /// Choices of the overview and of each question.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct AllArguments {
-    /// Write at most this much to a device, in all questions together: more than the usual 8GiB is asked about on a
-    /// terminal, and refused elsewhere
+    /// Write at most this much to a device, in all questions together: more than the usual 8GiB is
+    /// asked about on a terminal, and refused elsewhere
     #[arg(long, value_name = "SIZE")]
     pub max_writes: Option<Bytes>,
-    /// Print the resolved plan (with --json as JSON), the bytes it will write and the time it will take; measure nothing
+    /// Print the resolved plan (with --json as JSON), the bytes it will write and the time it will
+    /// take; measure nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Output.

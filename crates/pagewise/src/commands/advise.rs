@@ -1,4 +1,5 @@
-//! `pagewise advise`: a program inspected, recorded, and its reads replayed by every method that applies.
+//! `pagewise advise`: a program inspected, recorded, and its reads replayed by every method that
+//! applies.
 
 pub mod arguments;
 mod choice;
@@ -125,7 +126,8 @@ fn by_one_thread(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Run the command, once or twice, and write its trace; the file that it reads, or the ending if there is nothing to be replayed.
+/// Run the command, once or twice, and write its trace; the file that it reads, or the ending if
+/// there is nothing to be replayed.
 fn watch_and_record(
     arguments: &AdviseArguments,
     trace: &Path,
@@ -187,7 +189,8 @@ fn watch_and_record(
     Ok(Ok(file))
 }
 
-/// Beside the run file, if that is named: `NAME.trace`; else in this directory, with its date and the name of the program.
+/// Beside the run file, if that is named: `NAME.trace`; else in this directory, with its date and
+/// the name of the program.
 fn trace_name(arguments: &AdviseArguments) -> Result<PathBuf> {
     if let Some(out) = &arguments.out {
         let trace = out.with_extension("trace");
@@ -204,7 +207,8 @@ fn trace_name(arguments: &AdviseArguments) -> Result<PathBuf> {
     Ok(name.into())
 }
 
-/// True if the file may be dropped from the page cache: by the command line, or by the user's answer on a terminal.
+/// True if the file may be dropped from the page cache: by the command line, or by the user's
+/// answer on a terminal.
 fn may_evict(arguments: &AdviseArguments) -> Result<bool> {
     if arguments.evict {
         return Ok(true);
@@ -228,7 +232,8 @@ struct FirstRun {
     status: ExitStatus,
 }
 
-/// Run the command as it is, to find the file of which it reads most; or the ending, if there is nothing to be replayed.
+/// Run the command as it is, to find the file of which it reads most; or the ending, if there is
+/// nothing to be replayed.
 fn first_run(arguments: &AdviseArguments, stop: &AtomicBool) -> Result<Result<FirstRun, Exit>> {
     let command = command_of(&arguments.command)?;
     let mut started = Started::begin(command, &arguments.command, needed_without_windows(arguments), true)?;
@@ -305,8 +310,8 @@ fn needed_without_windows(arguments: &AdviseArguments) -> Needed {
     if arguments.windows { Needed::Nothing } else { Needed::Calls }
 }
 
-/// The command, to be run in turn with its replay as it was recorded, but without windows, which slow it down; `None`, and a note, if it
-/// takes long.
+/// The command, to be run in turn with its replay as it was recorded, but without windows, which
+/// slow it down; `None`, and a note, if it takes long.
 fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -> Option<ProgramInTurn> {
     if let Some(wall_ns) = traced.planned.wall_ns.filter(|wall_ns| *wall_ns > LONGEST_IN_TURN_NS) {
         say(format_args!(

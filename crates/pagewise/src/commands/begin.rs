@@ -1,4 +1,5 @@
-//! Parts of a command that measures: the right to run, the place, the workers, a seed, the stop flag, and how it ends.
+//! Parts of a command that measures: the right to run, the place, the workers, a seed, the stop
+//! flag, and how it ends.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,8 @@ pub(super) fn find_workers(
             Program::stated(Stated::new(program, arguments))
         }
     };
-    // The heartbeat interval is data, and is taken from the run file; programs are taken from the command line.
+    // The heartbeat interval is data, and is taken from the run file; programs are taken from the
+    // command line.
     let typed = WorkerChoices { heartbeat_ns: plan.workers.heartbeat_ns, ..options.workers.clone() };
     let (programs, found) = programs::find(plan, &typed, own, stop)?;
     for WorkerFound { name, notes, unavailable, .. } in &found {
@@ -147,8 +149,8 @@ pub(super) fn finish(
     }
 }
 
-/// If only systemd can give the right to limit memory, execute the whole program again in a scope; returns if that is
-/// not so, or failed.
+/// If only systemd can give the right to limit memory, execute the whole program again in a scope;
+/// returns if that is not so, or failed.
 pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     let needs = |pick: fn(&pagewise_model::HostSettings) -> bool| {
         plan.cells.iter().any(|cell| pick(&cell.conditions.host_settings))

@@ -1,4 +1,5 @@
-//! `pagewise clean`: undoes the changes of dead runs in every possible place, and never those of a live one.
+//! `pagewise clean`: undoes the changes of dead runs in every possible place, and never those of a
+//! live one.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! Command lines to type: the one that continues a run, and a typed one with more arguments; as words that a shell reads
-//! back and a terminal shows as they are.
+//! Command lines to type: the one that continues a run, and a typed one with more arguments; as
+//! words that a shell reads back and a terminal shows as they are.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ pub fn line_of(path: &Path, header: &Header) -> String {
     line(path, header, false)
 }
 
-/// The command line that continues a run: its programs, and with `touched` its changes to the machine.
+/// The command line that continues a run: its programs, and with `touched` its changes to the
+/// machine.
 pub(super) fn line(path: &Path, header: &Header, touched: bool) -> String {
     let plan = &header.plan;
     let mut words: Vec<String> = ["pagewise", "run", "--resume", "--out"].map(str::to_string).to_vec();

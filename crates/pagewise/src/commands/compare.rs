@@ -1,4 +1,5 @@
-//! `pagewise compare`: run files judged again and compared. A pure function of the files, like `report`.
+//! `pagewise compare`: run files judged again and compared. A pure function of the files, like
+//! `report`.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! `pagewise conformance`: shows the author of a worker its faults, step by step.
 //!
-//! Jobs are held and judged as samples of a run are. Besides come [`refusals`] and what else no run exercises.
+//! Jobs are held and judged as samples of a run are. Besides come [`refusals`] and what else no run
+//! exercises.
 //!
 //! * [`reads`], [`passes`], [`records`]: the jobs;
 //! * [`trial`]: what is looked at in a job, as steps;
@@ -9,8 +10,8 @@
 //! * [`test_files`]: small files of known content;
 //! * [`steps`]: what is printed of it.
 //!
-//! Nothing is measured. Files are small and cached, so a fault of a cold file or under memory pressure is left to the checks
-//! of a run.
+//! Nothing is measured. Files are small and cached, so a fault of a cold file or under memory
+//! pressure is left to the checks of a run.
 
 mod arguments;
 mod examiner;
@@ -174,7 +175,8 @@ fn plain(hello: &Hello, workload: Workload, text: &str) -> Trial {
     }
 }
 
-/// The method as pagewise parses it: a known one of a shipped worker, otherwise a name of the user's own.
+/// The method as pagewise parses it: a known one of a shipped worker, otherwise a name of the
+/// user's own.
 fn method_of(hello: &Hello, method: &str) -> Result<Method, String> {
     let shipped = Worker::of_name(&hello.worker).filter(|worker| !matches!(worker, Worker::Other(_)));
     let as_shipped = shipped.and_then(|worker| format!("{worker}/{method}").parse().ok());

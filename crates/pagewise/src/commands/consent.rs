@@ -1,8 +1,9 @@
 //! Announcement of a run's writes, and consent to many of them: flash wears.
 //!
-//! Up to 8 GiB are written to a device without a question. More is asked about on a terminal, and needs `--max-writes`
-//! elsewhere. What was allowed is a limit of the run: rounds after the first ones are planned within it, and no
-//! sample begins that would exceed it by what the device wrote for those before it.
+//! Up to 8 GiB are written to a device without a question. More is asked about on a terminal, and
+//! needs `--max-writes` elsewhere. What was allowed is a limit of the run: rounds after the first
+//! ones are planned within it, and no sample begins that would exceed it by what the device wrote
+//! for those before it.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ use crate::plan::estimate;
 /// Bytes that are written without a question.
 const FREE: Bytes = Bytes::gib(8);
 
-/// Limit the writes of runs that follow each other to what is allowed; false if the user refuses them. A dry run asks
-/// nothing. What does not fit at all is refused first.
+/// Limit the writes of runs that follow each other to what is allowed; false if the user refuses
+/// them. A dry run asks nothing. What does not fit at all is refused first.
 pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<bool> {
     if !options.all.dry_run {
         runs.iter().try_for_each(Prepared::ensure_space)?;

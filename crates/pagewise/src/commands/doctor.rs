@@ -1,4 +1,5 @@
-//! `pagewise doctor`: capabilities of this machine, reasons for missing ones, and settings that affect results.
+//! `pagewise doctor`: capabilities of this machine, reasons for missing ones, and settings that
+//! affect results.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -35,7 +35,8 @@ pub struct InspectArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the result into a new file [default: stdout; of a command stderr, since stdout is its own]
+    /// Write the result into a new file [default: stdout; of a command stderr, since stdout is its
+    /// own]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Show all files and threads

@@ -1,4 +1,5 @@
-//! `pagewise methods`: every method and option, from the registries, and whether it is available here.
+//! `pagewise methods`: every method and option, from the registries, and whether it is available
+//! here.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! A question, from what was typed to a plan for this machine. Nothing is written and nothing is changed.
+//! A question, from what was typed to a plan for this machine. Nothing is written and nothing is
+//! changed.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,8 +29,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Add the choices of the recording: the memory limit of the program, and its own method, which tells whether
-    /// the trace stands for it.
+    /// Add the choices of the recording: the memory limit of the program, and its own method, which
+    /// tells whether the trace stands for it.
     pub(super) fn with_recording(mut self) -> Self {
         let Some(traced) = &self.traced else { return self };
         let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);

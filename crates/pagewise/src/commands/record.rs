@@ -1,4 +1,5 @@
-//! `pagewise record`: what calls a program makes to read its files, as a trace that methods can walk.
+//! `pagewise record`: what calls a program makes to read its files, as a trace that methods can
+//! walk.
 
 pub mod arguments;
 
@@ -75,7 +76,8 @@ impl Request<'_> {
         Ok(Recorded { inspection, trace: out.end(&trailer), status })
     }
 
-    /// Run the command, and hand over the blocks of its accesses; the trailer of its trace, what was seen, and its status.
+    /// Run the command, and hand over the blocks of its accesses; the trailer of its trace, what
+    /// was seen, and its status.
     pub(super) fn run(
         &self,
         state: Option<&mut State>,
@@ -135,7 +137,8 @@ pub(super) fn recorded_by(windows: bool, memory: Option<Bytes>) -> Needed {
     if windows { Needed::Windows(touches_of_window(memory)) } else { Needed::Calls }
 }
 
-/// Touches after which a window ends. What a cache holds that is four times as large can be told from them.
+/// Touches after which a window ends. What a cache holds that is four times as large can be told
+/// from them.
 fn touches_of_window(memory: Option<Bytes>) -> u64 {
     const USUAL: u64 = 2048;
     const LEAST: u64 = 64;
@@ -191,7 +194,8 @@ impl Drop for Limited {
     }
 }
 
-/// An error if `more` bytes would leave less than 5 % of the filesystem to others; the recorded program may be one of them.
+/// An error if `more` bytes would leave less than 5 % of the filesystem to others; the recorded
+/// program may be one of them.
 fn keep_free(file: &File, more: u64) -> io::Result<()> {
     let space = Space::of(file)?;
     match space.is_below(more.saturating_add(space.total_bytes / 20)) {
@@ -234,7 +238,8 @@ impl<'a> TraceFileWriter<'a> {
         }
     }
 
-    /// The path of the trace, if it is there. The command has run by now, so what goes wrong is told, and no error.
+    /// The path of the trace, if it is there. The command has run by now, so what goes wrong is
+    /// told, and no error.
     fn end(mut self, trailer: &TraceTrailer) -> Option<PathBuf> {
         match trace::trailer(trailer) {
             Ok(line) => self.write(&line),

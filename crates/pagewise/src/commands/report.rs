@@ -1,4 +1,5 @@
-//! `pagewise report`: run files judged again and printed. A pure function of the files: no clock, no machine.
+//! `pagewise report`: run files judged again and printed. A pure function of the files: no clock,
+//! no machine.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -122,8 +123,8 @@ fn seconds(paths: &[PathBuf]) -> Result<Vec<VmstatRow>> {
     Ok(rows)
 }
 
-/// Print the answer of runs that were just measured: on one screen, below all tables if they are asked for, or as JSON. The page
-/// is written beside them.
+/// Print the answer of runs that were just measured: on one screen, below all tables if they are
+/// asked for, or as JSON. The page is written beside them.
 pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     let runs = paths.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
     let judged: Vec<Judged> = runs.iter().map(judge).collect();

@@ -1,8 +1,9 @@
 //! `pagewise run --resume`: continues a run file where it stopped.
 //!
-//! A run file is data, and may have come from anywhere. No command in it is executed: the programs of the run are typed
-//! again and compared. The directory and the settings are taken from the file only if no other user could have written
-//! it; otherwise they must be typed again too. Missing arguments are reported as the command line to type.
+//! A run file is data, and may have come from anywhere. No command in it is executed: the programs
+//! of the run are typed again and compared. The directory and the settings are taken from the file
+//! only if no other user could have written it; otherwise they must be typed again too. Missing
+//! arguments are reported as the command line to type.
 
 use std::path::{Path, PathBuf};
 
@@ -109,7 +110,8 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     finish(session, programs, options, &stop)
 }
 
-/// Refuse a replay whose trace is gone or another one: every sample that is still to be taken would be unavailable.
+/// Refuse a replay whose trace is gone or another one: every sample that is still to be taken would
+/// be unavailable.
 fn expect_trace(plan: &Plan) -> Result<()> {
     let mut works = plan.cells.iter().filter_map(|cell| match &cell.conditions.work {
         Work::Replay(work) => Some(work),

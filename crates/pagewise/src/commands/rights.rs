@@ -11,9 +11,10 @@ use pagewise_model::{HostSettings, Plan, Role, Source};
 use super::begin::enter_scope;
 use crate::exit::Exit;
 
-/// Refuse a plan of which nothing could be measured without a limit, a cap or a setting of the kernel that cannot be set
-/// here. Cells that need none can do without: then the others are unavailable. A run enters a scope of systemd if only that
-/// gives the right; a dry run takes for granted that it could.
+/// Refuse a plan of which nothing could be measured without a limit, a cap or a setting of the
+/// kernel that cannot be set here. Cells that need none can do without: then the others are
+/// unavailable. A run enters a scope of systemd if only that gives the right; a dry run takes for
+/// granted that it could.
 pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<()> {
     if !dry_run {
         enter_scope(plan, control);

@@ -75,8 +75,8 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     }
 }
 
-/// Run plans in order. The files of all, or the ending of one that did not complete, after it was said what to do with those
-/// before.
+/// Run plans in order. The files of all, or the ending of one that did not complete, after it was
+/// said what to do with those before.
 pub(super) fn execute_all(
     prepared: Vec<Prepared>,
     options: &Options,
@@ -99,7 +99,8 @@ pub(super) fn execute_all(
     Ok(Ok(taken))
 }
 
-/// Share a time among questions: each has what it needs, and the rest goes to them as they usually take.
+/// Share a time among questions: each has what it needs, and the rest goes to them as they usually
+/// take.
 fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<()> {
     let least = |one: &Prepared| shorten::least_ns(&one.plan, Free::beside(&one.asked.chosen, None));
     let usual = |one: &Prepared| estimate::duration_ns(&one.plan);
@@ -264,8 +265,8 @@ fn left_out(prepared: &Prepared) -> Vec<String> {
         .collect()
 }
 
-/// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now or on the command
-/// line.
+/// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now
+/// or on the command line.
 fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
     let refused = match Prepared::of(asked.clone(), options) {
         Ok(prepared) => return Ok(prepared),
@@ -287,8 +288,8 @@ fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
     }
 }
 
-/// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in memory if the plan
-/// requires that.
+/// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in
+/// memory if the plan requires that.
 pub(super) fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
     if !plan.in_memory {
         return Ok(Destination::Directory(usual.unwrap_or(Path::new(".")).to_path_buf()));
@@ -333,7 +334,8 @@ fn plan_file(path: &Path) -> Result<PlanText> {
     text::parse(&name, &text).with_context(|| format!("the plan file {shown}"))
 }
 
-/// Run a plan, which is that question of so many; say first what it does, once nothing refuses it any more.
+/// Run a plan, which is that question of so many; say first what it does, once nothing refuses it
+/// any more.
 pub(super) fn execute(
     mut prepared: Prepared,
     options: &Options,
@@ -345,8 +347,8 @@ pub(super) fn execute(
     if let (Variant::Quick, Source::Dataset { directory }, false) =
         (prepared.asked.variant, &prepared.plan.source, prepared.plan.datasets().is_empty())
     {
-        // A quick run on a slow device gets a smaller dataset. Measuring the device writes to it, which needs the right
-        // to run, so the plan is resolved again.
+        // A quick run on a slow device gets a smaller dataset. Measuring the device writes to it,
+        // which needs the right to run, so the plan is resolved again.
         let pace = pace::write_pace(Path::new(directory)).ok();
         prepared.resolve(options, pace)?;
     }
@@ -389,7 +391,8 @@ pub(super) fn execute(
     )
 }
 
-/// Create a run file whose name says when, where and what was measured; names that are taken are passed over.
+/// Create a run file whose name says when, where and what was measured; names that are taken are
+/// passed over.
 fn create_named(header: &Header) -> Result<RunFile> {
     let Header { plan, environment, .. } = header;
     let date = compact_utc(environment.started_unix_s);

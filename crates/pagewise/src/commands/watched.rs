@@ -1,4 +1,5 @@
-//! A program being watched, for the commands that do so: its start, what it does, its end, and its exit status.
+//! A program being watched, for the commands that do so: its start, what it does, its end, and its
+//! exit status.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,7 +30,8 @@ use crate::exit::Exit;
 
 /// The rings are looked at this often, and whenever they fill.
 const LOOK: Duration = Duration::from_millis(100);
-/// The totals of a program are looked at this often at most; in windows, what has happened is added up this often.
+/// The totals of a program are looked at this often at most; in windows, what has happened is added
+/// up this often.
 const SOON: Duration = Duration::from_millis(20);
 /// The wait for the program to be executed.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -298,8 +300,9 @@ pub(super) struct Rest {
 }
 
 impl Started {
-    /// Start `command`, which the user wrote as `words`; not if what is needed cannot be seen. If it is `quiet`, what it prints on
-    /// stdout is read and dropped: /dev/null instead would let programs such as grep(1) end early.
+    /// Start `command`, which the user wrote as `words`; not if what is needed cannot be seen. If
+    /// it is `quiet`, what it prints on stdout is read and dropped: /dev/null instead would let
+    /// programs such as grep(1) end early.
     pub(super) fn begin(
         mut command: Command,
         words: &[OsString],
@@ -332,7 +335,8 @@ impl Started {
         }
         let mut child = released.child().map_err(refused)?;
         if let Some(mut printed) = child.stdout.take() {
-            // A child that outlives the command may keep the pipe open, so nobody waits for this thread.
+            // A child that outlives the command may keep the pipe open, so nobody waits for this
+            // thread.
             thread::spawn(move || io::copy(&mut printed, &mut io::sink()));
         }
         Ok(Self { watched, end, rest: Rest { child, process, status: None, requests } })
@@ -384,7 +388,8 @@ impl Rest {
     }
 }
 
-/// Requests to end that this process has got, each until it is taken: one that follows another does not replace it.
+/// Requests to end that this process has got, each until it is taken: one that follows another does
+/// not replace it.
 pub(super) struct Requests(Vec<(Signal, Arc<AtomicBool>)>);
 
 impl Requests {
@@ -394,7 +399,8 @@ impl Requests {
         let mut requests = Vec::new();
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let number = signal.as_raw();
-            // What is ignored (nohup) is ignored by the command, too: a handler would not be inherited.
+            // What is ignored (nohup) is ignored by the command, too: a handler would not be
+            // inherited.
             if process::has_signal(own, "SigIgn", number) {
                 continue;
             }
@@ -421,7 +427,8 @@ impl Requests {
     }
 }
 
-/// True if an interrupt is likely that of a terminal, which the command gets by itself: this process is in its foreground.
+/// True if an interrupt is likely that of a terminal, which the command gets by itself: this
+/// process is in its foreground.
 fn is_of_terminal() -> bool {
     let terminal = File::open("/dev/tty").ok();
     terminal.and_then(|terminal| tcgetpgrp(terminal).ok()) == Some(getpgrp())

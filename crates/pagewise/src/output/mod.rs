@@ -1,13 +1,15 @@
 //! The only module that writes to a terminal, a pipe or a file for people.
 //!
-//! * [`stdout()`], [`stderr()`], [`lines()`], [`file()`] and [`file_again()`] take documents: results, tables, JSON, CSV, pages;
+//! * [`stdout()`], [`stderr()`], [`lines()`], [`file()`] and [`file_again()`] take documents:
+//!   results, tables, JSON, CSV, pages;
 //! * [`say`] takes one line for stderr: errors, warnings, notes;
 //! * [`progress`] overwrites a line on a terminal;
 //! * [`confirm`] asks a question on a terminal;
 //! * [`help`] is clap's text.
 //!
-//! Two rules apply to all of it. Characters that a terminal would obey are escaped, wherever they come from. A broken
-//! output does not end a run: errors of stderr are ignored, and stdout keeps its first error for [`lost`].
+//! Two rules apply to all of it. Characters that a terminal would obey are escaped, wherever they
+//! come from. A broken output does not end a run: errors of stderr are ignored, and stdout keeps
+//! its first error for [`lost`].
 
 pub mod new_file;
 pub mod progress;
@@ -60,14 +62,16 @@ pub fn lines(lines: &[Line]) -> io::Result<()> {
     lines.iter().try_for_each(|line| out.line(line, is_coloured))
 }
 
-/// Write a new file that appears when it is complete. An existing one, above all a run file, is never overwritten.
+/// Write a new file that appears when it is complete. An existing one, above all a run file, is
+/// never overwritten.
 pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
     NewFile::begin(path)
         .and_then(|new| fill(&new, write).and_then(|()| new.appear()))
         .map_err(|error| unwritten(path, &error))
 }
 
-/// As [`file()`], for what cannot be had again: if something has the name meanwhile, it gets another one, which is told.
+/// As [`file()`], for what cannot be had again: if something has the name meanwhile, it gets
+/// another one, which is told.
 pub fn file_or_another(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
     let named = NewFile::begin(path)
         .or_else(|_| NewFile::beside(path))
@@ -79,7 +83,8 @@ pub fn file_or_another(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io:
     Ok(())
 }
 
-/// A file size limit becomes the error of a write instead of a silent death. What is ignored stays so, for commands that are started.
+/// A file size limit becomes the error of a write instead of a silent death. What is ignored stays
+/// so, for commands that are started.
 pub fn outlive_size_limits() {
     if !process::has_signal(std::process::id(), "SigIgn", SIGXFSZ) {
         // Without it, the limit ends this process as it would have.
@@ -87,7 +92,8 @@ pub fn outlive_size_limits() {
     }
 }
 
-/// The sentence about a new file that could not be written. It is the wrong name, unless writing failed that had begun.
+/// The sentence about a new file that could not be written. It is the wrong name, unless writing
+/// failed that had begun.
 pub fn unwritten(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
     let sentence = anyhow::anyhow!("{path} cannot be written: {error}");
@@ -101,7 +107,8 @@ pub fn unwritten(path: &Path, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// Check beforehand that [`file()`] can write to `path`, where what is to be written cannot be had again.
+/// Check beforehand that [`file()`] can write to `path`, where what is to be written cannot be had
+/// again.
 pub fn can_appear(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
         anyhow::bail!("{} exists: name another file", path.display());
@@ -110,8 +117,8 @@ pub fn can_appear(path: &Path) -> Result<()> {
         .map_err(|errno| anyhow::anyhow!("{} cannot be written: {}", path.display(), io::Error::from(errno)))
 }
 
-/// Write a file that appears when it is complete, in the place of an earlier one if that is a plain file that begins with text
-/// of ours; any other is left.
+/// Write a file that appears when it is complete, in the place of an earlier one if that is a plain
+/// file that begins with text of ours; any other is left.
 pub fn file_again(
     path: &Path,
     is_ours: impl FnOnce(&[u8]) -> bool,
@@ -145,7 +152,8 @@ pub fn say(line: impl Display) {
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Ask a question that is answered with yes or no. `None`: nobody is there to answer, or they do not.
+/// Ask a question that is answered with yes or no. `None`: nobody is there to answer, or they do
+/// not.
 pub fn confirm(question: &str) -> Option<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {

@@ -1,4 +1,5 @@
-//! Files that appear when they are complete. Whatever ends the process before, nothing of them has the name of the whole.
+//! Files that appear when they are complete. Whatever ends the process before, nothing of them has
+//! the name of the whole.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -21,12 +22,14 @@ pub struct NewFile {
 impl NewFile {
     /// Begin a file that will be `path`, which must not exist.
     pub fn begin(path: &Path) -> io::Result<Self> {
-        // This check only avoids useless work; the name is never taken from an existing file in any case.
+        // This check only avoids useless work; the name is never taken from an existing file in any
+        // case.
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
-        // Nothing remains of a nameless file, whatever ends the process. Not every filesystem has them (open(2), O_TMPFILE).
+        // Nothing remains of a nameless file, whatever ends the process. Not every filesystem has
+        // them (open(2), O_TMPFILE).
         match rustix::fs::open(files::parent(path), flags | OFlags::TMPFILE, mode) {
             Ok(nameless) => Ok(Self { file: nameless.into(), path: path.to_path_buf(), part: None }),
             Err(_) => Self::beside(path),
@@ -50,8 +53,8 @@ impl NewFile {
         self.take_name()
     }
 
-    /// Give it its name, or another one if something has that meanwhile: `NAME.2`, `NAME.3`, and so on. The name that it has then, and
-    /// why it is another one.
+    /// Give it its name, or another one if something has that meanwhile: `NAME.2`, `NAME.3`, and so
+    /// on. The name that it has then, and why it is another one.
     pub fn appear_or_another(mut self) -> io::Result<(PathBuf, Option<io::Error>)> {
         let wanted = self.path.clone();
         let mut taken = None;
@@ -66,7 +69,8 @@ impl NewFile {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Not every filesystem, and not every sandbox, takes each of the ways to a name that nothing else has.
+    /// Not every filesystem, and not every sandbox, takes each of the ways to a name that nothing
+    /// else has.
     fn take_name(&mut self) -> io::Result<()> {
         if self.part.is_none() {
             let descriptor = scratch::reopen_path(&self.file);
@@ -81,7 +85,8 @@ impl NewFile {
         match rustix::fs::renameat_with(CWD, &part, CWD, &self.path, RenameFlags::NOREPLACE) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(Errno::EXIST.into()),
-            // NFS has no such flag, FAT no second name. What was just made under the name is ours to replace.
+            // NFS has no such flag, FAT no second name. What was just made under the name is ours
+            // to replace.
             Err(_) => match fs::hard_link(&part, &self.path) {
                 Ok(()) => fs::remove_file(&part)?,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),

@@ -1,7 +1,7 @@
 //! The axes: one entry each, with its values and its workloads.
 //!
-//! An entry is an argument of the command line, a key of plan files and a list that a layer may choose. An axis that
-//! applies to no workload of a plan is an error, and is not ignored.
+//! An entry is an argument of the command line, a key of plan files and a list that a layer may
+//! choose. An axis that applies to no workload of a plan is an error, and is not ignored.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -63,8 +63,8 @@ macro_rules! axes {
                 Ok(all)
             }
 
-            /// The settings by the names of their arguments, with the typed values of chosen ones and the values in a
-            /// plan.
+            /// The settings by the names of their arguments, with the typed values of chosen ones
+            /// and the values in a plan.
             pub fn settings(&self, plan: &Plan) -> Vec<Setting> {
                 vec![$($(Setting {
                     argument: concat!("--", stringify!($name)).replace('_', "-"),
@@ -90,7 +90,8 @@ axes! {
     /// Threads: numbers, or cpus
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     threads: Threads, Workload::ALL;
-    /// Size of the dataset; with --memory also as a multiple of the cache that fits under it, as in 1.5x
+    /// Size of the dataset; with --memory also as a multiple of the cache that fits under it, as in
+    /// 1.5x
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     file_size: Size, Workload::ALL;
     /// Read only the first part of the file, this large; multiples of the cache as above
@@ -117,17 +118,20 @@ axes! {
     /// fill: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     block_size: Bytes, &[Workload::Fill];
-    /// append, fill: time by which written bytes must be on the device: never (none), at the end (end), at intervals of
-    /// bytes (every:1MiB); append: each record before the next one of its thread (commit)
+    /// append, fill: time by which written bytes must be on the device: never (none), at the end
+    /// (end), at intervals of bytes (every:1MiB); append: each record before the next one of its
+    /// thread (commit)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync: Sync, WRITES;
-    /// append, fill: call that puts written bytes on the device: fdatasync, fsync, msync, sync_file_range (not durable),
-    /// RWF_DSYNC, O_DSYNC; or usual, which is msync of a mapping and fdatasync otherwise
+    /// append, fill: call that puts written bytes on the device: fdatasync, fsync, msync,
+    /// sync_file_range (not durable), RWF_DSYNC, O_DSYNC; or usual, which is msync of a mapping and
+    /// fdatasync otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync_call: OrUsual, WRITES;
-    /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole file was read once;
-    /// cold-start measures the time to warm. A written file is new if cold; if warm, it was written before, and its pages lie
-    /// in folios as large as its filesystem makes them: a store through a mapping makes a whole folio dirty
+    /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole
+    /// file was read once; cold-start measures the time to warm. A written file is new if cold; if
+    /// warm, it was written before, and its pages lie in folios as large as its filesystem makes
+    /// them: a store through a mapping makes a whole folio dirty
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cache: CacheState, Workload::ALL;
     /// Descriptor and mapping of threads: shared, or one each (per-thread)
@@ -143,14 +147,15 @@ axes! {
     /// Memory that worker and page cache may use together, limited by a cgroup; or none
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
     memory: OrNone<Bytes>, Workload::ALL;
-    /// Rate limit of the device, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc, io2-20k, none. Repeat
-    /// for an axis
+    /// Rate limit of the device, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc,
+    /// io2-20k, none. Repeat for an axis
     #[arg(long, value_name = "CAP", help_heading = "Host settings")]
     device_cap: OrNone<DeviceCap>, Workload::ALL, sets device_cap;
     /// Readahead of the device, restored afterwards; or none to leave it unchanged
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
     readahead: OrNone<Bytes>, Workload::ALL, sets kernel.readahead_bytes;
-    /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none to leave it unchanged
+    /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none to
+    /// leave it unchanged
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Host settings")]
     mglru: OrNone<pagewise_model::Switch>, Workload::ALL, sets kernel.mglru;
     /// CPUs of the worker, as in 0-3,8. Repeat for an axis
@@ -235,7 +240,8 @@ fn words(workloads: &[Workload]) -> String {
     workloads.iter().map(|workload| workload.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// The choice of the topmost layer that has one for an axis; keys under the workload's name come first.
+/// The choice of the topmost layer that has one for an axis; keys under the workload's name come
+/// first.
 pub(super) fn choose<T: Clone + PartialEq>(
     layers: &[&Layer],
     workload: Workload,

@@ -63,8 +63,8 @@ pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
     ceilings
 }
 
-/// Cell for the device's rate of syncs: pieces as large as those that `cell` syncs, in whole blocks past the page cache, over a
-/// file that was written before.
+/// Cell for the device's rate of syncs: pieces as large as those that `cell` syncs, in whole blocks
+/// past the page cache, over a file that was written before.
 fn of_syncs(cell: &Cell, page_bytes: u64) -> Option<(Method, Conditions)> {
     let writes = cell.conditions.writes()?;
     let synced = match writes.sync_of_records() {
@@ -122,7 +122,8 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
         span_bytes: file_bytes,
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
-        // Direct reads bypass the page cache, and the ceiling's own buffers need not fit under the limit.
+        // Direct reads bypass the page cache, and the ceiling's own buffers need not fit under the
+        // limit.
         host_settings: HostSettings { memory_limit_bytes: None, ..cell.conditions.host_settings.clone() },
         ..cell.conditions.clone()
     };

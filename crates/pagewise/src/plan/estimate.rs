@@ -36,8 +36,8 @@ pub fn budget_ns(plan: &Plan) -> Option<u64> {
     plan.budget.map(|budget| budget.ns(first_rounds_ns(plan)))
 }
 
-/// Approximate duration, including the search. Saturating, since sizes are refused only when they are compared with the
-/// disk.
+/// Approximate duration, including the search. Saturating, since sizes are refused only when they
+/// are compared with the disk.
 pub fn duration_ns(plan: &Plan) -> u64 {
     let samples = first_rounds_ns(plan).max(budget_ns(plan).unwrap_or(0));
     samples.saturating_add(beside_samples_ns(plan))
@@ -70,7 +70,8 @@ pub fn first_written_bytes(plan: &Plan) -> u64 {
     plan.all_dataset_bytes().0.saturating_add(plan.written_bytes().0)
 }
 
-/// Bytes that a run writes at most, approximately: later rounds write as fast as the first ones, up to the plan's limit.
+/// Bytes that a run writes at most, approximately: later rounds write as fast as the first ones, up
+/// to the plan's limit.
 pub fn most_written_bytes(plan: &Plan) -> u64 {
     let (first_ns, samples) = (first_rounds_ns(plan).max(1), plan.written_bytes().0);
     let times = budget_ns(plan).map_or(1.0, |budget_ns| (budget_ns as f64 / first_ns as f64).max(1.0));
@@ -141,7 +142,8 @@ fn once_ns(cell: &Cell) -> Option<u64> {
     Some(bytes.saturating_mul(of_device).max(by_requests_ns).saturating_add(of_records))
 }
 
-/// Requests for bytes of a cold file that wait for each other: those of a method that reads nothing ahead.
+/// Requests for bytes of a cold file that wait for each other: those of a method that reads nothing
+/// ahead.
 fn requests(cell: &Cell, bytes: u64) -> u64 {
     let (method, conditions) = (&cell.method, &cell.conditions);
     // How long a replay takes is known from its program.

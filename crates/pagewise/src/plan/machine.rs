@@ -18,7 +18,8 @@ pub struct Machine<'a> {
     pub numa_nodes: Vec<u32>,
     /// Smallest memory limit under which a worker runs.
     pub least_memory_bytes: u64,
-    /// Reason that the device of the files cannot be capped; `None` if it can, as far as the device is concerned.
+    /// Reason that the device of the files cannot be capped; `None` if it can, as far as the device
+    /// is concerned.
     pub no_device: Option<String>,
     /// True if the whole page cache may be dropped.
     pub drop_caches: bool,

@@ -1,7 +1,8 @@
-//! From text to a resolved plan: a question or plan file, its quick or full variant, the command line.
+//! From text to a resolved plan: a question or plan file, its quick or full variant, the command
+//! line.
 //!
-//! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]). The result is a
-//! [`pagewise_model::Plan`], the only value that is printed, run and stored.
+//! Each is a [`Layer`] of choices; the topmost layer that chooses an axis decides it ([`resolve`]).
+//! The result is a [`pagewise_model::Plan`], the only value that is printed, run and stored.
 
 pub mod axes;
 mod budget;
@@ -152,7 +153,8 @@ pub struct Sampling {
     pub is_trial: bool,
     /// Duration of the throughput phase.
     pub sample_ns: Option<u64>,
-    /// The same of a cell whose bytes are in memory; the other one if that is chosen closer to the user.
+    /// The same of a cell whose bytes are in memory; the other one if that is chosen closer to the
+    /// user.
     pub memory_sample_ns: Option<u64>,
     /// Duration of the latency phase.
     pub latency_ns: Option<u64>,
@@ -160,9 +162,11 @@ pub struct Sampling {
     pub seed: Option<u64>,
     /// True if ceilings are measured; without them no bound is named.
     pub ceilings: Option<bool>,
-    /// True if the first method of each comparison is measured twice; otherwise the variant decides.
+    /// True if the first method of each comparison is measured twice; otherwise the variant
+    /// decides.
     pub controls: Option<bool>,
-    /// Search for the sizes of data at which the order of two methods changes, each to this many per cent.
+    /// Search for the sizes of data at which the order of two methods changes, each to this many
+    /// per cent.
     pub crossing_percent: Option<u32>,
 }
 
@@ -220,8 +224,8 @@ impl PlanText {
         self.base.workload.clone().unwrap_or_else(|| resolve::DEFAULT_WORKLOADS.to_vec())
     }
 
-    /// The question for a user's own file, which has its size, and whose cache is left unchanged unless the command line
-    /// names a state.
+    /// The question for a user's own file, which has its size, and whose cache is left unchanged
+    /// unless the command line names a state.
     pub fn for_own_file(mut self) -> Self {
         for layer in [&mut self.base, &mut self.quick, &mut self.full].into_iter().chain(&mut self.limited) {
             for axes in std::iter::once(&mut layer.axes).chain(layer.by_workload.values_mut()) {

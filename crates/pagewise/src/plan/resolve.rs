@@ -1,5 +1,5 @@
-//! From layers to cells: the topmost layer that chooses an axis decides it, and every impossible combination
-//! is refused here, before anything is created.
+//! From layers to cells: the topmost layer that chooses an axis decides it, and every impossible
+//! combination is refused here, before anything is created.
 
 use std::ops::RangeInclusive;
 
@@ -49,7 +49,8 @@ const MEMORY_SAMPLE_NS: u64 = 40_000_000;
 /// Repetitions of samples disturbed from outside.
 const RETAKES: u32 = 2;
 
-/// The ratio of data to cache at which windows of prefetch are compared: above the cliff, where they matter.
+/// The ratio of data to cache at which windows of prefetch are compared: above the cliff, where
+/// they matter.
 const WINDOW_RATIO: f64 = 1.5;
 
 /// Workloads of a plan that names none.
@@ -123,7 +124,8 @@ pub fn resolve(
     let has_controls = sampling.controls.unwrap_or(match sampling.amount {
         // With fewer rounds there is no verdict, and no noise to compare it with.
         Amount::Rounds(rounds) if (rounds as usize) < FEWEST_ROUNDS => false,
-        // A control is a check of the machine, and takes the time of a method: a fifth of a quick search.
+        // A control is a check of the machine, and takes the time of a method: a fifth of a quick
+        // search.
         Amount::Rounds(_) => is_full || search.is_none(),
         Amount::Budget(_) | Amount::Time(_) => is_full,
     });
@@ -162,13 +164,15 @@ pub fn resolve(
     }
 }
 
-/// Blocks of a plan. Points that a search adds are compared with those of the grid, so all of them read one dataset.
+/// Blocks of a plan. Points that a search adds are compared with those of the grid, so all of them
+/// read one dataset.
 fn blocks(plan: &Plan, is_full: bool) -> u32 {
     let reads_datasets = matches!(plan.source, Source::Dataset { .. }) && plan.dataset_bytes().0 > 0;
     if is_full && reads_datasets && plan.search.is_none() { FULL_BLOCKS } else { 1 }
 }
 
-/// The plan with the budget that was chosen, or else one that follows from what its first rounds will take.
+/// The plan with the budget that was chosen, or else one that follows from what its first rounds
+/// will take.
 fn with_budget(plan: Plan, chosen: Option<ChosenBudget>, is_full: bool) -> Result<Plan> {
     let usual = if is_full { FULL_BUDGET_PERCENT } else { BUDGET_PERCENT };
     let chosen_ns = match chosen.unwrap_or(ChosenBudget::OfFirstRounds(usual)) {
@@ -326,8 +330,8 @@ fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     })
 }
 
-/// Plan the search beyond the matrix. If a method has several windows of prefetch, they are compared at one size of data
-/// first, and only the best is measured further.
+/// Plan the search beyond the matrix. If a method has several windows of prefetch, they are
+/// compared at one size of data first, and only the best is measured further.
 fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option<CliffSearch>> {
     let Some(percent) = crossing_percent else { return Ok(None) };
     ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
@@ -350,7 +354,8 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
     };
     let behind = cells.iter().map(ratio).filter(|ratio| *ratio >= WINDOW_RATIO * 0.99).min_by(f64::total_cmp);
     if let (false, Some(behind)) = (prefetch_windows.is_empty(), behind) {
-        // Threads and read sizes make small differences in the capacity, and therefore in the ratio.
+        // Threads and read sizes make small differences in the capacity, and therefore in the
+        // ratio.
         cells.retain(|cell| {
             cell.method.prefetch_window().is_none() || (ratio(cell) / behind - 1.0).abs() < 0.1
         });
@@ -404,13 +409,14 @@ impl Resolved {
         };
         let methods =
             choose(layers, workload, |axes| &axes.methods).unwrap_or_else(|| default_methods(workload));
-        // Under one limit all methods have the same data: as much as the largest of their workers leaves space for.
+        // Under one limit all methods have the same data: as much as the largest of their workers
+        // leaves space for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
         let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());
         let memory = choose(layers, workload, |axes| &axes.memory).unwrap_or(vec![OrNone(None)]);
         let limited = memory.iter().any(|limit| limit.0.is_some());
-        // The user's own file is left unchanged unless its cache state is named, or only pages that the worker brings in
-        // count.
+        // The user's own file is left unchanged unless its cache state is named, or only pages that
+        // the worker brings in count.
         let default_cache = match source {
             _ if workload == Workload::Replay => CacheState::Cold,
             Source::File { .. } if !limited => CacheState::AsIs,
@@ -460,8 +466,8 @@ impl Resolved {
         }
     }
 
-    /// Add the cells of all conditions. Methods that nobody named are left out where they cannot sync as asked or hold the longest
-    /// reads of a trace, and others can.
+    /// Add the cells of all conditions. Methods that nobody named are left out where they cannot
+    /// sync as asked or hold the longest reads of a trace, and others can.
     fn add_cells(&self, machine: &Machine<'_>, are_typed: bool, cells: &mut Vec<Cell>) -> Result<()> {
         let alignment = alignment(machine);
         for conditions in self.conditions(machine)? {
@@ -496,7 +502,8 @@ impl Resolved {
         self.sized(all, machine)
     }
 
-    /// Add every size of file and span to each of `all`, since a multiple of the cache depends on the others.
+    /// Add every size of file and span to each of `all`, since a multiple of the cache depends on
+    /// the others.
     fn sized(&self, all: Vec<Conditions>, machine: &Machine<'_>) -> Result<Vec<Conditions>> {
         // One file serves all spans, whatever the memory limit and the threads.
         let mut largest = None;
@@ -567,8 +574,8 @@ fn default_methods(workload: Workload) -> Vec<Method> {
     texts.iter().map(|text| text.parse().expect("a constant method")).collect()
 }
 
-/// Default size: large compared with the last-level cache, small compared with memory and disk, in whole MiB; if the run
-/// must be short, no larger than can be written in the time for it.
+/// Default size: large compared with the last-level cache, small compared with memory and disk, in
+/// whole MiB; if the run must be short, no larger than can be written in the time for it.
 fn default_file_size(machine: &Machine<'_>) -> Bytes {
     let last_level = machine.environment.last_level_cache_bytes.map_or(0, Bytes::get);
     let wanted = last_level.saturating_mul(4).clamp(Bytes::gib(1).0, Bytes::gib(4).0);

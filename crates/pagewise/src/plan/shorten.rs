@@ -1,7 +1,7 @@
 //! A plan for a time that the whole run may take.
 //!
-//! The budget is what the first rounds leave of it. If it does not pay for them, samples get shorter and files smaller:
-//! fewer digits in less time, but every method in every round.
+//! The budget is what the first rounds leave of it. If it does not pay for them, samples get
+//! shorter and files smaller: fewer digits in less time, but every method in every round.
 
 use anyhow::{Result, bail, ensure};
 use pagewise_model::format::{duration, time};
@@ -31,7 +31,8 @@ pub struct Free {
 }
 
 impl Free {
-    /// Parameters left open by the layer that was typed, above the changes of `quick` if these could be used.
+    /// Parameters left open by the layer that was typed, above the changes of `quick` if these
+    /// could be used.
     pub fn beside(typed: &Layer, quick: Option<&Layer>) -> Self {
         Self {
             has_quick: quick.is_some_and(|quick| *quick != Layer::default()),
@@ -77,8 +78,8 @@ pub fn least_ns(plan: &Plan, free: Free) -> u64 {
     estimate::beside_samples_ns(&shortest).saturating_add(estimate::first_rounds_ns(&shortest))
 }
 
-/// Seconds to write where so much time is needed, with a twentieth more: another start may find less free memory, or more of it,
-/// and so other sizes.
+/// Seconds to write where so much time is needed, with a twentieth more: another start may find
+/// less free memory, or more of it, and so other sizes.
 pub fn named_s(needed_ns: u64) -> u64 {
     needed_ns.saturating_add(needed_ns / 20).div_ceil(1_000_000_000)
 }

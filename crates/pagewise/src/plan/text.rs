@@ -1,5 +1,5 @@
-//! Parsing of plan files: TOML in which any list is an axis and an unknown key is an error that names the nearest known
-//! one.
+//! Parsing of plan files: TOML in which any list is an axis and an unknown key is an error that
+//! names the nearest known one.
 
 use std::str::FromStr;
 

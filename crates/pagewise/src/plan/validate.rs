@@ -191,8 +191,9 @@ fn ensure_writes(conditions: &Conditions) -> Result<()> {
     Ok(())
 }
 
-/// Refuse a method that suits none of the conditions of its workload; if it suits some, the others become unavailable
-/// cells. A method that nobody typed and that cannot sync as asked is unavailable, if another one can.
+/// Refuse a method that suits none of the conditions of its workload; if it suits some, the others
+/// become unavailable cells. A method that nobody typed and that cannot sync as asked is
+/// unavailable, if another one can.
 pub fn ensure_suited(
     methods: &[Method],
     are_typed: bool,
@@ -226,15 +227,16 @@ pub fn alignment(machine: &Machine<'_>) -> Alignment {
     Alignment { direct_bytes, page_bytes }
 }
 
-/// True if methods that nobody named are left out where they cannot do the work: where syncs are measured, which some do at other
-/// times, and of the reads of a trace, of which some cannot hold the longest.
+/// True if methods that nobody named are left out where they cannot do the work: where syncs are
+/// measured, which some do at other times, and of the reads of a trace, of which some cannot hold
+/// the longest.
 pub fn may_leave_out(conditions: &Conditions) -> bool {
     let syncs = conditions.writes().is_some_and(|writes| writes.sync.is_measured());
     syncs || conditions.workload() == Workload::Replay
 }
 
-/// Reason that a method that nobody named is left out under these conditions: it cannot do the work, or its buffers would take over a
-/// quarter of the memory limit.
+/// Reason that a method that nobody named is left out under these conditions: it cannot do the
+/// work, or its buffers would take over a quarter of the memory limit.
 pub fn leaves_out(method: &Method, conditions: &Conditions, alignment: Alignment) -> Option<String> {
     method.excluded_from(&conditions.work, alignment).or_else(|| {
         let limit = conditions.host_settings.memory_limit_bytes?;
@@ -320,8 +322,8 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
     Ok(())
 }
 
-/// Refuse cold reads that would use up their data before the rate under a device cap is known. Where the kernel joins
-/// reads to larger requests, a cap of requests may need still more.
+/// Refuse cold reads that would use up their data before the rate under a device cap is known.
+/// Where the kernel joins reads to larger requests, a cap of requests may need still more.
 pub fn ensure_capped_samples_fit(plan: &Plan, page_bytes: u64) -> Result<()> {
     let cold = plan.cells.iter().filter(|cell| cell.conditions.cache == CacheState::Cold);
     let needs = cold.filter_map(|cell| CappedNeed::of(plan, cell, page_bytes));
@@ -382,7 +384,8 @@ fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
     Bytes(all.next_multiple_of(Bytes::mib(1).0))
 }
 
-/// Refuse states that this source cannot have; states that a filesystem refuses later become unavailable cells.
+/// Refuse states that this source cannot have; states that a filesystem refuses later become
+/// unavailable cells.
 pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> {
     let needs_evict = matches!(source, Source::File { evict: false, .. });
     refuse_foreign_cache(cells, if needs_evict { " and --evict" } else { "" })?;

@@ -15,8 +15,8 @@ const OVERRUN: f64 = 1.25;
 /// Nobody minds less.
 const WORTH_TELLING_NS: u64 = 5_000_000_000;
 
-/// Estimates of what was done and of what remains, and the time that the former took: the rest takes as long as that, in
-/// proportion.
+/// Estimates of what was done and of what remains, and the time that the former took: the rest
+/// takes as long as that, in proportion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Eta {
     /// Estimated time of the samples that were taken.
@@ -45,7 +45,8 @@ impl Eta {
         first_ns.max(budget.ns(first_ns)).saturating_sub(spent_ns)
     }
 
-    /// A sentence on samples that will take longer than the plan says, now that the first round has shown how long they take.
+    /// A sentence on samples that will take longer than the plan says, now that the first round has
+    /// shown how long they take.
     pub fn overrun(self, plan: &Plan, spent_ns: u64) -> Option<String> {
         let said_ns = estimate::first_rounds_ns(plan).max(estimate::budget_ns(plan).unwrap_or(0));
         let all_ns = spent_ns.saturating_add(self.left_ns(plan, spent_ns));
@@ -80,7 +81,8 @@ impl Leaders {
         methods.entry(cell.method.to_string()).or_default().push(figure);
     }
 
-    /// The method with the best median among those that `cell` is compared with; `None` before each of two has two samples.
+    /// The method with the best median among those that `cell` is compared with; `None` before each
+    /// of two has two samples.
     pub fn of(&self, cell: &Cell) -> Option<&str> {
         let methods = self.figures.get(&label(&cell.conditions))?.iter().filter(|(_, all)| all.len() > 1);
         let medians: Vec<(f64, &str)> =
@@ -149,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_time_left_is_right_within_a_quarter_from_half_way_on() {
-        // Two kinds of samples, of which one takes three times as long as estimated, and the other half as long.
+        // Two kinds of samples, of which one takes three times as long as estimated, and the other
+        // half as long.
         let samples: Vec<(u64, u64)> = (0..200).map(|index| [(80, 240), (60, 30)][index % 2]).collect();
         let all: u64 = samples.iter().map(|sample| sample.1).sum();
         let plan = Plan::of(Vec::new());

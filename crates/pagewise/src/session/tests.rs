@@ -1,5 +1,6 @@
-//! Whole runs against a worker that is a thread of this process: the supervisor's part, without processes or the state of
-//! a machine. The engine's own loops answer, and a script bends the lines between them.
+//! Whole runs against a worker that is a thread of this process: the supervisor's part, without
+//! processes or the state of a machine. The engine's own loops answer, and a script bends the lines
+//! between them.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
@@ -29,7 +30,8 @@ const METHODS: [&str; 2] = ["pread", "mmap"];
 
 type Worker = fn(PipeReader, PipeWriter) -> io::Result<()>;
 
-/// The engine's worker. `bend` gets the last job and each reply of the engine, and writes what is sent in its place.
+/// The engine's worker. `bend` gets the last job and each reply of the engine, and writes what is
+/// sent in its place.
 fn bent(
     requests: PipeReader,
     replies: PipeWriter,
@@ -184,7 +186,8 @@ fn of_method<'a>(run: &'a Run, method: &str) -> Vec<&'a Sample> {
     run.samples.iter().filter(|sample| sample.cell == cell.id()).collect()
 }
 
-/// Rounds in which a sample was taken; it need not be valid, since its counters are those of this process.
+/// Rounds in which a sample was taken; it need not be valid, since its counters are those of this
+/// process.
 fn rounds_taken(samples: &[&Sample]) -> Vec<u32> {
     let taken = samples.iter().filter(|sample| matches!(sample.outcome, Outcome::Taken { .. }));
     let mut rounds: Vec<u32> = taken.map(|sample| sample.round).collect();
@@ -321,7 +324,8 @@ fn no_sample_is_taken_that_would_write_more_than_is_allowed() {
     assert!(matches!(complete(session, honest, PATIENCE, &AtomicBool::new(false)), SamplingEnd::Completed));
     place.expect_no_trace();
     let run = store::load(&place.run_file()).expect("a run");
-    // As many as the limit pays for if the device writes what is expected; fewer if others make it write more.
+    // As many as the limit pays for if the device writes what is expected; fewer if others make it
+    // write more.
     assert!(run.is_complete() && (1..=3).contains(&run.samples.len()), "{:?}", run.samples);
 }
 

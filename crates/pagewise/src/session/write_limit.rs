@@ -20,7 +20,8 @@ impl WriteLimit {
         so_far
     }
 
-    /// Count a sample of a cell: what the device wrote meanwhile, for others too. A method that is unavailable wrote nothing.
+    /// Count a sample of a cell: what the device wrote meanwhile, for others too. A method that is
+    /// unavailable wrote nothing.
     pub fn note(&mut self, cell: &Cell, sample: &Sample) {
         let estimated = Plan::sample_writes(cell);
         let measured = match &sample.outcome {
@@ -34,8 +35,8 @@ impl WriteLimit {
         }
     }
 
-    /// Bytes so far: those that the device wrote, or what was expected, whichever is more. What is written late, by writeback of the
-    /// kernel, counts with a later sample.
+    /// Bytes so far: those that the device wrote, or what was expected, whichever is more. What is
+    /// written late, by writeback of the kernel, counts with a later sample.
     pub fn written(&self) -> Bytes {
         Bytes(self.measured.max(self.estimated))
     }

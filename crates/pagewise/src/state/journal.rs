@@ -1,9 +1,11 @@
-//! The journal: a line for each change that must be undone after the run, written before the change is made.
+//! The journal: a line for each change that must be undone after the run, written before the change
+//! is made.
 //!
-//! The line of a file is on the device before the file is made, since both may be found after a power cut. A cgroup does
-//! not outlive the boot, so its line need not be. A line also has the machine and the boot in which it was written, and
-//! for a file the directory and filesystem. A removed file can therefore be distinguished from one that is out of reach
-//! at the moment. An unreadable line is set aside and does not prevent a run.
+//! The line of a file is on the device before the file is made, since both may be found after a
+//! power cut. A cgroup does not outlive the boot, so its line need not be. A line also has the
+//! machine and the boot in which it was written, and for a file the directory and filesystem. A
+//! removed file can therefore be distinguished from one that is out of reach at the moment. An
+//! unreadable line is set aside and does not prevent a run.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

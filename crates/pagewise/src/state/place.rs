@@ -1,6 +1,6 @@
 //! Possible state directories of a run: `PAGEWISE_STATE_DIR`, or one for this host and boot below
-//! `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise` or the directory for temporary files. No other user may be able to
-//! write or exchange it.
+//! `$XDG_STATE_HOME/pagewise`, `~/.local/state/pagewise` or the directory for temporary files. No
+//! other user may be able to write or exchange it.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,8 @@ fn word(host: &str) -> String {
     if word.is_empty() { "host".to_string() } else { word }
 }
 
-/// Prefix of the directories of this host. Hosts of a cluster may be copies of one image, so only their names differ.
+/// Prefix of the directories of this host. Hosts of a cluster may be copies of one image, so only
+/// their names differ.
 fn prefix() -> String {
     format!("{}.", boot::host_name().replace('/', "-"))
 }
@@ -57,7 +58,8 @@ fn of_host(base: &Directory) -> Result<Vec<Directory>> {
     Ok(found)
 }
 
-/// Directories that hold those of each host and boot, without the one named by the user; best first.
+/// Directories that hold those of each host and boot, without the one named by the user; best
+/// first.
 fn candidates() -> Vec<PathBuf> {
     let own = format!("pagewise-{}", rustix::process::geteuid().as_raw());
     let candidates = [
@@ -121,7 +123,8 @@ pub fn existing() -> Result<Vec<Directory>> {
     Ok(found)
 }
 
-/// Make a directory that only this user can enter, or use the existing one if it belongs to the user.
+/// Make a directory that only this user can enter, or use the existing one if it belongs to the
+/// user.
 fn prepare(path: &Path) -> Result<Directory> {
     let directory = Directory::make(path)?;
     rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())

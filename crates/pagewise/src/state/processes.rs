@@ -1,7 +1,9 @@
-//! Processes of a killed run, identified by a mark in their environment, which their descendants inherit.
+//! Processes of a killed run, identified by a mark in their environment, which their descendants
+//! inherit.
 //!
-//! A worker dies with the run, but processes that it forked may not. A mark holds 64 random bits, so a process with it
-//! descends from a worker of that run. A process that has cleared its environment is not found.
+//! A worker dies with the run, but processes that it forked may not. A mark holds 64 random bits,
+//! so a process with it descends from a worker of that run. A process that has cleared its
+//! environment is not found.
 
 use std::ffi::OsString;
 use std::fs;

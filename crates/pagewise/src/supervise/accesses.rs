@@ -1,7 +1,7 @@
 //! The offset table of a cell and its expected checksum.
 //!
-//! Table and reference depend on the conditions and the round, never on the method: all methods of a comparison
-//! follow the same table in a round.
+//! Table and reference depend on the conditions and the round, never on the method: all methods of
+//! a comparison follow the same table in a round.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -45,10 +45,12 @@ pub struct AccessesCache(VecDeque<Accesses>);
 const KEPT_BYTES: u64 = 8 << 20;
 
 impl AccessesCache {
-    /// Make the accesses of `conditions` in `round` the [`AccessesCache::current`] ones, from the cache or new.
+    /// Make the accesses of `conditions` in `round` the [`AccessesCache::current`] ones, from the
+    /// cache or new.
     ///
-    /// A dataset gets a new table in each round, so that caches below the page cache (of the disk or the host) do not learn
-    /// the reads. The user's file has one table, because its checksum requires reading the file.
+    /// A dataset gets a new table in each round, so that caches below the page cache (of the disk
+    /// or the host) do not learn the reads. The user's file has one table, because its checksum
+    /// requires reading the file.
     pub fn load(
         &mut self,
         conditions: &Conditions,
@@ -143,7 +145,8 @@ impl Accesses {
         })
     }
 
-    /// Maximum operations of a thread; 0: unbounded. A cold table is used once, and brings in at most a quarter of the span.
+    /// Maximum operations of a thread; 0: unbounded. A cold table is used once, and brings in at
+    /// most a quarter of the span.
     pub fn max_thread_operations(&self) -> u64 {
         if self.conditions.cache != CacheState::Cold {
             return 0;

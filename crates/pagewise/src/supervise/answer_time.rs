@@ -1,8 +1,9 @@
 //! Answer time of an honest worker on this machine: time outside of the phases that it measures.
 //!
-//! A worker's clock is accepted only if it accounts for nearly all the time outside. The rest (threads wake, a line is written and
-//! read) is a fraction of a millisecond on one machine and tens of milliseconds on another, so it is measured with pagewise's own
-//! worker on a file in memory.
+//! A worker's clock is accepted only if it accounts for nearly all the time outside. The rest
+//! (threads wake, a line is written and read) is a fraction of a millisecond on one machine and
+//! tens of milliseconds on another, so it is measured with pagewise's own worker on a file in
+//! memory.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ const FILE_BYTES: u64 = 1 << 20;
 const PHASE_NS: u64 = 2_000_000;
 const ANSWERS: usize = 5;
 
-/// Median over a few short samples in ns; `None` if the worker fails, which the first sample will explain.
+/// Median over a few short samples in ns; `None` if the worker fails, which the first sample will
+/// explain.
 pub fn answer_ns(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Option<u64> {
     let mut answers = measure(page_bytes, patience, stop).ok()?;
     answers.sort_unstable();

@@ -1,5 +1,6 @@
-//! Host settings of a sample: each is applied here, read back here, and undone when its guard is dropped. A change that outlives
-//! the process is recorded first, in the journal or in the record of settings.
+//! Host settings of a sample: each is applied here, read back here, and undone when its guard is
+//! dropped. A change that outlives the process is recorded first, in the journal or in the record
+//! of settings.
 //!
 //! | setting | set | read back | undone |
 //! | --- | --- | --- | --- |
@@ -9,8 +10,8 @@
 //! | CPUs | before the worker's first instruction | by its status | the worker ends |
 //! | node of the pages | before the worker | page by page | the next state of the cache |
 //!
-//! A setting of the kernel has a record of its original value. Groups, processes and page caches need none: their settings end with
-//! them.
+//! A setting of the kernel has a record of its original value. Groups, processes and page caches
+//! need none: their settings end with them.
 
 use std::path::Path;
 use std::process::Command;
@@ -66,7 +67,8 @@ impl ConditionSetter {
         }
     }
 
-    /// Apply the settings of one sample, except for the device cap ([`ConditionSetter::cap_device`]).
+    /// Apply the settings of one sample, except for the device cap
+    /// ([`ConditionSetter::cap_device`]).
     pub fn apply(
         &mut self,
         host_settings: &HostSettings,
@@ -190,8 +192,8 @@ impl ConditionGuard {
 impl Drop for ConditionGuard {
     fn drop(&mut self) {
         if let Some(group) = self.group.take() {
-            // The worker has ended, but its processes would keep the group. The journal lists what remains, for the sweep
-            // at the end of the run.
+            // The worker has ended, but its processes would keep the group. The journal lists what
+            // remains, for the sweep at the end of the run.
             let _ = group.kill();
             let _ = group.remove();
         }

@@ -21,8 +21,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Read the totals of worker `pid`, its group, the device and the host. Those that only the worker changes are read closest to
-    /// the region.
+    /// Read the totals of worker `pid`, its group, the device and the host. Those that only the
+    /// worker changes are read closest to the region.
     pub fn read(
         pid: u32,
         device: Option<&BlockDevice>,
@@ -84,8 +84,9 @@ impl Moment {
         Self { cpu_ns: process::cpu_ns(pid), at: Instant::now() }
     }
 
-    /// Now, when a worker has just answered and goes to sleep. Until then its account is behind by up to a tick, and what it gains when
-    /// the worker sleeps is of before the answer, as far as there was no time for it since.
+    /// Now, when a worker has just answered and goes to sleep. Until then its account is behind by
+    /// up to a tick, and what it gains when the worker sleeps is of before the answer, as far as
+    /// there was no time for it since.
     pub fn settled(pid: u32, cpus: u32) -> Self {
         let answered = Self::now(pid);
         wait_until_asleep(pid);
@@ -120,8 +121,8 @@ pub fn wait_until_asleep(pid: u32) {
     }
 }
 
-/// The time of a stretch is that between two moments, to the point. Its other counters take time to be read, and what the worker does
-/// meanwhile may be in the stretch before or behind.
+/// The time of a stretch is that between two moments, to the point. Its other counters take time to
+/// be read, and what the worker does meanwhile may be in the stretch before or behind.
 impl Stretches {
     /// Begin a stretch.
     pub fn begin(&mut self, pid: u32) {

@@ -1,4 +1,5 @@
-//! Files of a run: datasets, the user's own file, files for workers to write; and the state of their page cache.
+//! Files of a run: datasets, the user's own file, files for workers to write; and the state of
+//! their page cache.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -71,8 +72,8 @@ impl Input {
         Ok(Self { path, key, file_bytes, bytes: ContentSource::UserFile { file, direct, identity } })
     }
 
-    /// A file for a worker to write: sparse, or with a pass of other records for `written_before`. Dropping the value removes it.
-    /// Nothing on the filesystem is dirty afterwards.
+    /// A file for a worker to write: sparse, or with a pass of other records for `written_before`.
+    /// Dropping the value removes it. Nothing on the filesystem is dirty afterwards.
     pub fn make_new(
         path: &Path,
         file_bytes: u64,
@@ -135,7 +136,8 @@ impl Input {
         }
     }
 
-    /// Path by which a worker opens this file even if its name now belongs to another: evidence is taken from the open file.
+    /// Path by which a worker opens this file even if its name now belongs to another: evidence is
+    /// taken from the open file.
     pub fn worker_path(&self) -> String {
         descriptor_path(self.file())
     }
@@ -203,7 +205,8 @@ impl Input {
 
     /// Evict the file from the page cache, and verify it.
     ///
-    /// With `drop_caches`, drop the page cache of the whole machine if the file cannot be evicted otherwise.
+    /// With `drop_caches`, drop the page cache of the whole machine if the file cannot be evicted
+    /// otherwise.
     pub fn make_cold(&self, span_bytes: u64, drop_caches: bool) -> Result<(), NoState> {
         let mut evicted = cache::evict(self.file(), span_bytes);
         if drop_caches && matches!(evicted, Err(EvictError::Mapped { .. } | EvictError::Stays { .. })) {
@@ -221,8 +224,8 @@ impl Input {
         }
     }
 
-    /// Let its pages go, as far as they go at once. A group that is charged for them is then removed in little time; emptying it page
-    /// by page takes five times as long.
+    /// Let its pages go, as far as they go at once. A group that is charged for them is then
+    /// removed in little time; emptying it page by page takes five times as long.
     pub fn let_go(&self) {
         let _ = rustix::fs::fadvise(self.file(), 0, None, rustix::fs::Advice::DontNeed);
     }

@@ -1,7 +1,8 @@
-//! Looks at the dirty bytes of a file while a worker writes it: one that syncs only at the end shows there.
+//! Looks at the dirty bytes of a file while a worker writes it: one that syncs only at the end
+//! shows there.
 //!
-//! A look is a cachestat(2), which walks the page cache of the file without a lock. Looks are few, so that they take
-//! less than about a hundredth of a CPU.
+//! A look is a cachestat(2), which walks the page cache of the file without a lock. Looks are few,
+//! so that they take less than about a hundredth of a CPU.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::ScopedJoinHandle;

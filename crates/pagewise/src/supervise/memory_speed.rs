@@ -1,9 +1,10 @@
-//! Bandwidth of this machine's memory, measured when a cell is first sampled: no method that copies or examines all bytes is
-//! faster. It is used by a check, is not a ceiling of the run, and does not depend on a worker.
+//! Bandwidth of this machine's memory, measured when a cell is first sampled: no method that copies
+//! or examines all bytes is faster. It is used by a check, is not a ceiling of the run, and does
+//! not depend on a worker.
 //!
-//! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it. The memory is not larger than
-//! what the cell's accesses reach, and chunks are at least a page, so that caches help as much as possible; the fastest of several
-//! stretches counts.
+//! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it.
+//! The memory is not larger than what the cell's accesses reach, and chunks are at least a page, so
+//! that caches help as much as possible; the fastest of several stretches counts.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -26,11 +27,13 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// Number of stretches, and their minimum length.
 const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(1);
-/// Bytes between two readings of the clock, at least: a reading takes as long as some ten copies of a page in a cache of the CPU.
+/// Bytes between two readings of the clock, at least: a reading takes as long as some ten copies of
+/// a page in a cache of the CPU.
 const READING_BYTES: usize = 4 << 20;
 /// Number of further measurements before a sample is called faster.
 const AGAIN: usize = 10;
-/// Pause before a further measurement where a sample would be called implausible: other load on the memory may last a while.
+/// Pause before a further measurement where a sample would be called implausible: other load on the
+/// memory may last a while.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Kind of a measurement.
@@ -47,9 +50,9 @@ struct CopyKind {
 pub struct MemorySpeeds(Vec<(CopyKind, u64)>);
 
 impl MemorySpeeds {
-    /// Bytes per second that the threads of `cell` can copy, or examine in place where its method may do so; `None` if there is
-    /// no memory for it. If a sample was faster (`rate` bytes per second), measure again: other load may have slowed the first
-    /// measurement.
+    /// Bytes per second that the threads of `cell` can copy, or examine in place where its method
+    /// may do so; `None` if there is no memory for it. If a sample was faster (`rate` bytes per
+    /// second), measure again: other load may have slowed the first measurement.
     pub fn of(&mut self, cell: &Cell, cpus: u32, rate: f64) -> Option<u64> {
         let kind = kind(cell);
         let threads = u64::from(cell.conditions.threads.min(cpus).max(1));
@@ -88,8 +91,8 @@ fn kind(cell: &Cell) -> CopyKind {
     let skewed = conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
     // Popular positions are in the nearest caches.
     let reached = if skewed { chunk_bytes } else { reached_bytes(conditions) };
-    // A method that examines all bytes need not copy them; one that touches a word of each page has copied the rest, or has
-    // not read it.
+    // A method that examines all bytes need not copy them; one that touches a word of each page has
+    // copied the rest, or has not read it.
     let all_bytes = matches!(conditions.consume(), Some(Consume::Sum | Consume::Lines));
     let may_stay = cell.method.has(MethodOption::InPlace) || cell.access() == Access::Unknown;
     CopyKind {
@@ -99,7 +102,8 @@ fn kind(cell: &Cell) -> CopyKind {
     }
 }
 
-/// Bytes of the span that accesses can reach: those between what is drawn and the next aligned offset are in no read.
+/// Bytes of the span that accesses can reach: those between what is drawn and the next aligned
+/// offset are in no read.
 fn reached_bytes(conditions: &Conditions) -> u64 {
     let span_bytes = conditions.span_bytes.0;
     let Some(reads) = conditions.reads() else { return span_bytes };

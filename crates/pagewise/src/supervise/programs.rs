@@ -1,4 +1,5 @@
-//! The programs of a run's workers: pagewise itself, one built with the user's toolchain, or a command of the user.
+//! The programs of a run's workers: pagewise itself, one built with the user's toolchain, or a
+//! command of the user.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -46,8 +47,8 @@ impl Programs {
     }
 }
 
-/// Find and build the workers of the plan's methods, and describe each. Only commands that the user typed are executed: the
-/// choices in a plan may come from a run file, and are ignored.
+/// Find and build the workers of the plan's methods, and describe each. Only commands that the user
+/// typed are executed: the choices in a plan may come from a run file, and are ignored.
 pub fn find(
     plan: &Plan,
     typed: &WorkerChoices,

@@ -176,7 +176,8 @@ impl<'a> Sampler<'a> {
                 .inspect(|()| reached(RunStep::CachePrepared))
                 .and_then(|()| if warmed_first { Ok(()) } else { self.machine.setter.cap_device(&guard) })
         };
-        // The state of the cache would not last through the seconds of a worker's warm-up, which comes first where there is one.
+        // The state of the cache would not last through the seconds of a worker's warm-up, which
+        // comes first where there is one.
         let has_warmup = cell.method.worker().has_runtime();
         if !has_warmup && let Err(state) = prepare() {
             return without_state(state);
@@ -338,7 +339,8 @@ fn served_from_memory(cell: &Cell, input: &Input, evidence: &Evidence) -> Option
     ))
 }
 
-/// The reason that a file that was read into the page cache is not there when a worker has opened it.
+/// The reason that a file that was read into the page cache is not there when a worker has opened
+/// it.
 fn dropped_when_opened(cell: &Cell, input: &Input, evidence: &Evidence) -> Option<String> {
     let conditions = &cell.conditions;
     let is_gone = conditions.cache == CacheState::Warm

@@ -1,7 +1,8 @@
 //! The task of a worker (offsets, a whole pass, records, a trace) and its expected checksum.
 //!
-//! It depends on the conditions and the round, never on the method: all methods of a comparison do the same work in a round.
-//! One method of Java has another definition of a line, and an expected count of its own.
+//! It depends on the conditions and the round, never on the method: all methods of a comparison do
+//! the same work in a round. One method of Java has another definition of a line, and an expected
+//! count of its own.
 
 use std::sync::atomic::AtomicBool;
 
@@ -51,7 +52,8 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Make the task of `cell` in `round` on the file `input`, unless it is kept; afterwards it is [`Tasks::of`] the cell.
+    /// Make the task of `cell` in `round` on the file `input`, unless it is kept; afterwards it is
+    /// [`Tasks::of`] the cell.
     pub fn load(
         &mut self,
         cell: &Cell,
@@ -138,7 +140,8 @@ impl Task<'_> {
         }
     }
 
-    /// Order of the table for a `go` from operation `first_operation` on: as drawn, or a new one. `None` without a table.
+    /// Order of the table for a `go` from operation `first_operation` on: as drawn, or a new one.
+    /// `None` without a table.
     pub fn order(&self, anew: bool, first_operation: u64) -> Option<OperationOrder> {
         match self {
             Task::Reads(accesses) if anew => Some(accesses.table.anew(first_operation)),
@@ -156,7 +159,8 @@ impl Task<'_> {
         }
     }
 
-    /// Expected checksum of `reply`, from operation `first_operation` of this order on; `None` if it claims more than there is.
+    /// Expected checksum of `reply`, from operation `first_operation` of this order on; `None` if
+    /// it claims more than there is.
     pub fn expected_checksum(
         &self,
         order: Option<&OperationOrder>,
@@ -174,7 +178,8 @@ impl Task<'_> {
         }
     }
 
-    /// Put the table of `cell` into its memory, for a `go` from operation `first_operation` on in this order.
+    /// Put the table of `cell` into its memory, for a `go` from operation `first_operation` on in
+    /// this order.
     pub fn put_table(
         &self,
         memory: &mut TableMemory,
@@ -250,8 +255,9 @@ impl Task<'_> {
     }
 }
 
-/// The bound of one `go` of a sample that may do `most` in all. Under a device cap no latency phase follows, so the
-/// throughput phase has all of its share, of which the protocol lets it use three quarters.
+/// The bound of one `go` of a sample that may do `most` in all. Under a device cap no latency phase
+/// follows, so the throughput phase has all of its share, of which the protocol lets it use three
+/// quarters.
 fn bound_of_go(conditions: &Conditions, most: u64) -> u64 {
     let share = conditions.measured_share(most);
     if conditions.host_settings.device_cap.is_some() { share / 3 * 4 } else { share }

@@ -1,8 +1,9 @@
 //! Preparation of the page cache as a cell requests, with the memory charged to the worker's group.
 //!
-//! Under a memory limit the file is evicted and then read by a process within the group ([`from_inside`]). If the span does not fit
-//! the cache, what is read first is as the workload would leave it ([`CacheFill`]), and the workload itself continues in windows until its
-//! reads from the device per operation are steady (`pagewise_analysis::proof::steady`).
+//! Under a memory limit the file is evicted and then read by a process within the group
+//! ([`from_inside`]). If the span does not fit the cache, what is read first is as the workload
+//! would leave it ([`CacheFill`]), and the workload itself continues in windows until its reads
+//! from the device per operation are steady (`pagewise_analysis::proof::steady`).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,7 +23,8 @@ use super::files::{Input, NoState, slowest};
 
 /// Interval between checks of the stop flag.
 const STOP_CHECK: Duration = Duration::from_millis(2);
-/// Memory of the reads that warm: large, so that the device is the limit, and small compared with the least memory limit.
+/// Memory of the reads that warm: large, so that the device is the limit, and small compared with
+/// the least memory limit.
 const READ_MEMORY: u64 = 1 << 20;
 /// Reads that warm at once: one in flight leaves most devices half idle.
 const READERS: u64 = 4;
@@ -51,8 +53,9 @@ impl CacheFill {
         Self { bytes, block: None, span: None, seed: None }
     }
 
-    /// Reads that leave a cache that cannot hold the span as uniform reads of `cell` without readahead leave it: full of blocks of their
-    /// size. Other reads leave clusters. Those of random `pread` need as long if they are made here, by several reads at once.
+    /// Reads that leave a cache that cannot hold the span as uniform reads of `cell` without
+    /// readahead leave it: full of blocks of their size. Other reads leave clusters. Those of
+    /// random `pread` need as long if they are made here, by several reads at once.
     fn of(cell: &Cell, bytes: u64, page_bytes: u64, seed: u64) -> Self {
         match cell.conditions.reads().filter(|_| steady::has_prediction(cell, page_bytes)) {
             Some(reads) => Self {
@@ -88,7 +91,8 @@ impl CacheFill {
 pub struct WarmSettings<'a> {
     /// True if the whole page cache may be dropped.
     pub drop_caches: bool,
-    /// True if the file leaves the page cache before direct reads too: where device bytes do not prove them.
+    /// True if the file leaves the page cache before direct reads too: where device bytes do not
+    /// prove them.
     pub evicts_direct: bool,
     /// Time limit, beyond that of reading.
     pub patience: Duration,

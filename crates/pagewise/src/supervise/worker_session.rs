@@ -1,7 +1,7 @@
 //! The conversation about one cell, with evidence read around the measured region.
 //!
-//! The supervisor reads evidence while the worker's threads wait: just before `go` and just after `sample`. Verification comes
-//! after it, so that it changes no counter.
+//! The supervisor reads evidence while the worker's threads wait: just before `go` and just after
+//! `sample`. Verification comes after it, so that it changes no counter.
 
 mod heartbeats;
 mod latencies;
@@ -38,13 +38,14 @@ use heartbeats::heartbeats;
 const VERIFIED_READS: u64 = 8;
 /// Maximum memory of the comparison: fewer reads are compared if they are large.
 const VERIFIED_BYTES: u64 = 4 << 20;
-/// Length of a window in which the workload warms a cache that does not hold the span; a shorter one says too little
-/// about a method of a hundred operations per second.
+/// Length of a window in which the workload warms a cache that does not hold the span; a shorter
+/// one says too little about a method of a hundred operations per second.
 const WINDOW_NS: u64 = 50_000_000;
 /// Maximum time and windows of that; after them, the sample is unsettled.
 const SETTLING: Duration = Duration::from_secs(20);
 const SETTLING_WINDOWS: usize = 200;
-/// Maximum time of a cold start, to which reading the span at this rate is added; after it, the sample has no time to warm.
+/// Maximum time of a cold start, to which reading the span at this rate is added; after it, the
+/// sample has no time to warm.
 const COLD_START: Duration = Duration::from_secs(20);
 const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
 const COLD_START_WINDOWS: usize = 600;
@@ -96,7 +97,8 @@ struct GoOutcome {
     wall_ns: u64,
     /// Time of it that the worker's clock leaves out and that counts all the same.
     unaccounted_ns: u64,
-    /// CPU time of the worker meanwhile, and what it used shortly before and was not in its account yet.
+    /// CPU time of the worker meanwhile, and what it used shortly before and was not in its account
+    /// yet.
     cpu_ns: Option<u64>,
     /// Time of it in which the supervisor waited for a CPU.
     supervisor_run_queue_ns: Option<u64>,
@@ -148,7 +150,8 @@ impl WorkerSession<'_> {
         let one_shot = self.cell.conditions.is_one_shot();
         let opened = (!one_shot).then(set_up);
         let warmup_ns = worker.ready(self.setup_wait())?;
-        // From `opened` on, and not from when it was received: the worker goes on while counters are read.
+        // From `opened` on, and not from when it was received: the worker goes on while counters
+        // are read.
         let ready_wall_ns = opening.elapsed().as_nanos() as u64;
         let ready = self.moment(pid);
         reached(RunStep::WorkerReady);
@@ -257,7 +260,8 @@ impl WorkerSession<'_> {
         }
     }
 
-    /// Record heartbeats of the worker, which is ready and idle, if the plan requests them; the moment from which on it waits.
+    /// Record heartbeats of the worker, which is ready and idle, if the plan requests them; the
+    /// moment from which on it waits.
     fn idle(
         &self,
         worker: &mut Conversation,
@@ -275,8 +279,9 @@ impl WorkerSession<'_> {
         Ok((beats, idled))
     }
 
-    /// Request a `go` from the end of the previous one on, by the table as drawn or in a new order. The table is put into its memory
-    /// at the last moment, so that it cannot be used before the clock starts.
+    /// Request a `go` from the end of the previous one on, by the table as drawn or in a new order.
+    /// The table is put into its memory at the last moment, so that it cannot be used before the
+    /// clock starts.
     fn go(
         &self,
         worker: &mut Conversation,
@@ -358,8 +363,9 @@ impl WorkerSession<'_> {
         Ok(outcome)
     }
 
-    /// Let the workload warm a cache that does not hold the span, until its device reads per operation are steady, and they are those
-    /// that the residency predicts, or it has replaced as much of the cache as its popular positions may need.
+    /// Let the workload warm a cache that does not hold the span, until its device reads per
+    /// operation are steady, and they are those that the residency predicts, or it has replaced as
+    /// much of the cache as its popular positions may need.
     fn settle(
         &mut self,
         worker: &mut Conversation,
@@ -489,8 +495,9 @@ impl WorkerSession<'_> {
         Ok(Inherited { table, handover })
     }
 
-    /// Have a seeded subset of the reads done once more, and compare their bytes; return the numbers of compared and of differing
-    /// reads. Passes have a checksum of all bytes, and written files are read back.
+    /// Have a seeded subset of the reads done once more, and compare their bytes; return the
+    /// numbers of compared and of differing reads. Passes have a checksum of all bytes, and written
+    /// files are read back.
     fn verify(
         &mut self,
         worker: &mut Conversation,

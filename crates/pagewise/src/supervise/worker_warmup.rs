@@ -1,8 +1,9 @@
-//! Warm-up of a worker whose code is compiled at run time: jobs of the same kind, in the same process, on a small file, until
-//! its rate no longer rises.
+//! Warm-up of a worker whose code is compiled at run time: jobs of the same kind, in the same
+//! process, on a small file, until its rate no longer rises.
 //!
-//! The file is in memory, so that the page cache of the measured file and the device are not affected; for reads that bypass the
-//! page cache, it is the beginning of the measured file. Warm-up is not part of any result.
+//! The file is in memory, so that the page cache of the measured file and the device are not
+//! affected; for reads that bypass the page cache, it is the beginning of the measured file.
+//! Warm-up is not part of any result.
 
 use std::time::Instant;
 
@@ -165,8 +166,8 @@ fn rate(reply: &SampleReply) -> u64 {
     u64::try_from(per_second).unwrap_or(u64::MAX)
 }
 
-/// True if the fastest of the last stretches is hardly faster than the fastest before. Slow stretches, which occur on a busy
-/// machine, have no effect.
+/// True if the fastest of the last stretches is hardly faster than the fastest before. Slow
+/// stretches, which occur on a busy machine, have no effect.
 fn is_steady(rates: &[u64]) -> bool {
     let Some(before) = rates.len().checked_sub(RECENT).filter(|before| *before >= RECENT) else {
         return false;

@@ -9,8 +9,8 @@ use crate::replay::{FILE_BYTES, data, judged, methods};
 use crate::support::until::my_turn;
 use crate::support::{Finished, Place, advise, is_root, load, of_methods, sees_calls, was_disturbed};
 
-/// A run into run.jsonl, begun again twice if somebody uses the device so that a method has fewer samples than a verdict needs: then every
-/// invalid one must say so. True if it has them.
+/// A run into run.jsonl, begun again twice if somebody uses the device so that a method has fewer
+/// samples than a verdict needs: then every invalid one must say so. True if it has them.
 #[track_caller]
 fn measured(place: &Place, words: &[&str]) -> (Finished, bool) {
     const RUNS: usize = 3;

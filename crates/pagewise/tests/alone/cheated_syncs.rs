@@ -38,7 +38,8 @@ fn samples(kind: &str, sync: &str) -> Vec<Sample> {
     of_methods(&run).into_iter().cloned().collect()
 }
 
-/// True if the check that sees the cheat is in force on this machine, for a kind that only the device's flushes show.
+/// True if the check that sees the cheat is in force on this machine, for a kind that only the
+/// device's flushes show.
 fn has_flushes(samples: &[Sample]) -> bool {
     samples.iter().any(|sample| match &sample.outcome {
         pagewise_model::Outcome::Taken { evidence, .. } => evidence.device_flushes.is_some(),
@@ -46,7 +47,8 @@ fn has_flushes(samples: &[Sample]) -> bool {
     })
 }
 
-/// Every sample of the worker `kind` that others did not disturb fails by `expected`, and by nothing that is not in `also`.
+/// Every sample of the worker `kind` that others did not disturb fails by `expected`, and by
+/// nothing that is not in `also`.
 #[track_caller]
 fn caught(kind: &str, sync: &str, expected: FailureKind, also: &[FailureKind]) {
     for _ in 0..RUNS {
@@ -88,8 +90,8 @@ fn an_honest_log_is_believed() {
 #[test]
 fn syncs_that_are_not_made_are_noticed() {
     for sync in ["every:256KiB", "commit"] {
-        // The durations of syncs that are not made are too short for whatever else the worker waits for: it is told so if it
-        // waits at all, which is up to the machine.
+        // The durations of syncs that are not made are too short for whatever else the worker waits
+        // for: it is told so if it waits at all, which is up to the machine.
         let also = [InconsistentCounts];
         caught("skips-syncs", sync, NotInForce, &also);
         caught("syncs-at-end", sync, NotInForce, &also);

@@ -1,10 +1,11 @@
 //! For each check a worker that cheats just it is called invalid, and an honest run is not.
 //!
-//! Each cheat is tried once here. What it leaves where other methods and conditions are asked for is recorded
-//! (`crates/analysis/recorded`), and the unit tests of the checks hold it.
+//! Each cheat is tried once here. What it leaves where other methods and conditions are asked for
+//! is recorded (`crates/analysis/recorded`), and the unit tests of the checks hold it.
 //!
-//! Runs are taken one at a time, so that the tests do not disturb each other; what other processes of the machine
-//! do to a sample ([`support::FROM_OUTSIDE`]) is left out of the comparison, but for the check under test.
+//! Runs are taken one at a time, so that the tests do not disturb each other; what other processes
+//! of the machine do to a sample ([`support::FROM_OUTSIDE`]) is left out of the comparison, but for
+//! the check under test.
 
 use crate::support::until::my_turn;
 use crate::support::{
@@ -128,10 +129,11 @@ impl Asked {
         self
     }
 
-    /// Every sample of the worker that cheats as `kind` says fails `expected` and nothing else. What its counters then
-    /// show depends on what the cache happened to hold, so that they may contradict the method besides; and what is not
-    /// done at all may be implausibly fast. A time that others of this machine may have taken says nothing of the worker: such
-    /// samples are invalid too, and there are others.
+    /// Every sample of the worker that cheats as `kind` says fails `expected` and nothing else.
+    /// What its counters then show depends on what the cache happened to hold, so that they may
+    /// contradict the method besides; and what is not done at all may be implausibly fast. A time
+    /// that others of this machine may have taken says nothing of the worker: such samples are
+    /// invalid too, and there are others.
     #[track_caller]
     fn caught(&self, kind: &str, expected: &[FailureKind]) -> &Self {
         const RUNS: usize = 5;
@@ -161,7 +163,8 @@ impl Asked {
             if was_disturbed(sample) && !expected.iter().all(|kind| found.contains(kind)) {
                 continue;
             }
-            // A cold sample of one operation may bring in whatever that brings in: a device that others keep busy leaves no more.
+            // A cold sample of one operation may bring in whatever that brings in: a device that
+            // others keep busy leaves no more.
             let is_single =
                 matches!(&sample.outcome, Outcome::Taken { measurement, .. } if measurement.operations == 1);
             if is_single && expected == [ColdOverrun] && found == [MethodContradicted] {
@@ -216,7 +219,8 @@ fn a_read_counts_by_its_place_in_the_table() {
     Asked { more: &["--threads=2"], ..WARM_PREAD }.caught("counts-alike", &[WrongChecksum]);
 }
 
-/// Calls that read one place again and again cost half of honest ones. What they do not bring comes from memory.
+/// Calls that read one place again and again cost half of honest ones. What they do not bring comes
+/// from memory.
 #[test]
 fn one_place_read_again_and_again_is_noticed() {
     let large = Asked { file_size: "32MiB", ..WARM_PREAD };
@@ -244,8 +248,8 @@ fn bytes_from_a_copy_made_before_go_are_noticed() {
 
 #[test]
 fn a_rate_beyond_memory_is_implausible() {
-    // Reads so large that the loop around them does not count. A sample in which the machine had no time for the worker may
-    // be slow all the same, and is then no implausible one.
+    // Reads so large that the loop around them does not count. A sample in which the machine had no
+    // time for the worker may be slow all the same, and is then no implausible one.
     let more = &["--read-size=4MiB", "--align=4MiB", "--reads-per-op=4", "--sample=300ms"];
     let large = Asked { file_size: "16MiB", more, ..WARM_MMAP };
     let run = large.honest().run("remembers-sums");
@@ -272,7 +276,8 @@ fn reads_asked_for_ahead_are_noticed() {
 
 #[test]
 fn latencies_that_are_all_alike_are_noticed() {
-    // A copy of 512 KiB takes longer than the shortest latency that is looked at, whatever the memory.
+    // A copy of 512 KiB takes longer than the shortest latency that is looked at, whatever the
+    // memory.
     let longer = Asked { more: &["--sample=200ms", "--read-size=512KiB", "--reads-per-op=1"], ..WARM_PREAD };
     let run = longer.run("latencies-alike");
     let caught = of_methods(&run).iter().filter(|sample| kinds(sample).contains(&InconsistentCounts)).count();
@@ -304,7 +309,8 @@ fn a_warm_file_that_is_cold_is_noticed() {
 
 #[test]
 fn a_cold_sample_that_fills_the_cache_is_noticed() {
-    // The whole is more than budget, readahead in flight and the last of a few operations explain together.
+    // The whole is more than budget, readahead in flight and the last of a few operations explain
+    // together.
     let larger = Asked { file_size: "128MiB", ..COLD_PREAD };
     larger.caught("fills-cache", &[ColdOverrun]);
 }

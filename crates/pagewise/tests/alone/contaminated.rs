@@ -1,5 +1,6 @@
-//! What somebody else does to a sample while it is taken is caught, and by the check that is meant for it: nothing else
-//! would have called the sample invalid. An honest run with the same words is not flagged.
+//! What somebody else does to a sample while it is taken is caught, and by the check that is meant
+//! for it: nothing else would have called the sample invalid. An honest run with the same words is
+//! not flagged.
 //!
 //! The others act while the run stands at a step ([`support::paused`]).
 
@@ -44,7 +45,8 @@ fn expect_believed(more: &[&str]) {
     expect_honest(&taken.run);
 }
 
-/// The samples of a run with somebody who acts each time it comes to `step`; a few, as each tells the same.
+/// The samples of a run with somebody who acts each time it comes to `step`; a few, as each tells
+/// the same.
 #[track_caller]
 fn beside(place: &Place, more: &[&str], step: RunStep, act: impl FnMut(&PausedRun)) -> Vec<Sample> {
     let run = PausedRun::start(place, &arguments(more), step);
@@ -274,7 +276,8 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
         let Outcome::Taken { evidence, .. } = &sample.outcome else { panic!("{:?}", sample.outcome) };
         let resident = evidence.resident_after_bytes.expect("residency");
         let charged = evidence.group.as_ref().and_then(|group| group.file_bytes).expect("file pages");
-        // Where the outsider came too late, there is nothing to be caught: 2 % of the span, and what CPUs charge ahead.
+        // Where the outsider came too late, there is nothing to be caught: 2 % of the span, and
+        // what CPUs charge ahead.
         let most = charged + span / 50 + 64 * u64::from(context.cpus) * context.page_bytes;
         let expected = if resident > most { vec![ChargedToOtherCgroup] } else { vec![] };
         let found: Vec<_> = failed(sample, ChargedToOtherCgroup).into_iter().collect();
@@ -284,8 +287,8 @@ fn somebody_who_warms_the_file_from_outside_the_limit() {
     assert!(caught > 0, "the outsider was too late {} times", run.samples.len());
 }
 
-/// The worker finds more in the cache than its limit has room for. With nobody beside it the same run is believed:
-/// [`a_limit_that_is_lifted_for_a_while`].
+/// The worker finds more in the cache than its limit has room for. With nobody beside it the same
+/// run is believed: [`a_limit_that_is_lifted_for_a_while`].
 #[test]
 fn somebody_who_holds_a_part_of_the_file_in_the_cache() {
     let _turn = my_turn();

@@ -1,4 +1,5 @@
-//! Conditions whose names are kept: reads that wait for each other, CPUs, and the node of the pages.
+//! Conditions whose names are kept: reads that wait for each other, CPUs, and the node of the
+//! pages.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Tests that measure what any other would disturb. They take turns, and this program runs when no other does.
+//! Tests that measure what any other would disturb. They take turns, and this program runs when no
+//! other does.
 
 #[path = "../support/mod.rs"]
 mod support;

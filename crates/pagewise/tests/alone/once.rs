@@ -1,4 +1,5 @@
-//! Answers that are known beforehand for what is done once: scans, appends, fills, through the whole program.
+//! Answers that are known beforehand for what is done once: scans, appends, fills, through the
+//! whole program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +27,8 @@ fn words<'a>(question: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["run", question][..], &common, more].concat()
 }
 
-/// A run that ends once every cell has a valid sample or is told as unavailable; no sample is wrong.
+/// A run that ends once every cell has a valid sample or is told as unavailable; no sample is
+/// wrong.
 #[track_caller]
 fn take(place: &Place, question: &str, more: &[&str]) -> Taken {
     let taken = take_words(place, &words(question, more), |run| each_has_or_cannot(run, 1));
@@ -191,7 +193,8 @@ fn scans_of_known_files_come_to_what_is_in_them() {
             let expected = match &*consume {
                 "lines" => known.lines(),
                 "touch" => known.touch(),
-                // A last word that is cut is counted in its own way; all methods agree on it, as the supervisor does.
+                // A last word that is cut is counted in its own way; all methods agree on it, as
+                // the supervisor does.
                 _ if !known.bytes.len().is_multiple_of(8) => continue,
                 _ => known.sum(),
             };
@@ -281,7 +284,8 @@ fn expect_all_written(taken: &Taken, question: &str, reasons: &[&str]) {
 #[test]
 fn every_append_on_a_disk_is_whole() {
     let _turn = my_turn();
-    // 100 and 1000 bytes do not divide the file. The engine's tests have each method with each size and number of passes.
+    // 100 and 1000 bytes do not divide the file. The engine's tests have each method with each size
+    // and number of passes.
     for (passes, sizes) in [("--passes=1", "--record-size=10B,1000B"), ("--passes=3", "--record-size=100B")] {
         let more = ["--file-size=4MiB", sizes, passes];
         expect_all_written(&take(&Place::new(), "append", &more), "append", &NO_DIRECT);

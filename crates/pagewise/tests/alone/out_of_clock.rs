@@ -1,5 +1,6 @@
-//! From `open` to `closed` no time is outside a clock: work that is done between `opened` and `ready` is told and counts in
-//! the total, or the sample is invalid. What is too little for that counts in the total too.
+//! From `open` to `closed` no time is outside a clock: work that is done between `opened` and
+//! `ready` is told and counts in the total, or the sample is invalid. What is too little for that
+//! counts in the total too.
 
 use std::path::Path;
 
@@ -102,7 +103,8 @@ fn a_moment_that_no_clock_tells_counts_in_the_total() {
     }
 }
 
-/// Under pagewise's own names: what a cheat hides is in no answer, since none is forgiven where somebody else's worker takes part.
+/// Under pagewise's own names: what a cheat hides is in no answer, since none is forgiven where
+/// somebody else's worker takes part.
 #[test]
 fn the_total_of_somebody_elses_worker_has_all_of_the_time_that_passed() {
     for (question, methods) in [(SCAN, "--methods=read:buffer=64KiB,mmap"), (APPEND, OWN), (FILL, OWN)] {

@@ -1,5 +1,6 @@
-//! A worker that appends as a published study did is called invalid in every buffered cell of the study's matrix, with
-//! the number of bytes that are missing; that number follows from a model of the defects.
+//! A worker that appends as a published study did is called invalid in every buffered cell of the
+//! study's matrix, with the number of bytes that are missing; that number follows from a model of
+//! the defects.
 //!
 //! Runs end as soon as every cell has a sample: what is missing depends on nothing but the sizes.
 
@@ -18,8 +19,8 @@ use serde_json::Value;
 const RECORDS: &str = "--record-size=10B,100B,1KiB,2KiB";
 const BUFFERS: &str = "--methods=mmap,mmap:buffer=100B,mmap:buffer=1KiB,mmap:buffer=2KiB,mmap:buffer=4KiB,\
     mmap:buffer=8KiB,mmap:buffer=12KiB,mmap:buffer=16KiB,mmap:buffer=1MiB";
-/// The cells of the matrix whose buffer is larger than the record: all 8 buffers for 10 B, 7 for 100 B, 6 for 1 KiB,
-/// 5 for 2 KiB.
+/// The cells of the matrix whose buffer is larger than the record: all 8 buffers for 10 B, 7 for
+/// 100 B, 6 for 1 KiB, 5 for 2 KiB.
 const BUFFERED_CELLS: usize = 26;
 
 /// In memory where there is such a place: nothing here depends on a device.
@@ -108,7 +109,8 @@ struct Model {
 }
 
 impl Model {
-    /// Bytes of records that are missing once all records were offered to a program that is `wrong`.
+    /// Bytes of records that are missing once all records were offered to a program that is
+    /// `wrong`.
     fn missing(sizes: Sizes, wrong: Wrong) -> u64 {
         let source: Vec<u16> = (1..=(SOURCE_PERIOD as usize + sizes.record) as u16).collect();
         let record = |index: usize| {
@@ -185,7 +187,8 @@ fn own_failures(sample: &Sample) -> Vec<FailureKind> {
     kinds(sample).into_iter().filter(|kind| !FROM_OUTSIDE.contains(kind)).collect()
 }
 
-/// Every sample of `cell` lacks `missing` bytes, and fails for it alone; with none missing it is right.
+/// Every sample of `cell` lacks `missing` bytes, and fails for it alone; with none missing it is
+/// right.
 #[track_caller]
 fn expect_missing(taken: &Taken, cell: &Cell, missing: u64) {
     let sizes = Sizes::of(cell);
@@ -261,7 +264,8 @@ fn an_honest_worker_is_believed_in_every_cell_of_the_study() {
     }
 }
 
-/// Records and buffers for one defect at a time: two passes, so that a cursor which is wrong at the end shows.
+/// Records and buffers for one defect at a time: two passes, so that a cursor which is wrong at the
+/// end shows.
 const FEW: [&str; 4] = [
     "--file-size=1MiB",
     "--passes=2",
@@ -269,8 +273,8 @@ const FEW: [&str; 4] = [
     "--methods=mmap,mmap:buffer=100B,mmap:buffer=1KiB,mmap:buffer=4KiB,mmap:buffer=12KiB,mmap:buffer=64KiB",
 ];
 
-/// The worker `kind` is caught wherever the model says that bytes are missing, and believed elsewhere; the cells in
-/// which it is caught.
+/// The worker `kind` is caught wherever the model says that bytes are missing, and believed
+/// elsewhere; the cells in which it is caught.
 #[track_caller]
 fn caught(kind: &str, wrong: Wrong) -> BTreeSet<(usize, usize)> {
     let taken = run(kind, &FEW);

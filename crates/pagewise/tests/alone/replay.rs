@@ -109,7 +109,8 @@ fn only_run(place: &Place) -> Run {
     load(&place.file(&name))
 }
 
-/// What was judged. The exit code is 1 where the trace does not stand, and where a cell fell short: a busy machine disturbs samples.
+/// What was judged. The exit code is 1 where the trace does not stand, and where a cell fell short:
+/// a busy machine disturbs samples.
 #[track_caller]
 pub fn judged(finished: &Finished, stands: bool) -> Value {
     let judged = finished.judged();

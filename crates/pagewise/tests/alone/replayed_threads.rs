@@ -1,4 +1,5 @@
-//! Replays of programs whose threads read at once: each thread has its own reads, and a worker that mixes them up is noticed.
+//! Replays of programs whose threads read at once: each thread has its own reads, and a worker that
+//! mixes them up is noticed.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,8 @@ const RUNS: usize = 5;
 /// Reads of the threads of [`of_three`].
 const PARTS: [u64; 3] = [42, 28, 14];
 
-/// The whole file once, by threads 0, 1 and 7 of ten, that are all there from the beginning to the end.
+/// The whole file once, by threads 0, 1 and 7 of ten, that are all there from the beginning to the
+/// end.
 fn of_three(path: &str) -> Trace {
     let mut accesses = in_order();
     let turns = [0, 1, 0, 7, 1, 0];
@@ -132,7 +134,8 @@ fn a_worker_whose_threads_read_what_is_not_theirs_is_noticed() {
     }
 }
 
-/// The offsets of a piece of the table are known when the reads of the piece before the last are done.
+/// The offsets of a piece of the table are known when the reads of the piece before the last are
+/// done.
 #[test]
 fn a_worker_that_sorts_the_reads_does_not_find_them() {
     let samples = samples("sorts");

@@ -2,7 +2,8 @@
 
 use crate::support::documents::{documents, repository};
 
-/// The anchors of a document: its headings in small letters, without punctuation, with hyphens for spaces.
+/// The anchors of a document: its headings in small letters, without punctuation, with hyphens for
+/// spaces.
 fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter_map(|line| line.strip_prefix('#'));
     let anchor = |heading: &str| -> String {

@@ -1,4 +1,5 @@
-//! Tests that start the command and measure nothing: refusals, the schema, links. They need no machine.
+//! Tests that start the command and measure nothing: refusals, the schema, links. They need no
+//! machine.
 
 #[path = "../support/mod.rs"]
 mod support;

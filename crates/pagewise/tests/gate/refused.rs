@@ -1,4 +1,5 @@
-//! Words, choices, plans and files that make no sense: one sentence, exit code 2, and nothing is created.
+//! Words, choices, plans and files that make no sense: one sentence, exit code 2, and nothing is
+//! created.
 
 use std::fs;
 

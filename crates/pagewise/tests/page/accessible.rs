@@ -1,4 +1,5 @@
-//! The page for everyone: rules of axe-core in light and dark, and widths without a horizontal scroll.
+//! The page for everyone: rules of axe-core in light and dark, and widths without a horizontal
+//! scroll.
 
 use std::path::Path;
 

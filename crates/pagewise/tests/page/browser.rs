@@ -1,4 +1,5 @@
-//! A headless Chromium, driven through its protocol: JSON that ends with a zero byte, over two pipes.
+//! A headless Chromium, driven through its protocol: JSON that ends with a zero byte, over two
+//! pipes.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::path::Path;
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 /// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The browser of all tests. It ends by itself when this process does, since its pipe is closed then.
+/// The browser of all tests. It ends by itself when this process does, since its pipe is closed
+/// then.
 static BROWSER: LazyLock<Result<Mutex<Browser>, String>> = LazyLock::new(|| Browser::start().map(Mutex::new));
 
 /// A browser with one page.

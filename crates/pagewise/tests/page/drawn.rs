@@ -1,4 +1,5 @@
-//! Plots: each is drawn with the marks of its data, and tells its values to a pointer and to the keyboard.
+//! Plots: each is drawn with the marks of its data, and tells its values to a pointer and to the
+//! keyboard.
 
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;

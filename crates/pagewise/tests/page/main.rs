@@ -1,7 +1,8 @@
-//! The page in a real Chromium: what is drawn, told, sorted and filtered, and that nothing is loaded or run beside it.
+//! The page in a real Chromium: what is drawn, told, sorted and filtered, and that nothing is
+//! loaded or run beside it.
 //!
-//! One browser serves all tests, each of which has it for itself. Runs are constructed; no file is measured. The tests
-//! need Debian's `chromium` and axe-core from npm, which `./check` installs.
+//! One browser serves all tests, each of which has it for itself. Runs are constructed; no file is
+//! measured. The tests need Debian's `chromium` and axe-core from npm, which `./check` installs.
 
 mod accessible;
 mod browser;
@@ -22,7 +23,8 @@ use pagewise_model::run::Run;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::page;
 
-/// A folder of the build, but not on the filesystem that other tests measure, where that is one of its own.
+/// A folder of the build, but not on the filesystem that other tests measure, where that is one of
+/// its own.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the build directory").join("page").join(name)
 }

@@ -9,7 +9,8 @@ use crate::{constructed, written};
 fn a_heading_sorts_by_number_and_back() {
     let Some(mut browser) = browser() else { return };
     browser.open(&written("complete", &constructed::complete()));
-    // Every column of every table: by number if any cell has one, else by text, with the unknown last.
+    // Every column of every table: by number if any cell has one, else by text, with the unknown
+    // last.
     let wrong = browser.evaluate(
         "(() => { const wrong = [], collator = new Intl.Collator('en', { numeric: true });
            const sorted = (values, sign) => values.every((value, at) => at === 0 || sign * (value - values[at - 1]) >= 0);

@@ -1,5 +1,5 @@
-//! A run killed at random moments: nothing reported is lost, `--resume` finishes it, nothing is left behind. Each step once, by name, is
-//! a part of `./check`.
+//! A run killed at random moments: nothing reported is lost, `--resume` finishes it, nothing is
+//! left behind. Each step once, by name, is a part of `./check`.
 
 use std::fs;
 use std::process::Child;
@@ -39,7 +39,8 @@ struct Phases {
 
 const FILE_BYTES: u64 = 8 << 20;
 
-/// Kills `child` when `target` has come and a random while has passed; what had been reported just before.
+/// Kills `child` when `target` has come and a random while has passed; what had been reported just
+/// before.
 fn kill_in(
     place: &Place,
     child: &mut Child,

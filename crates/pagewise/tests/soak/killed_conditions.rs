@@ -1,5 +1,5 @@
-//! A run under a memory limit, a device cap and another readahead, killed at random moments: the next start undoes what it did to the
-//! machine. Each step once, by name, is a part of `./check`.
+//! A run under a memory limit, a device cap and another readahead, killed at random moments: the
+//! next start undoes what it did to the machine. Each step once, by name, is a part of `./check`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::support::{Place, code_for, load, wait_for, whole_lines};
 use pagewise_model::random::Random;
 use rustix::process::{Pid, Signal};
 
-/// Twice the cache that fits: every sample is warmed from within and settles before its device is capped.
+/// Twice the cache that fits: every sample is warmed from within and settles before its device is
+/// capped.
 fn conditions() -> Vec<&'static str> {
     const MORE: [&str; 12] = [
         "--methods=pread",

@@ -1,5 +1,5 @@
-//! Answers that are known before anything is measured: counts and ratios that follow from the sizes, the offsets and
-//! how Linux reads, whatever the machine's speed.
+//! Answers that are known before anything is measured: counts and ratios that follow from the
+//! sizes, the offsets and how Linux reads, whatever the machine's speed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,8 +43,8 @@ fn data_that_fit_the_memory_are_read_from_it() {
     if !can_limit_memory() {
         return;
     }
-    // Pages of the worker's own code may have to come back, and the host may reclaim pages that look idle: a few of the
-    // 8,000 of the file.
+    // Pages of the worker's own code may have to come back, and the host may reclaim pages that
+    // look idle: a few of the 8,000 of the file.
     const STRAY_BYTES: u64 = 1 << 20;
     let stray_pages = STRAY_BYTES / rustix::param::page_size() as u64;
     let methods = ["mmap", "mmap:random", "pread", "pread:random", "uring:depth=32"];
@@ -76,9 +76,10 @@ fn data_that_fit_the_memory_are_read_from_it() {
     }
 }
 
-/// Of uniform reads of a file that is larger than the cache, those miss that the cache does not hold: 1 - cache / file.
-/// n reads are binomial, so at a quarter held the ratio scatters by sqrt(0.25 / 0.75 / n): with 5,000 reads, 3 % are
-/// almost four standard deviations. A slow disk has so many too.
+/// Of uniform reads of a file that is larger than the cache, those miss that the cache does not
+/// hold: 1 - cache / file. n reads are binomial, so at a quarter held the ratio scatters by
+/// sqrt(0.25 / 0.75 / n): with 5,000 reads, 3 % are almost four standard deviations. A slow disk
+/// has so many too.
 #[test]
 fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
     const READS: f64 = 5_000.0;
@@ -114,7 +115,8 @@ fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
         println!("{name}: {found:.4} of the bytes asked for, {expected:.4} expected");
         (found / expected - 1.0).abs()
     };
-    // What the cache holds is seen at the end of a sample, and memory that others are short of changes meanwhile.
+    // What the cache holds is seen at the end of a sample, and memory that others are short of
+    // changes meanwhile.
     let taken = (0..3)
         .map(|_| {
             let _ = fs::remove_file(place.file("run.jsonl"));
@@ -124,7 +126,8 @@ fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
         .find(|taken| exact.iter().all(|name| off(taken, name) <= 0.03))
         .expect("in one of three runs as many reads miss as the cache does not hold");
     for (_, seen) in valid(&taken.run, method("mmap:random")) {
-        // Each page that comes from the device is a fault that waits; 64 pages may be the worker's own.
+        // Each page that comes from the device is a fault that waits; 64 pages may be the worker's
+        // own.
         let (faults, pages) =
             (seen.major_faults.expect("faults"), seen.device_read_bytes.expect("bytes") / 4096);
         assert!(faults.abs_diff(pages) <= 64 + pages / 50, "{faults} faults, {pages} pages");
@@ -147,7 +150,8 @@ fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
         seen.group.as_ref().and_then(|group| group.file_bytes).expect("file pages") as f64
             / cell.conditions.span_bytes.0 as f64
     };
-    // Readahead of pread now and then takes random reads for a sequence; those of a sample scatter by 5 %.
+    // Readahead of pread now and then takes random reads for a sequence; those of a sample scatter
+    // by 5 %.
     let plain = amplification(&taken.run, "pread");
     assert!((0.95 * (1.0 - held("pread"))..=1.3).contains(&plain), "pread: {plain}");
     let direct = amplification(&taken.run, "pread:direct");
@@ -158,13 +162,15 @@ fn above_memory_uniform_reads_miss_what_the_cache_does_not_hold() {
     println!("pread {plain:.3}, pread:direct {direct:.3}, mmap {mapped:.3}");
 }
 
-/// A fault of a mapping without advice reads `ra_pages` around its page, from `ra_pages / 2` before it on, but not before
-/// the file (`do_sync_mmap_readahead` in mm/filemap.c). Pages of the window that are there are not read again.
+/// A fault of a mapping without advice reads `ra_pages` around its page, from `ra_pages / 2` before
+/// it on, but not before the file (`do_sync_mmap_readahead` in mm/filemap.c). Pages of the window
+/// that are there are not read again.
 ///
-/// Two things of the kernel's could add to it, and are kept out. The page a quarter before the window's end is marked:
-/// touching it reads the next window too; it lies 8 pages behind the one that faulted, a read touches 4, and another read
-/// in the same window is rare in a large file. After a hundred misses without a hit (`MMAP_LOTSAMISS`) nothing is read
-/// around any more; a sample of so many windows is left out.
+/// Two things of the kernel's could add to it, and are kept out. The page a quarter before the
+/// window's end is marked: touching it reads the next window too; it lies 8 pages behind the one
+/// that faulted, a read touches 4, and another read in the same window is rare in a large file.
+/// After a hundred misses without a hit (`MMAP_LOTSAMISS`) nothing is read around any more; a
+/// sample of so many windows is left out.
 #[test]
 fn a_plain_mapping_reads_the_union_of_its_windows() {
     const READAHEAD: u64 = 128 << 10;
@@ -237,8 +243,8 @@ fn a_cold_start_ends_with_everything_in_the_cache() {
     let place = Place::new();
     let more =
         ["--methods=pread", "--cache=cold-start", "--file-size=64MiB", "--sample=100ms", "--no-ceilings"];
-    // The kernel may take a few pages back while somebody else needs memory, and they are read again. Who drops the page
-    // cache of the whole machine takes more; such a sample says nothing.
+    // The kernel may take a few pages back while somebody else needs memory, and they are read
+    // again. Who drops the page cache of the whole machine takes more; such a sample says nothing.
     const FEW_BYTES: u64 = FILE_BYTES / 500;
     let keeps = |seen: &Evidence| {
         let resident =

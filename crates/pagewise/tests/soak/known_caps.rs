@@ -1,8 +1,10 @@
-//! Known answers under a device cap: what the device delivers is fixed by the cap, not by the machine.
+//! Known answers under a device cap: what the device delivers is fixed by the cap, not by the
+//! machine.
 //!
-//! Others on the machine can only take from a capped rate, and let a pause end late: a run goes on until the medians of its
-//! samples meet what is known, and fails if those that nobody held up do not. Files are as large as the rates ask for: a cold sample under a cap may read an eighth of one, and stops
-//! short of that.
+//! Others on the machine can only take from a capped rate, and let a pause end late: a run goes on
+//! until the medians of its samples meet what is known, and fails if those that nobody held up do
+//! not. Files are as large as the rates ask for: a cold sample under a cap may read an eighth of
+//! one, and stops short of that.
 
 use std::ops::RangeInclusive;
 
@@ -40,7 +42,8 @@ impl Figure {
     }
 }
 
-/// Whether others used the device beside a sample, or every CPU, without which a pause ends late and the next one early.
+/// Whether others used the device beside a sample, or every CPU, without which a pause ends late
+/// and the next one early.
 fn was_held_up(sample: &Sample, cpus: u32) -> bool {
     let Outcome::Taken { measurement, evidence, .. } = &sample.outcome else { return true };
     let most_ns = measurement.measured_ns as f64 * CLOSE / 2.0;
@@ -49,8 +52,9 @@ fn was_held_up(sample: &Sample, cpus: u32) -> bool {
         || evidence.host.running.is_none_or(|running| running > u64::from(cpus.max(2) - 1))
 }
 
-/// Measures until each figure is met; `look` says them once there is `enough` to be looked at. Where somebody held up every
-/// sample of a cell, nothing is known but what the checks of a sample say of its cap.
+/// Measures until each figure is met; `look` says them once there is `enough` to be looked at.
+/// Where somebody held up every sample of a cell, nothing is known but what the checks of a sample
+/// say of its cap.
 #[track_caller]
 fn meet(more: &[&str], enough: impl Fn(&Run) -> bool, look: impl Fn(&Taken) -> Vec<Figure>) {
     let figures = |run: &Run| {
@@ -89,7 +93,8 @@ fn is(role: Role, method: &str, read_bytes: u64) -> impl Fn(&Cell) -> bool {
     }
 }
 
-/// Each sample was taken under this cap, as read back from its group, and lasted long enough for it.
+/// Each sample was taken under this cap, as read back from its group, and lasted long enough for
+/// it.
 #[track_caller]
 fn expect_capped(run: &Run, cap: &str) {
     let cap: DeviceCap = cap.parse().expect("a cap");
@@ -106,8 +111,8 @@ fn expect_capped(run: &Run, cap: &str) {
     }
 }
 
-/// The share that a cell has of the ceiling that bounds it: 0.97 or more of `bound`, and where both are within 2 % of the
-/// cap, hardly more than all.
+/// The share that a cell has of the ceiling that bounds it: 0.97 or more of `bound`, and where both
+/// are within 2 % of the cap, hardly more than all.
 fn share(cell: &Value, bound: &str) -> Figure {
     let found = cell["of_ceiling"].as_f64().filter(|_| cell["bound"] == bound).unwrap_or(0.0);
     Figure { name: format!("share of {bound} of {}", cell["method"]), wanted: 0.97..=1.04, found }
@@ -195,7 +200,8 @@ fn a_cap_of_bytes_is_what_the_device_does() {
         let ceiling = judged_cell(&taken.judged, "ceiling", CEILING, READ_BYTES);
         let direct = judged_cell(&taken.judged, "measured", "pread:direct", READ_BYTES);
         let mapped = judged_cell(&taken.judged, "measured", "mmap", READ_BYTES);
-        // What a mapping without advice asks for is an eighth of what it reads, and the cap counts what it reads.
+        // What a mapping without advice asks for is an eighth of what it reads, and the cap counts
+        // what it reads.
         let mapped_bytes = median_rate(&taken.run, is(Role::Measured, "mmap", READ_BYTES), |_, seen| {
             seen.device_read_bytes.expect("device bytes")
         });

@@ -1,5 +1,6 @@
-//! A crossing that is known before anything is measured. A cap of bytes gives each method the same device bytes a second, so
-//! two methods are equally fast where they read as much from the device for each requested byte, whatever the machine's speed.
+//! A crossing that is known before anything is measured. A cap of bytes gives each method the same
+//! device bytes a second, so two methods are equally fast where they read as much from the device
+//! for each requested byte, whatever the machine's speed.
 
 use crate::support::until::{can_cap_device, can_limit_memory, my_turn};
 use crate::support::{Place, is_honest, kinds, load};
@@ -16,7 +17,8 @@ fn the_order_changes_where_a_mapping_reads_as_much_as_it_is_asked_for() {
         return;
     }
     let place = Place::new();
-    // Readahead that brings in eight times what a read asks for: above memory the mapping reads more than was asked for.
+    // Readahead that brings in eight times what a read asks for: above memory the mapping reads
+    // more than was asked for.
     let words = [
         "cliff",
         "--quick",

@@ -1,4 +1,5 @@
-//! Rates that are known beforehand, and kills at random moments. They take minutes: `./check --soak` runs them.
+//! Rates that are known beforehand, and kills at random moments. They take minutes:
+//! `./check --soak` runs them.
 
 #[path = "../support/mod.rs"]
 mod support;

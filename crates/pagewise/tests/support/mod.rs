@@ -1,7 +1,7 @@
 //! The command run in a place of its own, and what it left there.
 //!
-//! Every place has its own directory, state directory and environment, so that tests run beside each other.
-//! Nothing here judges: it runs, waits with a bound, and looks.
+//! Every place has its own directory, state directory and environment, so that tests run beside
+//! each other. Nothing here judges: it runs, waits with a bound, and looks.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
@@ -41,7 +41,8 @@ pub fn cheating_worker(kind: &str) -> String {
     example_worker("cheating_worker", kind)
 }
 
-/// The command of the worker that appends as a published study did, with the defects that `kind` names.
+/// The command of the worker that appends as a published study did, with the defects that `kind`
+/// names.
 pub fn published_worker(kind: &str) -> String {
     example_worker("published_append_worker", kind)
 }
@@ -137,8 +138,8 @@ impl Place {
         Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// A place for what measures nothing: what it writes is not on the filesystem that other tests measure,
-    /// where that is one of its own.
+    /// A place for what measures nothing: what it writes is not on the filesystem that other tests
+    /// measure, where that is one of its own.
     pub fn apart() -> Self {
         Self::on(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the build directory"))
     }
@@ -202,8 +203,8 @@ impl Place {
         command
     }
 
-    /// The same as user and group `id`, to whom the place is given; told as a skip where the way to the place is
-    /// closed to others.
+    /// The same as user and group `id`, to whom the place is given; told as a skip where the way to
+    /// the place is closed to others.
     pub fn command_as<Text: AsRef<std::ffi::OsStr>>(&self, id: u32, arguments: &[Text]) -> Option<Command> {
         self.give_to(id);
         let open =
@@ -215,8 +216,9 @@ impl Place {
         // The build directory may be closed to others.
         let program = self.root().join("pagewise");
         if !program.exists() {
-            // By another process: a descriptor of ours for writing could be inherited by what another test starts at the
-            // same time, and a program that is open for writing cannot be executed.
+            // By another process: a descriptor of ours for writing could be inherited by what
+            // another test starts at the same time, and a program that is open for writing cannot
+            // be executed.
             let copied = Command::new("cp").arg(PAGEWISE).arg(&program).status().expect("cp");
             assert!(copied.success(), "{copied}");
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -229,7 +231,8 @@ impl Place {
         Some(command)
     }
 
-    /// Gives any command this place as its own; what it prints goes into files, so that nobody has to drain it.
+    /// Gives any command this place as its own; what it prints goes into files, so that nobody has
+    /// to drain it.
     pub fn settle(&self, command: &mut Command) {
         let file = |name: &str| File::create(self.root.path().join(name)).expect("create");
         command
@@ -353,8 +356,9 @@ pub fn load(path: &Path) -> Run {
     run
 }
 
-/// The exit code that the file of a run calls for: 130 where it was stopped, 3 where nothing could be measured, 1 where a cell fell short, 0 where none
-/// did. Which of the last two is up to the machine wherever samples can be disturbed.
+/// The exit code that the file of a run calls for: 130 where it was stopped, 3 where nothing could
+/// be measured, 1 where a cell fell short, 0 where none did. Which of the last two is up to the
+/// machine wherever samples can be disturbed.
 pub fn code_for(run: &Run) -> i32 {
     if !run.is_complete() {
         return 130;
@@ -395,8 +399,8 @@ pub fn of_method<'a>(run: &'a Run, method: &str) -> Vec<&'a Sample> {
     run.samples.iter().filter(|sample| cells.contains(&sample.cell)).collect()
 }
 
-/// Checks that a busy machine fails for an honest worker too: another process used the device, the worker
-/// waited for a CPU between the clocks, or the kernel took pages of a warm file.
+/// Checks that a busy machine fails for an honest worker too: another process used the device, the
+/// worker waited for a CPU between the clocks, or the kernel took pages of a warm file.
 pub const FROM_OUTSIDE: [FailureKind; 4] =
     [FailureKind::Contaminated, FailureKind::Disturbed, FailureKind::FalseTime, FailureKind::NotWarm];
 
@@ -405,13 +409,15 @@ pub fn kinds(sample: &Sample) -> Vec<FailureKind> {
     sample.failures().iter().map(|failure| failure.kind).collect()
 }
 
-/// Whether a sample is valid, or would be on a quiet machine. A cell whose pages do not stay in the cache ends.
+/// Whether a sample is valid, or would be on a quiet machine. A cell whose pages do not stay in the
+/// cache ends.
 pub fn is_honest(sample: &Sample) -> bool {
     !matches!(sample.outcome, Outcome::Unavailable { .. })
         && kinds(sample).iter().all(|kind| FROM_OUTSIDE.contains(kind))
 }
 
-/// Whether counters show that others used the device or a CPU that the worker waited for, beside what a check says.
+/// Whether counters show that others used the device or a CPU that the worker waited for, beside
+/// what a check says.
 pub fn was_disturbed(sample: &Sample) -> bool {
     let Outcome::Taken { evidence, .. } = &sample.outcome else { return false };
     kinds(sample).iter().any(|kind| FROM_OUTSIDE.contains(kind))
@@ -420,7 +426,8 @@ pub fn was_disturbed(sample: &Sample) -> bool {
             .any(|count| count.is_some_and(|count| count > 0))
 }
 
-/// Ends a test that the machine did not let come to a result: `checks/tests.py` runs it again alone, and does not count it as failed.
+/// Ends a test that the machine did not let come to a result: `checks/tests.py` runs it again
+/// alone, and does not count it as failed.
 #[track_caller]
 pub fn inconclusive(reason: &str) -> ! {
     panic!("inconclusive: {reason}")
@@ -471,8 +478,9 @@ pub fn expect_whole(run: &Run) {
     assert_eq!(tries.len(), all, "a sample stands twice in the run file");
 }
 
-/// Whether this test runs in mounts of its own. Else it is run anew there, behind what the shell command `setup` does to
-/// them, and its outcome is that of this one; what is mounted vanishes with its process, however that ends.
+/// Whether this test runs in mounts of its own. Else it is run anew there, behind what the shell
+/// command `setup` does to them, and its outcome is that of this one; what is mounted vanishes with
+/// its process, however that ends.
 #[track_caller]
 pub fn in_own_mounts(test: &str, setup: &str) -> bool {
     const MARK: &str = "PAGEWISE_TEST_IN_OWN_MOUNTS";
@@ -505,8 +513,9 @@ pub fn in_own_mounts(test: &str, setup: &str) -> bool {
     false
 }
 
-/// For [`in_own_mounts`]: a filesystem of 96 MiB on a loop device, in place of the directory for the files of tests. Its image has no name
-/// any more, so that nothing of it can stay. `/run` is its own too, where settings of the machine are noted down.
+/// For [`in_own_mounts`]: a filesystem of 96 MiB on a loop device, in place of the directory for
+/// the files of tests. Its image has no name any more, so that nothing of it can stay. `/run` is
+/// its own too, where settings of the machine are noted down.
 pub const OWN_FILESYSTEM: &str = concat!(
     "cd ",
     env!("CARGO_TARGET_TMPDIR"),

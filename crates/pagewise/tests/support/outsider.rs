@@ -39,7 +39,8 @@ pub fn set_limit(pid: u32, bytes: u64) -> Option<()> {
     if group.join("memory.max").exists() {
         return write("memory.max").ok();
     }
-    // Memory with swap cannot be below memory, so which comes first depends on the direction: either way one holds.
+    // Memory with swap cannot be below memory, so which comes first depends on the direction:
+    // either way one holds.
     let _ = write("memory.memsw.limit_in_bytes");
     let set = write("memory.limit_in_bytes").ok();
     let _ = write("memory.memsw.limit_in_bytes");

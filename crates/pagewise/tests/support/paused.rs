@@ -1,4 +1,5 @@
-//! A run that stops whenever it comes to a step ([`pagewise_host::steps`]), so that somebody else can act there.
+//! A run that stops whenever it comes to a step ([`pagewise_host::steps`]), so that somebody else
+//! can act there.
 
 use std::os::unix::process::CommandExt;
 use std::process::Child;
@@ -13,7 +14,8 @@ use super::{Finished, Place, load};
 /// No run takes longer to come to a step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run, stopped at a step or on the way to it. Dropped before its end, as where a test fails, it is killed and swept.
+/// A run, stopped at a step or on the way to it. Dropped before its end, as where a test fails, it
+/// is killed and swept.
 pub struct PausedRun<'a> {
     place: &'a Place,
     /// `None`: its end was waited for.
@@ -84,7 +86,8 @@ impl<'a> PausedRun<'a> {
         kill_process(self.pid, Signal::CONT).expect("it is there");
     }
 
-    /// Has it go on with a signal, as if it had come just then: to all its processes, as a terminal does, or to it alone.
+    /// Has it go on with a signal, as if it had come just then: to all its processes, as a terminal
+    /// does, or to it alone.
     pub fn go_on_with(&self, signal: Signal, group: bool) {
         match group {
             true => kill_process_group(self.pid, signal),
@@ -112,7 +115,8 @@ impl<'a> PausedRun<'a> {
         self.finish()
     }
 
-    /// Calls `act` each time it stands at the step, until the run file holds `enough`; then it is stopped, as a user stops one.
+    /// Calls `act` each time it stands at the step, until the run file holds `enough`; then it is
+    /// stopped, as a user stops one.
     #[track_caller]
     pub fn act_until(self, enough: impl Fn(&Run) -> bool, mut act: impl FnMut(&Self)) -> Run {
         let path = self.place.file("run.jsonl");

@@ -1,7 +1,9 @@
-//! Evidence of real samples, kept as fixtures for the unit tests of the checks (`crates/analysis/recorded`).
+//! Evidence of real samples, kept as fixtures for the unit tests of the checks
+//! (`crates/analysis/recorded`).
 //!
-//! `PAGEWISE_RECORD_EVIDENCE=DIRECTORY` keeps there one sample for each worker or test, method and cache state that a check failed, and
-//! one that none did, in the folders `caught` and `honest`. Whoever records chooses the ones that show what they are named for.
+//! `PAGEWISE_RECORD_EVIDENCE=DIRECTORY` keeps there one sample for each worker or test, method and
+//! cache state that a check failed, and one that none did, in the folders `caught` and `honest`.
+//! Whoever records chooses the ones that show what they are named for.
 
 use std::collections::BTreeSet;
 use std::fs;

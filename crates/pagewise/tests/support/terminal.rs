@@ -23,7 +23,8 @@ impl Terminal {
         grantpt(&master).expect("the right to it");
         unlockpt(&master).expect("unlocked");
         let name = ptsname(&master, Vec::new()).expect("its name");
-        // The leader of a session that has no terminal yet would get this one as its own, and SIGHUP at its end.
+        // The leader of a session that has no terminal yet would get this one as its own, and
+        // SIGHUP at its end.
         let mut end = OpenOptions::new();
         end.read(true).write(true).custom_flags(rustix::fs::OFlags::NOCTTY.bits() as i32);
         let end = end.open(name.to_str().expect("a path"));

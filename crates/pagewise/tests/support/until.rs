@@ -1,8 +1,8 @@
 //! Runs that end as soon as they hold what a test asks for.
 //!
-//! A plan has seven rounds at least, and its samples under a cap last seconds. What is known beforehand shows in the first
-//! of them, so such a run is stopped, as a user stops one, and what it holds is judged. They take turns: they would
-//! disturb each other.
+//! A plan has seven rounds at least, and its samples under a cap last seconds. What is known
+//! beforehand shows in the first of them, so such a run is stopped, as a user stops one, and what
+//! it holds is judged. They take turns: they would disturb each other.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -82,8 +82,8 @@ pub fn arguments<'a>(more: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
-/// What others do to the machine takes time, but changes no count and no ratio that is known beforehand, nor a rate that
-/// a cap fixes. A sample is not ranked for it; here it counts.
+/// What others do to the machine takes time, but changes no count and no ratio that is known
+/// beforehand, nor a rate that a cap fixes. A sample is not ranked for it; here it counts.
 const HARMLESS: [FailureKind; 3] =
     [FailureKind::Contaminated, FailureKind::Disturbed, FailureKind::FalseTime];
 
@@ -118,8 +118,9 @@ fn forgiven(mut run: Run) -> Run {
 /// How often a plan is taken at most.
 const ATTEMPTS: u32 = 4;
 
-/// Measures at `place` until `enough` of the run file holds or the plan ends; nothing is left behind. A plan that ends
-/// without it is taken again: a machine may reclaim the pages of a warm file each time.
+/// Measures at `place` until `enough` of the run file holds or the plan ends; nothing is left
+/// behind. A plan that ends without it is taken again: a machine may reclaim the pages of a warm
+/// file each time.
 #[track_caller]
 pub fn take(place: &Place, more: &[&str], enough: impl Fn(&Run) -> bool) -> Taken {
     take_words(place, &arguments(more), enough)

@@ -3,7 +3,8 @@
 /// Continues a run.
 pub const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
 
-/// Random reads from a warm file by one thread; how often, for how long and of how much, each test says.
+/// Random reads from a warm file by one thread; how often, for how long and of how much, each test
+/// says.
 pub const WARM_READS: [&str; 5] = ["run", "read", "--workload=random-read", "--threads=1", "--cache=warm"];
 
 /// A run that would be quick if it were not refused.

@@ -1,5 +1,5 @@
-//! Conditions that make no sense or cannot be had: a sentence and exit 2, or a cell that is unavailable with its
-//! reason. Nothing of them is left: no dataset, no cgroup, no setting.
+//! Conditions that make no sense or cannot be had: a sentence and exit 2, or a cell that is
+//! unavailable with its reason. Nothing of them is left: no dataset, no cgroup, no setting.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -258,7 +258,8 @@ fn dependent_reads_leave_nothing_to_fetch_ahead() {
     }
 }
 
-/// Under a limit and a cap nothing can be had, and beside them all goes on; `reasons` are those of limit and cap.
+/// Under a limit and a cap nothing can be had, and beside them all goes on; `reasons` are those of
+/// limit and cap.
 #[track_caller]
 fn expect_no_control(run: &Run, reasons: [&str; 2]) {
     let mut seen = [0; 3];
@@ -317,7 +318,8 @@ fn without_the_right_to_limit_cells_are_unavailable() {
     assert!(refused.stderr.starts_with(told), "{refused:?}");
     assert!(refused.stderr.contains("Permission denied"), "{refused:?}");
     assert!(!place.file("run.jsonl").exists(), "nothing is written");
-    // A dry run says it in the same words. What some cells do without is no reason to refuse the others.
+    // A dry run says it in the same words. What some cells do without is no reason to refuse the
+    // others.
     let mut command =
         place.command_as(NOBODY, &[&brief(&readahead)[..], &["--dry-run"]].concat()).expect("as above");
     let dry = place.finish(command.spawn().expect("start")).expect_code(3);

@@ -1,5 +1,5 @@
-//! Scan, append and fill: what makes no sense is told in one sentence with exit code 2, and nothing is created; files that
-//! are odd but have lines to be counted are scanned with the right count.
+//! Scan, append and fill: what makes no sense is told in one sentence with exit code 2, and nothing
+//! is created; files that are odd but have lines to be counted are scanned with the right count.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Workers of the user's own, and one in the JVM, that go wrong in the middle of a run: one sentence each, the rest of the run goes
-//! on, and nothing is left behind.
+//! Workers of the user's own, and one in the JVM, that go wrong in the middle of a run: one
+//! sentence each, the rest of the run goes on, and nothing is left behind.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ const ARGUMENTS: [&str; 9] = [
     "--out=run.jsonl",
 ];
 
-/// Runs `pread` beside another method to the end. The cells of `pread` have all their samples; nothing is left but the run
-/// file.
+/// Runs `pread` beside another method to the end. The cells of `pread` have all their samples;
+/// nothing is left but the run file.
 #[track_caller]
 fn run(place: &Place, more: &[&str]) -> (Run, Finished) {
     let mut arguments = ARGUMENTS.to_vec();
@@ -68,7 +68,8 @@ fn reason(place: &Place, method: &str) -> String {
     reason
 }
 
-/// The first sample of `mine/pread` ends its cell, with one failure of this kind; the table says so.
+/// The first sample of `mine/pread` ends its cell, with one failure of this kind; the table says
+/// so.
 #[track_caller]
 fn ends_its_cell(command: &str, more: &[&str], kind: FailureKind, detail: &str) -> (Run, Place) {
     let (run, finished, place) = run_beside(command, more);

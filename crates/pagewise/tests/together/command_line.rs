@@ -21,7 +21,8 @@ fn plan(place: &Place, words: &str) -> Value {
 
 #[test]
 fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
-    // The size of a dataset follows from what is free, which other tests change on their filesystem.
+    // The size of a dataset follows from what is free, which other tests change on their
+    // filesystem.
     let place = Place::apart();
     place.write("app.log", b"line\n".repeat(200_000));
     std::fs::create_dir(place.file("data")).expect("directory");
@@ -238,7 +239,8 @@ fn much_writing_needs_consent_and_what_was_allowed_is_a_limit() {
     planned_in_memory(&place);
 }
 
-/// A run on a terminal is asked, and the answer decides; with consent it gets as far as the run file, which exists.
+/// A run on a terminal is asked, and the answer decides; with consent it gets as far as the run
+/// file, which exists.
 #[test]
 fn a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted() {
     let place = Place::new();

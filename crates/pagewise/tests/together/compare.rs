@@ -1,4 +1,5 @@
-//! `compare` as a command: run files with made-up figures, the gate of the recipe, and what it refuses.
+//! `compare` as a command: run files with made-up figures, the gate of the recipe, and what it
+//! refuses.
 
 use std::process::Command;
 
@@ -12,7 +13,8 @@ use pagewise_model::{
 
 const ROUNDS: u32 = 7;
 
-/// A run in which methods take so many nanoseconds for an operation, on a machine with this readahead.
+/// A run in which methods take so many nanoseconds for an operation, on a machine with this
+/// readahead.
 fn run_file(started_unix_s: u64, readahead: Bytes, methods: &[(&str, u64)]) -> String {
     let conditions = Conditions {
         cache: CacheState::Warm,
@@ -203,7 +205,8 @@ fn what_it_cannot_compare_is_one_sentence() {
     assert!(torn.stdout.contains("! torn.jsonl is not complete: "), "{}", torn.stdout);
 }
 
-/// The recipe for continuous integration as it stands in the docs, with a pagewise whose measurements are made up.
+/// The recipe for continuous integration as it stands in the docs, with a pagewise whose
+/// measurements are made up.
 #[test]
 fn the_gate_of_the_docs_catches_a_slower_worker() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! `pagewise conformance`: the shipped workers and the example in C conform, and one that is wrong in one thing is told that
-//! very thing.
+//! `pagewise conformance`: the shipped workers and the example in C conform, and one that is wrong
+//! in one thing is told that very thing.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
@@ -43,7 +43,8 @@ fn conforms(place: &Place, command: &[&str], may_lack: &[&str]) -> Value {
     let judged: Value =
         serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     assert_eq!(steps(&judged, "wrong"), [], "{finished:?}");
-    // On a busy machine the kernel may have kept a worker from its CPU for longer than clocks may differ.
+    // On a busy machine the kernel may have kept a worker from its CPU for longer than clocks may
+    // differ.
     let is_kept = |why: &str| why.starts_with("threads of the worker waited");
     for (name, why) in steps(&judged, "not-tried").into_iter().filter(|(_, why)| !is_kept(why)) {
         assert!(may_lack.iter().any(|lack| name.contains(lack)), "{name} was not tried: {why}");
@@ -79,7 +80,8 @@ fn syncs_as_offered(judged: &Value, tried: &[&str]) {
     }
 }
 
-/// Steps that a method cannot do: its buffer has no commits, and a mapping no writes that are syncs.
+/// Steps that a method cannot do: its buffer has no commits, and a mapping no writes that are
+/// syncs.
 const NO_SUCH_SYNC: [&str; 4] = ["by msync", "by O_DSYNC", "by RWF_DSYNC", "commits of records"];
 
 fn shipped(path: &str) -> PathBuf {
@@ -225,8 +227,8 @@ fn misbehaving() -> PathBuf {
     path
 }
 
-/// The worker that is wrong in `kind` is told a step whose name and detail hold these, and no step of another subject is
-/// wrong than those in `also`.
+/// The worker that is wrong in `kind` is told a step whose name and detail hold these, and no step
+/// of another subject is wrong than those in `also`.
 #[track_caller]
 fn is_told(kind: &str, name: &str, detail: &str, also: &[&str]) {
     if let Err(wrong) = told(kind, name, detail, also) {
@@ -334,7 +336,8 @@ fn what_is_left_of_the_file_is_told() {
 #[test]
 fn what_is_not_in_the_file_is_told() {
     is_told("loses-record", "every record is in the file at sample", "100 of 1048600 bytes", &["append"]);
-    // Files in memory have no dirty pages, and before Linux 6.5 nobody tells them: there a sync that is left out is not seen.
+    // Files in memory have no dirty pages, and before Linux 6.5 nobody tells them: there a sync
+    // that is left out is not seen.
     let place = Place::new();
     let file = std::fs::File::create(place.root().join("dirty")).expect("create");
     // Others may sync the filesystem in between, and with it a file that the worker did not sync.

@@ -1,5 +1,6 @@
-//! Appending while somebody else interferes: the file that is written becomes shorter, the worker or the whole run is
-//! killed. No such sample is valid, the file goes, and the run file can be continued.
+//! Appending while somebody else interferes: the file that is written becomes shorter, the worker
+//! or the whole run is killed. No such sample is valid, the file goes, and the run file can be
+//! continued.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `pagewise doctor` lists what conditions can be had here, in the table and as JSON, and leaves nothing of its trials.
+//! `pagewise doctor` lists what conditions can be had here, in the table and as JSON, and leaves
+//! nothing of its trials.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,7 +105,8 @@ fn workers_of_other_languages_are_listed() {
         let line = table.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
         assert!(line.contains(state) && line.contains(text), "{found} is not in: {line}");
     }
-    // A JDK may be in the usual folders; the one that was asked for is told to be broken in any case.
+    // A JDK may be in the usual folders; the one that was asked for is told to be broken in any
+    // case.
     let jvm = capability(&findings, "worker jvm").to_string();
     assert!(jvm.contains("JAVA_HOME: /nowhere/jdk is not a folder"), "{jvm}");
     let python = capability(&findings, "worker python");

@@ -1,4 +1,5 @@
-//! Every command of README and docs that is one of `pagewise` is run as it stands there; what would measure, with `--dry-run`.
+//! Every command of README and docs that is one of `pagewise` is run as it stands there; what would
+//! measure, with `--dry-run`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,8 +7,8 @@ use std::process::Command;
 use crate::support::documents::{documents, repository};
 use crate::support::{PAGEWISE, Place, skipped};
 
-/// What a reader has typed before: a shell in which commands that measure only say what they would do, and those that watch a program
-/// watch another.
+/// What a reader has typed before: a shell in which commands that measure only say what they would
+/// do, and those that watch a program watch another.
 const SHELL: &str = r#"
 set -u
 # The programs of readers are not here: cat reads a file in their place. Of what an advice would measure, nothing is read.

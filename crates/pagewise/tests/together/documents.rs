@@ -1,4 +1,5 @@
-//! Documents of run files: each appears when it is complete, and none takes the place of another file.
+//! Documents of run files: each appears when it is complete, and none takes the place of another
+//! file.
 
 use std::fs;
 

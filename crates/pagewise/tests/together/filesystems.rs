@@ -1,4 +1,5 @@
-//! The same command on other filesystems, on the user's own file, with less permitted, and as another user.
+//! The same command on other filesystems, on the user's own file, with less permitted, and as
+//! another user.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -327,7 +328,8 @@ fn a_file_written_to_during_the_run_is_noticed() {
 fn a_file_whose_name_goes_to_another_is_read_to_the_end() {
     let place = Place::new();
     let path = user_file(&place, "index.bin", 8);
-    // The same bytes, and warm: a worker that opened the name would be quick and right, and not cold.
+    // The same bytes, and warm: a worker that opened the name would be quick and right, and not
+    // cold.
     fs::copy(&path, place.file("other.bin")).expect("copy");
     let arguments =
         [&SMALL[..], &["--file=index.bin", "--cache=cold", "--evict", "--methods=pread", "--reads-per-op=1"]];
@@ -364,8 +366,8 @@ fn a_file_without_data_is_refused_and_one_with_holes_warned_of() {
     assert!(warnings.contains(told), "{warnings}");
 }
 
-/// perl is part of every Debian; it sets a seccomp filter that answers io_uring_setup with EPERM, as the default
-/// filters of containers do, and becomes the command.
+/// perl is part of every Debian; it sets a seccomp filter that answers io_uring_setup with EPERM,
+/// as the default filters of containers do, and becomes the command.
 const WITHOUT_IO_URING: &str = r#"
     my ($prctl, $machine) = @ARGV[0, 1]; splice(@ARGV, 0, 2);
     my $filter = pack('SCCL' x 4,

@@ -1,6 +1,7 @@
-//! Scan, append and fill where the filesystem gives less than was asked for: it fills up during the run, knows no
-//! fallocate(2), or maps nothing huge. A cell is unavailable or invalid with the reason in words, the others go on, and
-//! nothing is left behind. All of it in mounts of their own, which vanish with the test.
+//! Scan, append and fill where the filesystem gives less than was asked for: it fills up during the
+//! run, knows no fallocate(2), or maps nothing huge. A cell is unavailable or invalid with the
+//! reason in words, the others go on, and nothing is left behind. All of it in mounts of their own,
+//! which vanish with the test.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Sample};
 use rustix::fs::FallocateFlags;
 
-/// For `in_own_mounts`: the files of tests lie in memory, so that directories which are mounted on vanish too.
+/// For `in_own_mounts`: the files of tests lie in memory, so that directories which are mounted on
+/// vanish too.
 const OWN_PLACES: &str = concat!("mount -t tmpfs -o size=256m none ", env!("CARGO_TARGET_TMPDIR"));
 
 /// Mounts a filesystem of its own at `place`, with the words of mount(8).
@@ -30,7 +32,8 @@ fn measure(place: &Place, question: &str, directory: &Path, more: &[&str]) -> (R
     measure_while(place, question, directory, more, || {})
 }
 
-/// The same where somebody acts each time a file to write was made, and writes to a file `filler` at most.
+/// The same where somebody acts each time a file to write was made, and writes to a file `filler`
+/// at most.
 #[track_caller]
 fn measure_while(
     place: &Place,
@@ -220,7 +223,8 @@ fn a_filesystem_without_fallocate() {
 
 const HUGE: &str = "mmap:hugepage+populate-write";
 
-/// What filling by huge pages comes to on tmpfs mounted with `huge=`; `None` where it cannot be mounted so.
+/// What filling by huge pages comes to on tmpfs mounted with `huge=`; `None` where it cannot be
+/// mounted so.
 #[track_caller]
 fn filled_hugely(place: &Place, huge: &str) -> Option<Run> {
     let directory = mounted(place, &["-t", "tmpfs", "-o", &format!("size=128m,huge={huge}"), "none"])?;

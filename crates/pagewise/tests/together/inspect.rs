@@ -103,7 +103,8 @@ fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_told() {
     let path = data(&place);
     let file = fs::File::open(&path).expect("open");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("fadvise");
-    // On a descriptor that is there from the beginning: one that dd(1) opens itself is closed before it can be looked at.
+    // On a descriptor that is there from the beginning: one that dd(1) opens itself is closed
+    // before it can be looked at.
     let dd = ["dd", "if=/dev/zero", "bs=100", "count=1", "seek=5", "conv=notrunc", "status=none"];
     let mut command = place.command(&[&["inspect", "--json", "--out=seen.json", "--"], &dd[..]].concat());
     let written = fs::OpenOptions::new().write(true).open(&path).expect("open");
@@ -279,8 +280,8 @@ fn a_process_that_runs_is_inspected_and_goes_on() {
         let sizes = file["reads"]["sizes"].as_array().expect("sizes");
         sizes.iter().find(|one| one[0] == size).and_then(|one| one[1].as_u64()).unwrap_or(0)
     };
-    // Three blocks of 4 KiB to one of 8 KiB, but for the round that it was in, and for descriptors that were closed before
-    // the look at them was over.
+    // Three blocks of 4 KiB to one of 8 KiB, but for the round that it was in, and for descriptors
+    // that were closed before the look at them was over.
     let (small, large, unknown) =
         (of(4096), of(8192), seen["unknown"]["calls"].as_u64().expect("calls are seen"));
     assert!(small.abs_diff(3 * large) <= 300 + 3 * unknown, "{small}, {large}, {unknown}");

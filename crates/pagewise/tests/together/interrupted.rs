@@ -1,5 +1,5 @@
-//! A run that is stopped or killed, wherever it is: nothing reported is lost, `--resume` finishes it, nothing is
-//! left behind, and what a live run holds is left alone.
+//! A run that is stopped or killed, wherever it is: nothing reported is lost, `--resume` finishes
+//! it, nothing is left behind, and what a live run holds is left alone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,8 +41,9 @@ fn expect_resumed(place: &Place) -> Run {
     after
 }
 
-/// Stops a run with `signal` when it comes to `step` for this time: the file stays valid, everything else goes, and the rest is
-/// taken later. `group`: as a terminal does, all processes of the run get it.
+/// Stops a run with `signal` when it comes to `step` for this time: the file stays valid,
+/// everything else goes, and the rest is taken later. `group`: as a terminal does, all processes of
+/// the run get it.
 #[track_caller]
 fn stop(signal: Signal, group: bool, step: RunStep, time: u32) {
     let place = Place::new();

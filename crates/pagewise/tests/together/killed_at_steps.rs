@@ -1,5 +1,5 @@
-//! A run that is killed at each of its steps, and continued each time: nothing reported is lost, nothing of it works on, and the next
-//! start, or `clean`, undoes what it did to the machine.
+//! A run that is killed at each of its steps, and continued each time: nothing reported is lost,
+//! nothing of it works on, and the next start, or `clean`, undoes what it did to the machine.
 //!
 //! The steps are those of [`pagewise_host::steps`]. Kills at random moments are a part of the soak.
 
@@ -42,8 +42,8 @@ enum Swept {
     StartFirst,
 }
 
-/// Begins a run with `words`, kills it at the first of `steps`, continues it, kills that at the second, and so on; then it is
-/// completed.
+/// Begins a run with `words`, kills it at the first of `steps`, continues it, kills that at the
+/// second, and so on; then it is completed.
 #[track_caller]
 fn kill_at_each(words: &[&str], steps: &[RunStep], swept: Swept, setting: Option<&Setting>) {
     let place = Place::new();
@@ -116,7 +116,8 @@ fn a_run_of_appends_is_killed_at_each_step_and_continued() {
     }
 }
 
-/// Twice the cache that fits: every sample is warmed from within and settles before its device is capped.
+/// Twice the cache that fits: every sample is warmed from within and settles before its device is
+/// capped.
 #[track_caller]
 fn kill_under_conditions(test: &str, swept: Swept) {
     const CONDITIONS: [&str; 5] = [

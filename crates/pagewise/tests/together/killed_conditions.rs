@@ -1,7 +1,8 @@
-//! A run under a memory limit or another readahead, killed or stopped: what it did to the machine is undone, and what belongs to others
-//! is left alone.
+//! A run under a memory limit or another readahead, killed or stopped: what it did to the machine
+//! is undone, and what belongs to others is left alone.
 //!
-//! Each test that sets readahead does so on a filesystem of its own, in mounts of its own: nothing else sees it.
+//! Each test that sets readahead does so on a filesystem of its own, in mounts of its own: nothing
+//! else sees it.
 
 use std::collections::BTreeSet;
 use std::fs;

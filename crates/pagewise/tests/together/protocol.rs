@@ -139,7 +139,8 @@ fn one_job_from_hello_to_closed() {
     }
 }
 
-/// What both threads must add up to: each has its half of the table, gone through in operations of four.
+/// What both threads must add up to: each has its half of the table, gone through in operations of
+/// four.
 fn checksum(offsets: &[u64], first: u64, operations: u64) -> u64 {
     let consumption = Consumption::new(Consume::Sum, 4096, 4096);
     let mut total = 0u64;

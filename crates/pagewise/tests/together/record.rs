@@ -56,7 +56,8 @@ fn a_known_program_is_recorded_as_it_is() {
     expect_given_back(&trace, &path);
     let file = trace.trailer.files.iter().find(|file| file.path == path).expect("it is there");
     assert_eq!(file.resident_before, Some(0));
-    // The scattered blocks are read without readahead, the ordered ones with it: at least what was asked for.
+    // The scattered blocks are read without readahead, the ordered ones with it: at least what was
+    // asked for.
     let came = file.brought_in_bytes.expect("root sees what comes in");
     assert!(came >= 300 * 4096, "{came}");
     expect_refused(

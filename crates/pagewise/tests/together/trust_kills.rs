@@ -1,5 +1,5 @@
-//! A worker killed by somebody else says nothing of its method: the sample is taken again, and only if that goes on does
-//! the cell end.
+//! A worker killed by somebody else says nothing of its method: the sample is taken again, and only
+//! if that goes on does the cell end.
 
 use crate::support::paused::PausedRun;
 use crate::support::{Finished, Place, broken, expect_whole, kinds, load, whole_lines};
@@ -22,7 +22,8 @@ const BRIEF: [&str; 11] = [
     "--out=run.jsonl",
 ];
 
-/// A run whose workers are killed by SIGKILL as soon as they run, if `is_hit` says so of the run file so far.
+/// A run whose workers are killed by SIGKILL as soon as they run, if `is_hit` says so of the run
+/// file so far.
 fn run_with_killed(place: &Place, is_hit: impl Fn(&Run) -> bool) -> (Run, Finished) {
     let path = place.file("run.jsonl");
     let words = [&BRIEF[..], &["--sample=1ms"]].concat();

@@ -1,5 +1,5 @@
-//! A place without /proc or /sys, as some containers are: what is missing is said, `doctor` and `run` say the same, and
-//! what needs neither works.
+//! A place without /proc or /sys, as some containers are: what is missing is said, `doctor` and
+//! `run` say the same, and what needs neither works.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Numbers in a run file: none makes a report take more memory than the file has bytes for, or count to where nobody
-//! gets. What no run has is refused with a sentence.
+//! Numbers in a run file: none makes a report take more memory than the file has bytes for, or
+//! count to where nobody gets. What no run has is refused with a sentence.
 
 use std::process::Command;
 
@@ -131,7 +131,8 @@ fn no_number_anywhere_ends_a_report_by_a_signal() {
                 let mut changed_records = records.clone();
                 changed_records[line] = changed;
                 place.write("run.jsonl", text(&changed_records));
-                // A table and a page show what is judged; the other forms only write down what is there.
+                // A table and a page show what is judged; the other forms only write down what is
+                // there.
                 for form in [&["report", "run.jsonl"][..], &["report", "run.jsonl", "--html=-"]] {
                     let finished = place.run(form);
                     let code = finished.status.code();

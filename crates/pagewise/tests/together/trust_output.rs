@@ -1,5 +1,5 @@
-//! Stdout or stderr broken, full or closed with its terminal: nothing panics, what was measured is kept, and the exit
-//! status says what was lost.
+//! Stdout or stderr broken, full or closed with its terminal: nothing panics, what was measured is
+//! kept, and the exit status says what was lost.
 
 use std::fs::{self, OpenOptions};
 use std::process::{Child, Command, Stdio};
@@ -20,7 +20,8 @@ const BRIEF: [&str; 9] = [
     "--out=run.jsonl",
 ];
 
-/// A run with a method whose worker cannot be had, which is told on stderr before anything is measured.
+/// A run with a method whose worker cannot be had, which is told on stderr before anything is
+/// measured.
 const WARNING: [&str; 2] = ["--methods=pread,jvm/pread", "--jdk=/nonexistent"];
 
 fn brief(more: &[&'static str]) -> Vec<&'static str> {

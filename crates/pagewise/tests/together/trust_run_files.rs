@@ -1,5 +1,6 @@
-//! A run file is data: nothing in it is executed, what it touches is confirmed where somebody else could have written it,
-//! no file that was there is ever written to or removed, and two processes never write one.
+//! A run file is data: nothing in it is executed, what it touches is confirmed where somebody else
+//! could have written it, no file that was there is ever written to or removed, and two processes
+//! never write one.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -27,7 +28,8 @@ const SMALL: [&str; 10] = [
 ];
 const RESUME: [&str; 4] = ["run", "--resume", "--out", "stopped.jsonl"];
 
-/// A place with a run that stopped before its end, `stopped.jsonl`, whose header `change` may alter as anybody can.
+/// A place with a run that stopped before its end, `stopped.jsonl`, whose header `change` may alter
+/// as anybody can.
 fn stopped(change: impl FnOnce(&mut Header)) -> Place {
     let place = Place::new();
     let finished = place.run(&[&SMALL[..], &["--file-size=4MiB", "--out=stopped.jsonl"]].concat());
@@ -228,7 +230,8 @@ fn root_resumes_nothing_that_another_user_could_put_there() {
     fs::hard_link(place.file("stopped.jsonl"), place.file("second.jsonl")).expect("link");
     refuse("stopped.jsonl", "stopped.jsonl has 2 names, one of which may be another user's");
     fs::remove_file(place.file("second.jsonl")).expect("remove");
-    // A directory in which others may exchange it: by its mode, by its owner, by that of one above it.
+    // A directory in which others may exchange it: by its mode, by its owner, by that of one above
+    // it.
     let path = place.path();
     let absolute = format!("{}/stopped.jsonl", path.display());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("chmod");

@@ -1,5 +1,5 @@
-//! The state of runs: kept where nobody else can write or exchange it, written before what it announces, never a lock-out, and
-//! honest about what cannot be undone yet.
+//! The state of runs: kept where nobody else can write or exchange it, written before what it
+//! announces, never a lock-out, and honest about what cannot be undone yet.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -72,7 +72,8 @@ fn a_state_directory_that_others_can_write_is_refused() {
     fs::create_dir(&state).expect("directory");
     let victim = place.write("victim", "precious");
     chown(&state, None, Some(NOBODY)).expect("chgrp");
-    // What the others put there: a lock or journal that leads to a file of root's, and a journal that leads to a setting.
+    // What the others put there: a lock or journal that leads to a file of root's, and a journal
+    // that leads to a setting.
     for name in ["lock", "journal"] {
         symlink(&victim, state.join(name)).expect("link");
         std::os::unix::fs::lchown(state.join(name), Some(NOBODY), Some(NOBODY)).expect("chown");
@@ -491,7 +492,8 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
     assert_eq!(fs::read_dir(&other).expect("list").count(), 1);
 }
 
-/// A home on a network filesystem: each host has its own right to run, and none sweeps what another holds.
+/// A home on a network filesystem: each host has its own right to run, and none sweeps what another
+/// holds.
 #[test]
 fn hosts_that_share_a_home_do_not_hinder_each_other() {
     if !support::is_root() {

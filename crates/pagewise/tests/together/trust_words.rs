@@ -1,5 +1,5 @@
-//! Words from outside: whatever a file name, a worker, the environment or a run file holds, no terminal obeys it, no
-//! line of it stands by itself, and no spreadsheet takes it for a formula.
+//! Words from outside: whatever a file name, a worker, the environment or a run file holds, no
+//! terminal obeys it, no line of it stands by itself, and no spreadsheet takes it for a formula.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,8 +10,9 @@ use pagewise_model::run::Record;
 use pagewise_model::untrusted::is_printed;
 use serde_json::Value;
 
-/// A text that tries it all: a formula, colours of two kinds, the clipboard, a line of its own, an order turned round,
-/// what is not seen, a line of Unicode's, a tab, a character from beyond the first plane.
+/// A text that tries it all: a formula, colours of two kinds, the clipboard, a line of its own, an
+/// order turned round, what is not seen, a line of Unicode's, a tab, a character from beyond the
+/// first plane.
 const HOSTILE: &str = "=1+1\u{1b}[31m\u{9b}2J\u{1b}]52;c;aGk=\u{7}\r\nFORGED: mmap wins\u{202e}\u{200b}\u{2028}FORGED\t\u{e0041}";
 
 /// As much of it as a name of a file may hold.
@@ -85,7 +86,8 @@ fn expect_no_formula(csv: &str) {
     }
 }
 
-/// Puts the hostile text into every string of `value` that may hold it: `read` says whether it still is what it was.
+/// Puts the hostile text into every string of `value` that may hold it: `read` says whether it
+/// still is what it was.
 fn poison(value: &Value, path: &mut Vec<String>, whole: &mut Value, read: &dyn Fn(&Value) -> bool) -> usize {
     match value {
         Value::Object(fields) => fields

@@ -21,8 +21,8 @@ const ARGUMENTS: [&str; 11] = [
     "--out=run.jsonl",
 ];
 
-/// A worker that first leaves processes behind: in its group, in a session of its own, and below a daemon that forgot its
-/// environment. Each notes its id.
+/// A worker that first leaves processes behind: in its group, in a session of its own, and below a
+/// daemon that forgot its environment. Each notes its id.
 const DAEMON: &str = r#"#!/bin/sh
 sleeper='echo $$ >> "$0"; exec sleep 600'
 sh -c "$sleeper" "$PIDS" &

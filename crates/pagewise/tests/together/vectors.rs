@@ -1,5 +1,5 @@
-//! Every shipped worker makes the same of the seeds and times in `workers/vectors.json`. (The native one in
-//! `crates/engine/src/sampling/vectors.rs`.)
+//! Every shipped worker makes the same of the seeds and times in `workers/vectors.json`. (The
+//! native one in `crates/engine/src/sampling/vectors.rs`.)
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

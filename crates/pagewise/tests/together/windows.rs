@@ -1,4 +1,5 @@
-//! `pagewise record --windows` of programs whose touches of mapped pages are known, and of ones that a tracer could disturb.
+//! `pagewise record --windows` of programs whose touches of mapped pages are known, and of ones
+//! that a tracer could disturb.
 
 use std::collections::HashSet;
 use std::fs;
@@ -48,7 +49,8 @@ fn windows(trace: &Trace, path: &str) -> Vec<Vec<u32>> {
     windows
 }
 
-/// Touches of the known order that the windows do not hold, and pages of the windows that were not touched then.
+/// Touches of the known order that the windows do not hold, and pages of the windows that were not
+/// touched then.
 fn missed_and_invented(order: &[u32], windows: &[Vec<u32>]) -> (usize, usize) {
     let (mut window, mut at, mut missed, mut found) = (0, 0, 0, 0);
     let mut seen = HashSet::new();
@@ -119,7 +121,8 @@ fn a_traced_program_lives_as_without_a_tracer() {
     place.expect_no_process();
 }
 
-/// A program that maps the file of its first argument for reading only, as `m`, with the pages of `p`.
+/// A program that maps the file of its first argument for reading only, as `m`, with the pages of
+/// `p`.
 const MAPS: &str = "import ctypes,mmap,os,signal,sys
 f=open(sys.argv[1],'rb')
 m=mmap.mmap(f.fileno(),0,mmap.MAP_SHARED,mmap.PROT_READ)
@@ -164,7 +167,8 @@ fn a_child_that_ends_ends_no_window_of_its_parent() {
     assert_eq!((tally.proven, tally.unseen_pages), (tally.windows, 0), "{told}");
 }
 
-/// Pages that are in place without a fault are touched unseen, and so may be those of a process that is killed.
+/// Pages that are in place without a fault are touched unseen, and so may be those of a process
+/// that is killed.
 #[test]
 fn windows_in_which_something_was_not_seen_are_not_proven() {
     if !has_windows() {

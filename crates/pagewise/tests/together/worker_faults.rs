@@ -1,4 +1,5 @@
-//! Whatever a worker does wrong ends its cell with that reason; the run goes on and nothing is left behind.
+//! Whatever a worker does wrong ends its cell with that reason; the run goes on and nothing is left
+//! behind.
 
 use crate::support::paused::PausedRun;
 use crate::support::{
@@ -151,7 +152,8 @@ fn megabytes_on_stderr_do_no_harm() {
     }
 }
 
-/// The native worker in the course of a sample, as the out-of-memory killer or an impatient admin would.
+/// The native worker in the course of a sample, as the out-of-memory killer or an impatient admin
+/// would.
 #[test]
 fn a_worker_killed_from_outside_loses_that_sample_alone_and_the_run_says_so() {
     let place = Place::new();

@@ -20,13 +20,15 @@ pub struct AdviseArguments {
     /// The file whose reads are replayed [default: the one of which the command reads most]
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Allow dropping that file from the page cache. Other programs that read it then wait for the device
+    /// Allow dropping that file from the page cache. Other programs that read it then wait for the
+    /// device
     #[arg(long)]
     pub evict: bool,
     /// Let the command, and then each method, have this much memory, page cache included
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
-    /// Have accesses to mapped pages recorded, too: the command is stopped again and again, and takes a few times as long
+    /// Have accesses to mapped pages recorded, too: the command is stopped again and again, and
+    /// takes a few times as long
     #[arg(long)]
     pub windows: bool,
     /// Methods that are compared with the command's own [default: those of the question replay]
@@ -35,7 +37,8 @@ pub struct AdviseArguments {
     /// The length.
     #[command(flatten)]
     pub length: LengthArguments,
-    /// The run file; the trace is beside it [default: pagewise-DATE-TIME-HOST-replay.jsonl in the current directory]
+    /// The run file; the trace is beside it [default: pagewise-DATE-TIME-HOST-replay.jsonl in the
+    /// current directory]
     #[arg(long, short, value_name = "RUN")]
     pub out: Option<PathBuf>,
     /// Output.

@@ -10,13 +10,15 @@ use pagewise_model::format::{bytes, counted, time};
 use pagewise_model::inspection::{BroughtIn, InspectedFile};
 use pagewise_model::untrusted::shell_word;
 
-/// Pages that the kernel maps around a fault (fault_around_bytes is 64 KiB); more where a file lies in large folios.
+/// Pages that the kernel maps around a fault (fault_around_bytes is 64 KiB); more where a file lies
+/// in large folios.
 const AROUND_PAGES: u64 = 16;
 /// Of less, as of the tables of a locale, nothing is said.
 const LEAST_TOLD: u64 = 1 << 20;
 /// Of less, as of the locale or of what is read of a library, no advice is of use.
 const LEAST_READ: u64 = 64 << 10;
-/// A command that accesses so many times as much through a mapping as it reads of any file is not told by its reads.
+/// A command that accesses so many times as much through a mapping as it reads of any file is not
+/// told by its reads.
 const MAPPED_TIMES: u64 = 4;
 
 /// The files that a command used most.
@@ -36,8 +38,8 @@ impl<'a> Candidates<'a> {
         Self { inspection, read, mapped }
     }
 
-    /// The file whose accesses tell what the command does; otherwise the reason that none does. Accesses through a mapping are
-    /// recorded in windows alone.
+    /// The file whose accesses tell what the command does; otherwise the reason that none does.
+    /// Accesses through a mapping are recorded in windows alone.
     pub(super) fn chosen(&self, windows: bool) -> Result<&'a InspectedFile> {
         let read = self.read.map_or(0, read_bytes);
         let unknown = self.inspection.unknown.map_or(0, |unknown| unknown.bytes);
@@ -70,7 +72,8 @@ impl<'a> Candidates<'a> {
         Ok(file)
     }
 
-    /// The reason if nothing was read by calls, or little beside what was accessed through a mapping.
+    /// The reason if nothing was read by calls, or little beside what was accessed through a
+    /// mapping.
     fn not_replayable(&self) -> Error {
         let Some(mapped) = self.mapped else {
             return anyhow!("the command read no file by calls, so there is nothing to be replayed");
@@ -141,7 +144,8 @@ fn faults(file: &InspectedFile) -> u64 {
     file.mapping.as_ref().map_or(0, |mapping| mapping.minor_faults + mapping.major_faults)
 }
 
-/// About the bytes accessed through a mapping: the pages that faulted, with those that the kernel maps around them.
+/// About the bytes accessed through a mapping: the pages that faulted, with those that the kernel
+/// maps around them.
 fn mapped_bytes(file: &InspectedFile, inspection: &Inspection) -> u64 {
     let around = file.mapping.as_ref().map_or(0, |mapping| mapping.faulted_pages * AROUND_PAGES);
     let size = file.path.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |found| found.len());

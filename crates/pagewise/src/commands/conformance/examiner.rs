@@ -1,4 +1,5 @@
-//! The worker under test: keeps one process as long as it answers, starts another otherwise, and records what jobs show.
+//! The worker under test: keeps one process as long as it answers, starts another otherwise, and
+//! records what jobs show.
 
 use std::thread;
 
@@ -50,7 +51,8 @@ pub struct Examiner<'a> {
 }
 
 impl<'a> Examiner<'a> {
-    /// Start the worker and receive its hello. A command that is not a worker is an error of one sentence.
+    /// Start the worker and receive its hello. A command that is not a worker is an error of one
+    /// sentence.
     pub fn begin(command: &[String], mut files: TestFiles, steps: Steps, wait: Wait<'a>) -> Result<Self> {
         let (program, arguments) = command.split_first().expect("the command line requires one");
         let mut setter = ConditionSetter::new(&Plan::of(Vec::new()), &files.directory, None, files.seed);
@@ -182,8 +184,9 @@ impl<'a> Examiner<'a> {
         &self.strays
     }
 
-    /// Examine a job, as one step or, if `detailed`, as a step for each part; its sample is called `name`. Return true if the worker
-    /// refused it because this machine or the worker lacks something.
+    /// Examine a job, as one step or, if `detailed`, as a step for each part; its sample is called
+    /// `name`. Return true if the worker refused it because this machine or the worker lacks
+    /// something.
     pub fn examine(&mut self, subject: &str, trial: &Trial, detailed: Option<&str>) -> bool {
         let tried = self.converse(trial);
         let shown = |part: &str| match detailed.filter(|_| part == SAMPLE) {

@@ -25,7 +25,8 @@ struct Shape {
     read_bytes: u64,
     /// Reads in one operation.
     reads_per_op: u32,
-    /// Operations in the part of each thread: few enough that a `go` wraps, and mostly ends within a part.
+    /// Operations in the part of each thread: few enough that a `go` wraps, and mostly ends within
+    /// a part.
     part: u64,
     /// Offsets are multiples of this.
     align: u64,

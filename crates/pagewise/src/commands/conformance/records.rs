@@ -28,7 +28,8 @@ const fn writing(name: &'static str, file_bytes: u64, record_bytes: u64, passes:
     Writing { name: Cow::Borrowed(name), file_bytes, record_bytes, passes, sync, sync_call: None, threads: 1 }
 }
 
-/// Some bytes are left after the last slot, and usual buffers do not hold a whole number of records.
+/// Some bytes are left after the last slot, and usual buffers do not hold a whole number of
+/// records.
 const APPENDING: [Writing; 3] = [
     writing("records of 100 B, twice round a ring that they do not fill", (1 << 20) + 77, 100, 2, Sync::None),
     writing("records of 4 KiB, sync at the end", 1 << 20, 4096, 3, Sync::End),

@@ -1,4 +1,5 @@
-//! Examination of jobs that cannot be done: unknown methods, missing files, files shorter than claimed.
+//! Examination of jobs that cannot be done: unknown methods, missing files, files shorter than
+//! claimed.
 
 use std::os::unix::fs::FileExt;
 

@@ -20,7 +20,8 @@ pub const TEXT_BYTES: u64 = (2 << 20) + 4321;
 
 /// The files of one `pagewise conformance`.
 pub struct TestFiles {
-    /// Two files of random words (a job shows whether the file of the previous one is still in use), and one of lines.
+    /// Two files of random words (a job shows whether the file of the previous one is still in
+    /// use), and one of lines.
     inputs: [Input; 3],
     /// Alignment of buffers.
     pub alignment: Alignment,
@@ -43,7 +44,8 @@ impl TestFiles {
             let path = state.reserve(&directory, name(seed, &mut made))?;
             let dataset = Dataset::create(&path, bytes, content, mix(seed ^ made), &mut |_| {}, stop)?;
             let input = Input::dataset(dataset)?;
-            // Where it does not stay in the page cache, jobs wait for the device, and are right all the same.
+            // Where it does not stay in the page cache, jobs wait for the device, and are right all
+            // the same.
             let _ = cache::warm(input.file(), bytes, stop);
             anyhow::Ok(input)
         };
@@ -98,7 +100,8 @@ fn descriptors(pid: u32, key: &FileKey) -> usize {
     entries.flatten().filter(of_file).count()
 }
 
-/// Fail unless the started process itself has the file open or mapped: a run reads the counters of this process.
+/// Fail unless the started process itself has the file open or mapped: a run reads the counters of
+/// this process.
 pub fn check_holder(worker: &Conversation, key: &FileKey) -> Result<(), String> {
     if holds(worker.pid(), key) {
         return Ok(());

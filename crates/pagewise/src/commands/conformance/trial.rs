@@ -1,4 +1,5 @@
-//! One job of the worker under test: the conversation of a sample of a run, with what only an examination asks for and looks at.
+//! One job of the worker under test: the conversation of a sample of a run, with what only an
+//! examination asks for and looks at.
 
 use pagewise_analysis::proof::{self, CROWDED};
 use pagewise_host::{OperationOrder, ReadBack};
@@ -40,7 +41,8 @@ const LEAD_IN_NS: u64 = 2_000_000;
 const FIRST_OPERATION: u64 = 1_000_003;
 /// Time limit of a pass before the measured one.
 const PASS_NS: u64 = 10_000_000_000;
-/// Least share of the requested length. A phase ends with a batch, so it is not shorter, but clocks differ a little.
+/// Least share of the requested length. A phase ends with a batch, so it is not shorter, but clocks
+/// differ a little.
 const PHASE_SHARE: f64 = 0.95;
 
 /// A job for the worker under test.

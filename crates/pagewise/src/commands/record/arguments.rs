@@ -22,7 +22,9 @@ pub struct RecordArguments {
     /// Drop this file from the page cache first; a replay is of it. May be given several times
     #[arg(long, value_name = "FILE")]
     pub cold: Vec<PathBuf>,
-    /// See accesses to mapped pages that raise no fault, too: the command is stopped again and again, and at each of its calls: it takes a few times as long, or a hundred times if it does nothing but calls
+    /// See accesses to mapped pages that raise no fault, too: the command is stopped again and
+    /// again, and at each of its calls: it takes a few times as long, or a hundred times if it does
+    /// nothing but calls
     #[arg(long)]
     pub windows: bool,
 }

@@ -1,4 +1,5 @@
-//! `docs/reference.md`, made from the registries and the command line. `PAGEWISE_BLESS=1` writes it anew.
+//! `docs/reference.md`, made from the registries and the command line. `PAGEWISE_BLESS=1` writes it
+//! anew.
 
 use std::fmt::Write as _;
 

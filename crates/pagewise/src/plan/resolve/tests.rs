@@ -338,7 +338,8 @@ fn the_same_value_twice_is_one_cell() {
     assert_eq!(measured(&plan.expect("plan")), ["pread"]);
 }
 
-/// A sample above a memory limit takes long, so that fewer cells are measured unless more are asked for.
+/// A sample above a memory limit takes long, so that fewer cells are measured unless more are asked
+/// for.
 #[test]
 fn a_memory_limit_leaves_out_what_does_not_depend_on_it() {
     let states = |variant, text: &str| {

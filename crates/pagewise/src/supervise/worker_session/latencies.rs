@@ -1,7 +1,8 @@
-//! Latencies of a run in which a worker takes part that is not pagewise's: by a request of their own after the sample.
+//! Latencies of a run in which a worker takes part that is not pagewise's: by a request of their
+//! own after the sample.
 //!
-//! In one request with the throughput phase it could call time of that phase time of the latency phase, whose beginning nobody
-//! sees. Its rate would be too high by half.
+//! In one request with the throughput phase it could call time of that phase time of the latency
+//! phase, whose beginning nobody sees. Its rate would be too high by half.
 
 use pagewise_analysis::statistics::total;
 use pagewise_model::sample::Measurement;
@@ -15,14 +16,15 @@ use super::{GoOutcome, GoProgress, Inherited, WorkerSession};
 const LEAD_NS: u64 = 1_000_000;
 
 impl WorkerSession<'_> {
-    /// Duration of the throughput phase of the sample, and of the latency phase in the same request.
+    /// Duration of the throughput phase of the sample, and of the latency phase in the same
+    /// request.
     pub(super) fn phases_ns(&self) -> (u64, u64) {
         let (sample_ns, latency_ns) = self.plan.phases_ns(self.cell, self.round);
         (sample_ns, if self.context.forgives_answers { latency_ns } else { 0 })
     }
 
-    /// Take the latencies of the operations that follow, unless the sample has them already. A cold sample has none: what the device
-    /// delivers for it is bounded.
+    /// Take the latencies of the operations that follow, unless the sample has them already. A cold
+    /// sample has none: what the device delivers for it is bounded.
     pub(super) fn take_latencies(
         &self,
         worker: &mut Conversation,
