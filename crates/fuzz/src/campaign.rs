@@ -260,7 +260,7 @@ mod tests {
 
     /// Assert that a campaign that fails in `each` reports the case.
     #[track_caller]
-    fn expect_found(test: &'static str, told: &str, each: impl Fn(&mut FuzzCase)) {
+    fn expect_found(test: &'static str, text: &str, each: impl Fn(&mut FuzzCase)) {
         let campaign = Campaign { test, target: "words", data_bytes: 32 << 20 };
         if std::env::var_os(MARK).is_some() {
             return campaign.run(each);
@@ -268,7 +268,7 @@ mod tests {
         match campaign.run_apart(None) {
             Ended::Well(said) => panic!("it went well: {said}"),
             Ended::Badly { how, case, output } => {
-                assert!(how.contains(told) && case == 7, "case {case} {how}: {output}");
+                assert!(how.contains(text) && case == 7, "case {case} {how}: {output}");
             }
         }
     }

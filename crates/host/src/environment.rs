@@ -140,12 +140,12 @@ const AFFECTING: [&str; 15] = [
 ];
 
 fn affecting(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
-    let told = |(name, value): (OsString, OsString)| {
+    let shown = |(name, value): (OsString, OsString)| {
         let name = name.into_string().ok()?;
         let affects = AFFECTING.iter().any(|beginning| name.starts_with(beginning));
         affects.then(|| format!("{name}={}", value.to_string_lossy()))
     };
-    let mut all: Vec<String> = variables.filter_map(told).collect();
+    let mut all: Vec<String> = variables.filter_map(shown).collect();
     all.sort_unstable();
     all.join("; ")
 }

@@ -209,9 +209,9 @@ pub fn pages_on_node(file: &File, len: u64, node: u32) -> io::Result<NodeShare> 
         std::hint::black_box(mapping.bytes()[*offset]);
     }
     let nodes = placement::nodes_of_pages(&mapping, &sample)?;
-    let told: Vec<u32> = nodes.into_iter().filter_map(Result::ok).collect();
-    let on_node = told.iter().filter(|found| **found == node).count() as u64;
-    Ok(NodeShare { looked_at: told.len() as u64, on_node })
+    let known: Vec<u32> = nodes.into_iter().filter_map(Result::ok).collect();
+    let on_node = known.iter().filter(|found| **found == node).count() as u64;
+    Ok(NodeShare { looked_at: known.len() as u64, on_node })
 }
 
 /// Map the file without readahead: querying must not bring pages in. `None` for an empty file.

@@ -173,9 +173,9 @@ impl Watch {
                 }
             }
         }
-        watch.tell_descriptors(process);
+        watch.report_descriptors(process);
         if !held {
-            watch.tell_what_is_there(process, &threads);
+            watch.report_what_is_there(process, &threads);
             for (_, event) in &watch.events {
                 event.enable().map_err(|error| rights::refusal(&error))?;
             }
@@ -217,10 +217,10 @@ impl Watch {
         let mut tallies: Vec<Tally> = Vec::new();
         for (kind, event) in &self.events {
             let count = event.count()?;
-            let tally = match tallies.iter_mut().find(|tally| tally.event == kind.told()) {
+            let tally = match tallies.iter_mut().find(|tally| tally.event == kind.text()) {
                 Some(tally) => tally,
                 None => {
-                    let new = Tally { event: kind.told().into(), counted: 0, recorded: 0, lost: Some(0) };
+                    let new = Tally { event: kind.text().into(), counted: 0, recorded: 0, lost: Some(0) };
                     tallies.push(new);
                     tallies.last_mut().expect("the one just added")
                 }
@@ -229,7 +229,7 @@ impl Watch {
             tally.lost = tally.lost.zip(count.lost).map(|(all, lost)| all + lost);
         }
         for (kind, recorded) in &self.recorded {
-            if let Some(tally) = tallies.iter_mut().find(|tally| tally.event == kind.told()) {
+            if let Some(tally) = tallies.iter_mut().find(|tally| tally.event == kind.text()) {
                 tally.recorded += recorded;
             }
         }
@@ -263,7 +263,7 @@ impl Watch {
     }
 
     /// The descriptors that a process has from the beginning.
-    fn tell_descriptors(&mut self, process: Pid) {
+    fn report_descriptors(&mut self, process: Pid) {
         let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
         for descriptor in kernel_files::numbered(format!("/proc/{number}/fd")) {
             let binding = Binding { time_ns, process: number, thread: number, descriptor };
@@ -272,16 +272,16 @@ impl Watch {
     }
 
     /// The names and mappings of a process that runs.
-    fn tell_what_is_there(&mut self, process: Pid, threads: &[Pid]) {
+    fn report_what_is_there(&mut self, process: Pid, threads: &[Pid]) {
         let (time_ns, number) = (now_ns(), process.as_raw_nonzero().get() as u32);
-        let mut tell = |thread: Pid, what| {
-            self.tell(time_ns, number, thread.as_raw_nonzero().get() as u32, what);
+        let mut report = |thread: Pid, what| {
+            self.report(time_ns, number, thread.as_raw_nonzero().get() as u32, what);
         };
         for thread in threads {
-            tell(*thread, What::Began { parent: number });
+            report(*thread, What::Began { parent: number });
             let comm = format!("/proc/{number}/task/{}/comm", thread.as_raw_nonzero());
             if let Some(name) = kernel_files::text(comm) {
-                tell(*thread, What::Named { name, executed: false });
+                report(*thread, What::Named { name, executed: false });
             }
         }
         let maps = kernel_files::text(format!("/proc/{number}/maps")).unwrap_or_default();
@@ -289,7 +289,7 @@ impl Watch {
             let len = line.end.saturating_sub(line.start);
             let file = file_of(line.device, line.inode, line.path).map(|file| (file, line.offset));
             let what = What::Mapped { start: line.start, len, file, executable: line.executable };
-            tell(process, what);
+            report(process, what);
         }
     }
 
@@ -301,11 +301,11 @@ impl Watch {
 
     /// Tell a call that has returned, if calls are not seen otherwise.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub(crate) fn tell_unseen_call(&mut self, process: u32, thread: u32, call: Call, result: i64) {
+    pub(crate) fn report_unseen_call(&mut self, process: u32, thread: u32, call: Call, result: i64) {
         if Missing::of(&self.missing, Sight::Calls).is_some() {
             let time_ns = now_ns();
-            self.tell(time_ns, process, thread, What::Called(call));
-            self.tell(time_ns + 1, process, thread, What::Returned(result));
+            self.report(time_ns, process, thread, What::Called(call));
+            self.report(time_ns + 1, process, thread, What::Returned(result));
         }
     }
 
@@ -342,24 +342,24 @@ impl Watch {
                 true => descriptors::look(binding.key()),
                 false => DescriptorBinding::Unknown,
             };
-            self.tell_binding(binding, to, true);
+            self.report_binding(binding, to, true);
         }
     }
 
     fn look_if_new(&mut self, binding: Binding) {
         if self.descriptors.is_new(binding.key()) {
-            self.tell_binding(binding, descriptors::look(binding.key()), false);
+            self.report_binding(binding, descriptors::look(binding.key()), false);
         }
     }
 
-    fn tell_binding(&mut self, binding: Binding, to: DescriptorBinding, anew: bool) {
+    fn report_binding(&mut self, binding: Binding, to: DescriptorBinding, anew: bool) {
         let Binding { time_ns, process, thread, descriptor } = binding;
         let what = What::Bound { descriptor, to, anew };
         let observation = Observation { time_ns, process, thread, what };
         self.pending.push(Pending { observation, looked_ns: Some(now_ns()) });
     }
 
-    fn tell(&mut self, time_ns: u64, process: u32, thread: u32, what: What) {
+    fn report(&mut self, time_ns: u64, process: u32, thread: u32, what: What) {
         let observation = Observation { time_ns, process, thread, what };
         self.pending.push(Pending { observation, looked_ns: None });
     }
@@ -388,14 +388,14 @@ impl Watch {
                 return;
             }
         };
-        self.tell(time_ns, process, thread, what);
+        self.report(time_ns, process, thread, what);
     }
 
     fn note_sample(&mut self, sample: &EventSample<'_>) {
         let Some(kind) = self.kinds.get(&sample.event).copied() else { return };
         *self.recorded.entry(kind).or_default() += 1;
         let EventSample { process, thread, time_ns, address, .. } = *sample;
-        let tell = |watch: &mut Self, what| watch.tell(time_ns, process, thread, what);
+        let report = |watch: &mut Self, what| watch.report(time_ns, process, thread, what);
         let binding = |descriptor| Binding { time_ns, process, thread, descriptor };
         match kind {
             Kind::SideBand => {}
@@ -405,7 +405,7 @@ impl Watch {
                     self.miss_narrow_calls();
                 }
                 let instruction = sample.instruction().filter(|_| sample.in_program);
-                tell(self, What::Faulted { address, major, window, instruction });
+                report(self, What::Faulted { address, major, window, instruction });
             }
             // The record that it has left follows at once, in the same ring.
             Kind::Switch => {
@@ -422,11 +422,11 @@ impl Watch {
                     Call::Close { descriptor } => self.descriptors.closed((process, descriptor), time_ns),
                     _ => {}
                 }
-                tell(self, What::Called(call));
+                report(self, What::Called(call));
             }
             Kind::Returned(_) => {
                 let Some(result) = sample.raw().and_then(calls::returned) else { return };
-                tell(self, What::Returned(result));
+                report(self, What::Returned(result));
                 if let (true, Ok(descriptor)) = (kind.is_quick(), i32::try_from(result))
                     && descriptor >= 0
                 {
@@ -437,13 +437,13 @@ impl Watch {
             Kind::AskedDevice => {
                 let Some((cache, raw)) = self.cache.as_ref().zip(sample.raw()) else { return };
                 let Some((device, bytes)) = cache.read_of_device(raw) else { return };
-                tell(self, What::AskedDevice { device, bytes });
+                report(self, What::AskedDevice { device, bytes });
             }
             Kind::BroughtIn | Kind::MappedAround => {
                 let Some((cache, raw)) = self.cache.as_ref().zip(sample.raw()) else { return };
                 let Some(pages) = cache.pages(kind, raw) else { return };
                 let is_new = kind == Kind::BroughtIn;
-                tell(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
+                report(self, if is_new { What::BroughtIn(pages) } else { What::MappedAround(pages) });
             }
         }
     }

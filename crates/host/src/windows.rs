@@ -106,9 +106,9 @@ impl Windows {
         if let Some(reason) = refusal() {
             return Err(reason);
         }
-        let (changes, told) = UnixStream::pair().map_err(|error| error.to_string())?;
+        let (changes, signalled) = UnixStream::pair().map_err(|error| error.to_string())?;
         changes.set_nonblocking(true).map_err(|error| error.to_string())?;
-        signal_hook::low_level::pipe::register(SIGCHLD, told).map_err(|error| error.to_string())?;
+        signal_hook::low_level::pipe::register(SIGCHLD, signalled).map_err(|error| error.to_string())?;
         tracee::seize(process).map_err(|error| {
             format!(
                 "the command cannot be traced (ptrace: {error}): another tracer has it, this container forbids it, or the setting \

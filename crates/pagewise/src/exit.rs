@@ -88,10 +88,10 @@ impl std::error::Error for ExitError {}
 
 /// The error and its causes; a cause whose text is part of the sentence before it is left out.
 pub fn sentence(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.is_empty() {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.is_empty() {
         true => cause,
-        false if told.contains(&cause) => told,
-        false => format!("{told}: {cause}"),
+        false if text.contains(&cause) => text,
+        false => format!("{text}: {cause}"),
     })
 }
 

@@ -222,8 +222,8 @@ impl RunSession {
             let path = self.state.reserve(&directory, mix(self.random ^ number))?;
             progress.bytes("writing the dataset", file_bytes);
             let content_seed = mix(plan.seed ^ number);
-            let mut told = |done| progress.bytes_done(done);
-            match Dataset::create(&path, file_bytes, content, content_seed, &mut told, stop) {
+            let mut show = |done| progress.bytes_done(done);
+            match Dataset::create(&path, file_bytes, content, content_seed, &mut show, stop) {
                 Ok(dataset) => inputs.push(Input::dataset(dataset)?),
                 Err(DatasetError::Stopped { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -305,7 +305,7 @@ impl Rounds<'_> {
             self.eta.budget_ns = self.run.budget_ns().filter(|_| are_over);
             for (index, round) in step.order(&plan, round) {
                 let cell = &plan.cells[index];
-                self.tell(&plan, cell);
+                self.show(&plan, cell);
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
                     self.ended_by = self.write_limit.before(cell);
                     if self.ended_by.is_some() {
@@ -379,7 +379,7 @@ impl Rounds<'_> {
     }
 
     /// Show what is measured and what is left.
-    fn tell(&self, plan: &Plan, cell: &Cell) {
+    fn show(&self, plan: &Plan, cell: &Cell) {
         let status = ProgressLine {
             question: self.session.question,
             name: &plan.question,

@@ -82,7 +82,7 @@ impl Swept {
     }
 
     /// Report at the start of a command the remains of an earlier one.
-    pub fn tell(&self) {
+    pub fn say(&self) {
         for undone in &self.undone {
             say(format_args!("{undone}, left by an earlier run"));
         }

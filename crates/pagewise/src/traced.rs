@@ -274,22 +274,22 @@ fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a T
 }
 
 /// Notes on the threads that replay the reads.
-fn threads_told(table: &RecordedTable) -> Vec<String> {
+fn thread_notes(table: &RecordedTable) -> Vec<String> {
     let counted = |count: u64| format::counted(count, "thread");
     let (recorded, replaying) = (table.recorded_threads, table.thread_reads.len() as u64);
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if replaying > 1 {
         let descriptors =
             if table.own_descriptors { "each with a descriptor of its own" } else { "with one descriptor" };
         let side_by_side = counted(replaying);
-        told.push(format!(
+        notes.push(format!(
             "{side_by_side} replay the reads, {descriptors}: the order is kept within a thread, and not between threads; with --threads 1 one \
              thread does all in the order of time"
         ));
     }
     let joined = table.joined_threads;
     if recorded > replaying && joined == 0 {
-        told.push(format!(
+        notes.push(format!(
             "the program read the file by {}, of which at most {} were at it at once: those that began when others had ended are \
              replayed after them",
             counted(recorded),
@@ -297,21 +297,21 @@ fn threads_told(table: &RecordedTable) -> Vec<String> {
         ));
     }
     if joined > 0 && replaying == 1 {
-        told.push(format!("one thread replays the reads of {} in the order of time", counted(recorded)));
+        notes.push(format!("one thread replays the reads of {} in the order of time", counted(recorded)));
     } else if joined > 0 {
-        told.push(format!(
+        notes.push(format!(
             "more threads of the program read the file at once than are replayed: {} of {} follow others in their threads, in the order of \
              time",
             format::grouped(joined),
             counted(recorded)
         ));
     }
-    told
+    notes
 }
 
 /// Notes on the accesses that the replay leaves out.
 fn notes(trace: &Trace, file: &TraceFile, table: &RecordedTable) -> Vec<String> {
-    let mut notes = threads_told(table);
+    let mut notes = thread_notes(table);
     let end = &trace.trailer;
     let all: u64 = end.files.iter().map(|file| file.read_bytes).sum();
     let others = all.saturating_sub(file.read_bytes);

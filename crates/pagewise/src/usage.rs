@@ -18,17 +18,17 @@ pub fn sentence(error: &Error, command: &Command, typed: &[String]) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
-    let told =
-        lines.filter(|line| !line.starts_with("tip: ")).fold(String::new(), |told, line| match &told {
-            told if told.is_empty() => line.to_string(),
+    let phrase =
+        lines.filter(|line| !line.starts_with("tip: ")).fold(String::new(), |phrase, line| match &phrase {
+            phrase if phrase.is_empty() => line.to_string(),
             // clap puts a list below its heading.
-            told if told.ends_with(':') => format!("{told} {line}"),
-            told => format!("{told}; {line}"),
+            phrase if phrase.ends_with(':') => format!("{phrase} {line}"),
+            phrase => format!("{phrase}; {line}"),
         });
-    let told = told.strip_prefix("error: ").unwrap_or(&told);
+    let phrase = phrase.strip_prefix("error: ").unwrap_or(&phrase);
     match meant(error, command, typed) {
-        Some(meant) => format!("{told}: {meant}"),
-        None => told.to_string(),
+        Some(meant) => format!("{phrase}: {meant}"),
+        None => phrase.to_string(),
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use crate::arguments::Arguments;
     use clap::{CommandFactory, Parser};
 
-    fn told(line: &str) -> String {
+    fn text(line: &str) -> String {
         let typed: Vec<String> = line.split(' ').map(str::to_string).collect();
         let words = std::iter::once("pagewise".to_string()).chain(typed.iter().cloned());
         let error = Arguments::try_parse_from(words).expect_err("refused");
@@ -105,7 +105,7 @@ mod tests {
             ("read --metods mmap", "unexpected argument '--metods' found: did you mean '--methods'?"),
             ("run read --thread 1", "unexpected argument '--thread' found: did you mean '--threads'?"),
         ] {
-            assert_eq!(told(line), wanted, "{line}");
+            assert_eq!(text(line), wanted, "{line}");
         }
         // Of hidden and of harmful words nothing is said.
         for line in [
@@ -116,10 +116,10 @@ mod tests {
             "read --drop-cache",
             "clean --forge",
         ] {
-            let told = told(line);
+            let text = text(line);
             let hidden = ["clean", "worker", "--patience", "--trial-rounds", "--drop-caches", "--forget"];
-            let named = hidden.iter().find(|word| told.contains(&format!("did you mean '{word}'")));
-            assert_eq!(named, None, "{line}: {told}");
+            let named = hidden.iter().find(|word| text.contains(&format!("did you mean '{word}'")));
+            assert_eq!(named, None, "{line}: {text}");
         }
     }
 
@@ -129,13 +129,13 @@ mod tests {
         let file = directory.path().join("clen");
         std::fs::write(&file, "").expect("write");
         for (path, wanted) in [(file.as_path(), "pagewise scan"), (directory.path(), "pagewise --dir")] {
-            let told = told(&path.display().to_string());
-            assert!(told.contains(wanted), "{told}");
+            let text = text(&path.display().to_string());
+            assert!(text.contains(wanted), "{text}");
         }
     }
 
     #[test]
     fn a_list_stands_behind_its_heading() {
-        assert_eq!(told("report"), "the following required arguments were not provided: <RUN>...");
+        assert_eq!(text("report"), "the following required arguments were not provided: <RUN>...");
     }
 }

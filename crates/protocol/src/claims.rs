@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn told(change: impl FnOnce(&mut SampleReply), what: &str) {
+    fn is_wrong(change: impl FnOnce(&mut SampleReply), what: &str) {
         let mut sample = honest();
         change(&mut sample);
         let seen = wrong(&sample, &ASKED).expect(what);
@@ -413,22 +413,22 @@ mod tests {
     #[test]
     fn each_number_that_is_wrong_is_told() {
         assert_eq!(wrong(&honest(), &ASKED), None);
-        told(|sample| sample.operations = 0, "operations is 0");
-        told(|sample| sample.thread_operations = vec![15], "thread_operations has 1 entries");
-        told(|sample| sample.thread_operations[0] += 1, "thread_operations [9, 7]");
-        told(|sample| sample.bytes += 1, "bytes is 151");
-        told(|sample| sample.elapsed_ns = 0, "elapsed_ns is 0");
-        told(
+        is_wrong(|sample| sample.operations = 0, "operations is 0");
+        is_wrong(|sample| sample.thread_operations = vec![15], "thread_operations has 1 entries");
+        is_wrong(|sample| sample.thread_operations[0] += 1, "thread_operations [9, 7]");
+        is_wrong(|sample| sample.bytes += 1, "bytes is 151");
+        is_wrong(|sample| sample.elapsed_ns = 0, "elapsed_ns is 0");
+        is_wrong(
             |sample| sample.elapsed_ns = 3000,
             "elapsed_ns + latency_elapsed_ns is 3500 ns, only 2000 ns passed",
         );
-        told(|sample| sample.latency_elapsed_ns = 0, "latency_operations is 5");
-        told(|sample| sample.latency_counts.push(0), "latency_ns has 2");
-        told(|sample| sample.latency_ns.reverse(), "latency_ns is not ascending");
-        told(|sample| sample.latency_counts[0] += 1, "latency_counts add up to 6");
-        told(|sample| sample.latency_ns[1] = 600, "an operation took 600 ns");
-        told(|sample| sample.stalls = 1, "stalls is 1");
-        told(|sample| (sample.stalls, sample.stall_longest_ns) = (1, 1001), "stall_longest_ns is 1001");
+        is_wrong(|sample| sample.latency_elapsed_ns = 0, "latency_operations is 5");
+        is_wrong(|sample| sample.latency_counts.push(0), "latency_ns has 2");
+        is_wrong(|sample| sample.latency_ns.reverse(), "latency_ns is not ascending");
+        is_wrong(|sample| sample.latency_counts[0] += 1, "latency_counts add up to 6");
+        is_wrong(|sample| sample.latency_ns[1] = 600, "an operation took 600 ns");
+        is_wrong(|sample| sample.stalls = 1, "stalls is 1");
+        is_wrong(|sample| (sample.stalls, sample.stall_longest_ns) = (1, 1001), "stall_longest_ns is 1001");
     }
 
     #[test]
@@ -449,27 +449,27 @@ mod tests {
             let (sync_duration_ns, sync_duration_counts) = (ends.to_vec(), counts.to_vec());
             SampleReply { sync_duration_ns, sync_duration_counts, ..honest() }.claims().wrong_syncs(&asked)
         };
-        let told = |ends: &[u64], counts: &[u64], asked: Asked| wrong(ends, counts, asked).expect("wrong");
+        let text = |ends: &[u64], counts: &[u64], asked: Asked| wrong(ends, counts, asked).expect("wrong");
         let every = Asked { sync, ..ASKED };
         assert_eq!(wrong(&[100, 200], &[2, 1], every), None, "150 bytes");
         let buffered = Asked { write_bytes: 30, ..every };
         assert_eq!(wrong(&[100], &[2], buffered), None, "after the second buffer of 30 bytes");
-        assert!(told(&[100], &[1], buffered).contains("take at least 2"));
+        assert!(text(&[100], &[1], buffered).contains("take at least 2"));
         let written = Asked { writes_sync: true, ..buffered };
-        assert!(told(&[100], &[4], written).contains("take at least 5"));
+        assert!(text(&[100], &[4], written).contains("take at least 5"));
         assert_eq!(wrong(&[100, 200], &[2, 2], every), None, "and the rest");
         assert_eq!(wrong(&[], &[], ASKED), None);
         assert!(
-            told(&[100], &[2], every)
+            text(&[100], &[2], every)
                 .contains("150 bytes with one after the write with which 40B are full take at least 3")
         );
-        assert!(told(&[100], &[1], ASKED).contains("no sync is due"));
-        assert!(told(&[1021], &[3], every).starts_with("a sync took 1021 ns"));
-        assert!(told(&[100], &[1 << 40], every).starts_with("the syncs add up"));
-        assert!(told(&[100], &[], every).starts_with("sync_duration_ns has 1 entries"));
+        assert!(text(&[100], &[1], ASKED).contains("no sync is due"));
+        assert!(text(&[1021], &[3], every).starts_with("a sync took 1021 ns"));
+        assert!(text(&[100], &[1 << 40], every).starts_with("the syncs add up"));
+        assert!(text(&[100], &[], every).starts_with("sync_duration_ns has 1 entries"));
         let commit = Asked { sync: Sync::Commit, ..ASKED };
         assert_eq!(wrong(&[100], &[5], commit), None, "two records share a sync");
-        assert!(told(&[100], &[4], commit).contains("10 records of 2 threads take at least 5"));
+        assert!(text(&[100], &[4], commit).contains("10 records of 2 threads take at least 5"));
     }
 
     #[test]

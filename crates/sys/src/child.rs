@@ -83,7 +83,7 @@ pub struct Held {
 impl Held {
     /// Start the child of `command` up to its exec.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
-        let (told, tells) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (waits, gate) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let gate_of_parent = gate.as_raw_fd();
         // SAFETY: the closure runs between fork and exec and calls only close(2), getpid(2),
@@ -94,7 +94,7 @@ impl Held {
             command.pre_exec(move || {
                 libc::close(gate_of_parent);
                 let process = rustix::process::getpid().as_raw_nonzero().get();
-                rustix::io::write(&tells, &process.to_ne_bytes())?;
+                rustix::io::write(&writer, &process.to_ne_bytes())?;
                 let mut opened = [0];
                 match rustix::io::retry_on_intr(|| rustix::io::read(&waits, &mut opened))? {
                     1 => Ok(()),
@@ -105,7 +105,7 @@ impl Held {
         // `spawn` returns after exec.
         let spawning = std::thread::spawn(move || command.spawn());
         let mut process = [0; 4];
-        let length = rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut process))?;
+        let length = rustix::io::retry_on_intr(|| rustix::io::read(&reader, &mut process))?;
         match Pid::from_raw(i32::from_ne_bytes(process)).filter(|_| length == process.len()) {
             Some(process) => Ok(Self { process, gate, spawning }),
             None => Err(ended(spawning).err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),

@@ -79,18 +79,18 @@ mod tests {
     fn holes_and_preallocated_blocks_hold_no_data() {
         let mut file: File = tempfile::tempfile().expect("a file");
         file.set_len(4 << 20).expect("set_len");
-        let told = |file: &File| match written_bytes(file, 4 << 20) {
+        let found = |file: &File| match written_bytes(file, 4 << 20) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => None,
             Err(error) => panic!("{error}"),
         };
-        let Some(none) = told(&file) else { return };
+        let Some(none) = found(&file) else { return };
         assert_eq!(none, 0);
         file.seek(SeekFrom::Start(1 << 20)).and_then(|_| file.write_all(&[1; 1 << 20])).expect("write");
         file.sync_all().expect("fsync");
-        assert_eq!(told(&file), Some(1 << 20));
+        assert_eq!(found(&file), Some(1 << 20));
         if rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 2 << 20, 2 << 20).is_ok() {
-            assert_eq!(told(&file), Some(1 << 20), "they have blocks and no data");
+            assert_eq!(found(&file), Some(1 << 20), "they have blocks and no data");
         }
         assert_eq!(written_bytes(&file, 3 << 19).expect("as above"), 1 << 19, "no further than asked for");
         // More extents than one call has room for.
@@ -99,6 +99,6 @@ mod tests {
         }
         file.sync_all().expect("fsync");
         // A filesystem may write zeros into short gaps.
-        assert!(told(&file) >= Some((1 << 20) + (384 * 4096)), "{:?}", told(&file));
+        assert!(found(&file) >= Some((1 << 20) + (384 * 4096)), "{:?}", found(&file));
     }
 }

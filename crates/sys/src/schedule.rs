@@ -95,9 +95,9 @@ mod tests {
         let spinning = std::thread::spawn(move || while of_thread() < USED_NS {});
         spinning.join().expect("it ends");
         // Whoever joins a thread may see it before the kernel has taken its account over.
-        let is_told = |_: &u32| used() - before >= Duration::from_nanos(USED_NS as u64);
-        let told = (0..1_000_000).inspect(|_| std::thread::yield_now()).any(|look| is_told(&look));
-        assert!(told, "{:?}", used() - before);
+        let has_used = |_: &u32| used() - before >= Duration::from_nanos(USED_NS as u64);
+        let used_it = (0..1_000_000).inspect(|_| std::thread::yield_now()).any(|look| has_used(&look));
+        assert!(used_it, "{:?}", used() - before);
         assert!(cpu_time(Pid::from_raw(4_194_305).expect("more than there are")).is_err());
     }
 }

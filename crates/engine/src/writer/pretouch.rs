@@ -38,7 +38,7 @@ pub(super) struct Pretoucher {
     thread: Option<JoinHandle<()>>,
     stride: u64,
     /// Position of the writer at the last notification.
-    told: u64,
+    notified: u64,
     over: bool,
 }
 
@@ -64,7 +64,7 @@ impl Pretoucher {
             .spawn(move || runner.run())
             .map_err(|error| failed("clone", error, &target.path, 0))?;
         let stride = (ahead as u64 / STRIDES).max(1);
-        Ok(Self { shared, thread: Some(thread), stride, told: 0, over: false })
+        Ok(Self { shared, thread: Some(thread), stride, notified: 0, over: false })
     }
 
     /// Bytes that the writer may write before it calls [`Pretoucher::follow`].
@@ -75,7 +75,7 @@ impl Pretoucher {
     /// Start the thread's work, if not yet started.
     pub(super) fn begin(&self, cursor: u64) {
         if self.shared.cursor.load(Ordering::Relaxed) == NOT_BEGUN {
-            self.tell(cursor);
+            self.notify(cursor);
         }
     }
 
@@ -87,10 +87,10 @@ impl Pretoucher {
         }
         if cursor == 0 {
             self.over = true;
-            self.tell(OVER);
-        } else if cursor - self.told >= self.stride {
-            self.told = cursor;
-            self.tell(cursor);
+            self.notify(OVER);
+        } else if cursor - self.notified >= self.stride {
+            self.notified = cursor;
+            self.notify(cursor);
         }
     }
 
@@ -100,7 +100,7 @@ impl Pretoucher {
         failure.clone().map_or(Ok(()), Err)
     }
 
-    fn tell(&self, cursor: u64) {
+    fn notify(&self, cursor: u64) {
         self.shared.cursor.store(cursor, Ordering::Release);
         if let Some(thread) = &self.thread {
             // Costs a system call only if the thread waits.
@@ -111,7 +111,7 @@ impl Pretoucher {
 
 impl Drop for Pretoucher {
     fn drop(&mut self) {
-        self.tell(OVER);
+        self.notify(OVER);
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
             debug_assert!(ended.is_ok(), "the pretouch thread panicked");

@@ -528,8 +528,8 @@ fn a_limit_in_place_stands_in_for_that_of_a_group_where_none_can_be_made() {
         };
         let control = (control(ro), control(rw));
         let own = control.0.limit_in_place().expect("in place");
-        let told = format!("256MiB (cgroup {}", at.replace("{}", &root.display().to_string()));
-        assert_eq!((own.bytes.0, own.to_string()), (LIMIT, told));
+        let text = format!("256MiB (cgroup {}", at.replace("{}", &root.display().to_string()));
+        assert_eq!((own.bytes.0, own.to_string()), (LIMIT, text));
         // Where groups can be made, they are.
         assert!(control.1.memory().is_ok() && control.1.own_limit().is_some());
         assert_eq!(control.1.limit_in_place(), None);

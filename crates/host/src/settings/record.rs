@@ -111,10 +111,10 @@ pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
     let names = names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(PREFIX));
     let restored = names.filter_map(|name| {
         let record = SettingNote::load(&directory, name)?;
-        let told = |error: String| format!("{} cannot be restored: {error}", record.setting.display());
+        let failed = |error: String| format!("{} cannot be restored: {error}", record.setting.display());
         match lock(&record.setting) {
             Ok(Some(_right)) => {
-                restore_in(&directory, name).map_err(|error| told(error.to_string())).transpose()
+                restore_in(&directory, name).map_err(|error| failed(error.to_string())).transpose()
             }
             Ok(None) => None,
             // The device is gone, and its setting with it.
@@ -122,7 +122,7 @@ pub fn restore_all() -> Vec<Result<(PathBuf, String), String>> {
                 forget(&directory, name);
                 None
             }
-            Err(error) => Some(Err(told(error.to_string()))),
+            Err(error) => Some(Err(failed(error.to_string()))),
         }
     });
     restored.collect()

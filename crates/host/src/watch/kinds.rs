@@ -39,7 +39,7 @@ impl Kind {
         matches!(CALLS[index].1(&Arguments::default()), Call::Open | Call::Duplicate)
     }
 
-    pub(super) fn told(self) -> &'static str {
+    pub(super) fn text(self) -> &'static str {
         match self {
             Self::SideBand => "mappings and switches",
             Self::MinorFault => "minor faults",

@@ -254,7 +254,7 @@ impl Windows {
                 let (process, thread) =
                     (owner.process.as_raw_nonzero().get(), owner.thread.as_raw_nonzero().get());
                 let moved = Call::Remap { from: first, from_len: second, to_len: third };
-                watch.tell_unseen_call(process as u32, thread as u32, moved, result as i64);
+                watch.report_unseen_call(process as u32, thread as u32, moved, result as i64);
                 if let Some((_, range)) = unmapped.first() {
                     self.spaces.mapped(&owner, result, Range { end, ..*range }, watch.touches());
                     self.refresh(number);

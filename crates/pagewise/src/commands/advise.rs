@@ -169,7 +169,7 @@ fn watch_and_record(
         return Ok(Err(ending));
     }
     match &first {
-        None => told_status(status),
+        None => say_status(status),
         Some(first) if first.status != status => {
             return Err(Exit::FellShort.because(anyhow!(
                 "the command did not end as in its first run ({} and {}), so it does not do the same each time",
@@ -244,7 +244,7 @@ fn first_run(arguments: &AdviseArguments, stop: &AtomicBool) -> Result<Result<Fi
     if let Some(ending) = stopped(status, stop) {
         return Ok(Err(ending));
     }
-    told_status(status);
+    say_status(status);
     let candidates = Candidates::of(&inspection);
     let file = match candidates.chosen(arguments.windows) {
         Ok(file) => file,
@@ -270,7 +270,7 @@ fn stopped(status: ExitStatus, stop: &AtomicBool) -> Option<Exit> {
     })
 }
 
-fn told_status(status: ExitStatus) {
+fn say_status(status: ExitStatus) {
     if let Some(code) = status.code().filter(|code| *code != 0) {
         say(format_args!("note: the command ended with status {code}"));
     }

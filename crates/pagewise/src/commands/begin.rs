@@ -31,7 +31,7 @@ pub(super) fn claim() -> Result<(State, bool)> {
         ))),
         RunClaim::Granted { state, swept } => {
             let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
-            swept.tell();
+            swept.say();
             Ok((state, restored))
         }
     }

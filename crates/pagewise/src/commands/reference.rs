@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn what_is_hidden_has_no_manual_page() {
         for name in ["worker", "wrker", "warm"] {
-            let told = man(Some(name), None).expect_err("refused").to_string();
-            assert_eq!(told, format!("'{name}' is no command of pagewise"));
+            let text = man(Some(name), None).expect_err("refused").to_string();
+            assert_eq!(text, format!("'{name}' is no command of pagewise"));
         }
     }
 }

@@ -217,8 +217,8 @@ mod tests {
             let reproduced = judge_claims(name, &study, &none);
             assert_eq!(reproduced.claims.len(), study.claims.len());
             for claim in reproduced.claims {
-                let is_told = claim.word == Word::CannotBeTested && claim.reason.is_some();
-                assert!(is_told, "{name} {}: {:?}", claim.id, claim.reason);
+                let is_said = claim.word == Word::CannotBeTested && claim.reason.is_some();
+                assert!(is_said, "{name} {}: {:?}", claim.id, claim.reason);
             }
         }
     }

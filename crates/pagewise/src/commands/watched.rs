@@ -316,9 +316,9 @@ impl Started {
         let held = Held::spawn(command).context("no process can be started")?;
         let process = held.process();
         let end = pidfd_open(process, PidfdFlags::empty()).context("pidfd_open")?;
-        let told = words.iter().map(|word| shell_word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+        let text = words.iter().map(|word| shell_word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
         let number = process.as_raw_nonzero().get() as u32;
-        let subject = Subject { command: told, started: true, process: number, ..Subject::default() };
+        let subject = Subject { command: text, started: true, process: number, ..Subject::default() };
         let with_windows = matches!(needed, Needed::Windows(_));
         let target = Target::Held(process);
         let mut watched = Watched::begin_with(target, needed != Needed::NoCalls, with_windows, subject);

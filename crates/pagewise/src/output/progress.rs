@@ -16,17 +16,17 @@ const PERIOD: Duration = Duration::from_secs(60);
 pub struct Progress {
     bar: ProgressBar,
     /// The last line, unless stderr is a terminal.
-    told: Option<Cell<Instant>>,
+    last_line: Option<Cell<Instant>>,
 }
 
 impl Progress {
     /// Progress of a run that begins now.
     pub fn new() -> Self {
-        let (target, told) = match std::io::stderr().is_terminal() {
+        let (target, last_line) = match std::io::stderr().is_terminal() {
             true => (ProgressDrawTarget::stderr_with_hz(8), None),
             false => (ProgressDrawTarget::hidden(), Some(Cell::new(Instant::now()))),
         };
-        Self { bar: ProgressBar::with_draw_target(None, target), told }
+        Self { bar: ProgressBar::with_draw_target(None, target), last_line }
     }
 
     /// Show bytes being written or read, of a known total.
@@ -41,9 +41,9 @@ impl Progress {
 
     /// Show a share of the samples, in per cent, and a line about them.
     pub fn samples(&self, percent: u64, line: &str) {
-        if let Some(told) = &self.told {
-            if told.get().elapsed() >= PERIOD {
-                told.set(Instant::now());
+        if let Some(last_line) = &self.last_line {
+            if last_line.get().elapsed() >= PERIOD {
+                last_line.set(Instant::now());
                 say(line);
             }
             return;

@@ -161,10 +161,10 @@ mod tests {
             eta.done_ns += estimated;
             eta.left_ns -= estimated;
             eta.passed_ns += took;
-            let (told, left) = (eta.left_ns(&plan, eta.passed_ns), all - eta.passed_ns);
+            let (estimated, left) = (eta.left_ns(&plan, eta.passed_ns), all - eta.passed_ns);
             // A sample is the grain.
-            let off = told.abs_diff(left).saturating_sub(240);
-            assert!(eta.passed_ns * 2 < all || off * 4 <= left, "{told} told, {left} left");
+            let off = estimated.abs_diff(left).saturating_sub(240);
+            assert!(eta.passed_ns * 2 < all || off * 4 <= left, "{estimated} estimated, {left} left");
         }
     }
 
@@ -192,10 +192,10 @@ mod tests {
             Eta { done_ns, left_ns, passed_ns, budget_ns: None }.overrun(&plan, passed_ns)
         };
         assert_eq!(after(1), None);
-        let told = after(3).expect("three times as long");
+        let text = after(3).expect("three times as long");
         assert!(
-            told.starts_with("note: the first round took ") && told.contains("every method needs 5 rounds"),
-            "{told}"
+            text.starts_with("note: the first round took ") && text.contains("every method needs 5 rounds"),
+            "{text}"
         );
     }
 

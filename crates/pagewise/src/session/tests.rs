@@ -392,8 +392,8 @@ fn another_version_of_the_protocol_is_refused() {
             writeln!(replies, "{reply}")
         })
     };
-    let told = format!("speaks protocol {}, pagewise speaks {PROTOCOL_VERSION}", PROTOCOL_VERSION + 1);
-    ends(other, PATIENCE, &METHODS, WorkerNonsense, &told);
+    let text = format!("speaks protocol {}, pagewise speaks {PROTOCOL_VERSION}", PROTOCOL_VERSION + 1);
+    ends(other, PATIENCE, &METHODS, WorkerNonsense, &text);
 }
 
 #[test]

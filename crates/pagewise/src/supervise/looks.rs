@@ -31,7 +31,7 @@ impl DirtyLooks {
     }
 
     /// Put them into the evidence of a written file.
-    pub fn tell(self, written: &mut Written) {
+    pub fn put_into(self, written: &mut Written) {
         (written.looks, written.dirty_most_bytes) = (self.count, self.most_bytes);
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         let mut looks = DirtyLooks::default();
         [None, Some(5), Some(9), None, Some(2)].into_iter().for_each(|seen| looks.add(seen));
         let mut written = Written::default();
-        looks.tell(&mut written);
+        looks.put_into(&mut written);
         assert_eq!((written.looks, written.dirty_most_bytes), (3, Some(9)));
     }
 }

@@ -199,7 +199,7 @@ impl WorkerSession<'_> {
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
             if let Some(looks) = outcome.looks {
-                looks.tell(written);
+                looks.put_into(written);
             }
         }
         evidence.wall_ns = outcome.wall_ns;

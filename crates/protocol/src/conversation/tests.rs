@@ -47,7 +47,7 @@ fn awaited(script: &str, patience: Duration) -> Result<u64, ConversationError> {
 }
 
 #[track_caller]
-fn is_told(script: &str, kind: FailureKind, detail: &str) {
+fn fails_as(script: &str, kind: FailureKind, detail: &str) {
     let failure = failure(awaited(script, PATIENCE).expect_err(script));
     assert!(failure.kind == kind && failure.detail.contains(detail), "{script}: {failure:?}");
 }
@@ -68,17 +68,17 @@ fn a_flood_of_stderr_blocks_nobody() {
 
 #[test]
 fn a_line_without_end_is_given_up() {
-    is_told("exec cat /dev/zero", FailureKind::WorkerNonsense, "a line of over");
+    fails_as("exec cat /dev/zero", FailureKind::WorkerNonsense, "a line of over");
     let failure = failure(awaited("printf begun; read never", STOP_CHECK).expect_err("none"));
     assert_eq!(failure.kind, FailureKind::WorkerHung);
 }
 
 #[test]
 fn who_ends_is_told_by_how_it_ended_whoever_holds_its_pipes() {
-    is_told("exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
-    is_told("sleep 1000 & exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
-    is_told("kill -BUS $$", FailureKind::WorkerDied, "was killed by SIGBUS before");
-    is_told("kill -KILL $$", FailureKind::KilledFromOutside, "was killed by SIGKILL before");
+    fails_as("exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
+    fails_as("sleep 1000 & exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
+    fails_as("kill -BUS $$", FailureKind::WorkerDied, "was killed by SIGBUS before");
+    fails_as("kill -KILL $$", FailureKind::KilledFromOutside, "was killed by SIGKILL before");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn what_was_said_before_the_end_counts() {
 #[test]
 fn a_line_that_is_no_message_is_nonsense_or_passed_over() {
     let script = format!("echo hello; {READY}; read never");
-    is_told(&script, FailureKind::WorkerNonsense, "instead of ready the worker sent 'hello'");
+    fails_as(&script, FailureKind::WorkerNonsense, "instead of ready the worker sent 'hello'");
     let (mut worker, stop) = (shell(&script), AtomicBool::new(false));
     worker.pass_over_strays();
     assert_eq!(worker.ready(Wait { patience: PATIENCE, stop: &stop }).expect("an answer"), 7);
@@ -164,8 +164,8 @@ fn a_thread_serves_as_a_worker_and_ends_with_its_conversation() {
     assert!(patient.end(PATIENCE).is_ok());
 
     let mut fails = Conversation::within(|_, _| Err(io::Error::other("no more"))).expect("a thread");
-    let told = failure(fails.ready(wait).expect_err("it fails"));
-    assert_eq!(told.kind, FailureKind::WorkerDied);
-    assert_eq!(told.detail, "the worker ended with status 1 before it sent ready");
+    let failed = failure(fails.ready(wait).expect_err("it fails"));
+    assert_eq!(failed.kind, FailureKind::WorkerDied);
+    assert_eq!(failed.detail, "the worker ended with status 1 before it sent ready");
     assert_eq!(fails.last_words(&stop), "worker: no more");
 }

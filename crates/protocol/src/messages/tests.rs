@@ -81,14 +81,14 @@ fn syncs_are_named_and_asked_only_of_those_who_offer_them() {
     assert_eq!(some.refuses_sync(&job("pwrite", Sync::None, None)), None);
     assert_eq!(some.refuses_sync(&job("pwrite", every, Some(SyncCall::ODsync))), None);
     let refused = some.refuses_sync(&job("mmap", every, Some(SyncCall::Fdatasync)));
-    let told = "the worker 'w' does not sync by fdatasync: it offers fsync, O_DSYNC, msync";
-    assert_eq!(refused.as_deref(), Some(told));
+    let text = "the worker 'w' does not sync by fdatasync: it offers fsync, O_DSYNC, msync";
+    assert_eq!(refused.as_deref(), Some(text));
     let commit = job("pwrite", Sync::Commit, None);
-    assert!(some.refuses_sync(&commit).is_some_and(|told| told.ends_with("does not offer sync=commit")));
+    assert!(some.refuses_sync(&commit).is_some_and(|text| text.ends_with("does not offer sync=commit")));
     let alone = Hello { commit_threads: 1, ..some };
     assert_eq!(alone.refuses_sync(&commit), None);
     let several = alone.refuses_sync(&Job { threads: 2, ..commit });
-    assert!(several.is_some_and(|told| told.starts_with("2 threads: the worker 'w'")));
+    assert!(several.is_some_and(|text| text.starts_with("2 threads: the worker 'w'")));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn threads_of_a_replay_are_asked_only_of_those_who_offer_them() {
     let one = Hello { worker: "w".into(), ..Hello::default() };
     assert_eq!(one.refuses(&job(Workload::Replay, 1)), None);
     assert_eq!(one.refuses(&job(Workload::RandomRead, 3)), None);
-    let told = "the worker 'w' replays a trace by at most 1 thread, and not by 3";
-    assert_eq!(one.refuses(&job(Workload::Replay, 3)).as_deref(), Some(told));
+    let text = "the worker 'w' replays a trace by at most 1 thread, and not by 3";
+    assert_eq!(one.refuses(&job(Workload::Replay, 3)).as_deref(), Some(text));
     assert_eq!(Hello { replay_threads: 3, ..one }.refuses(&job(Workload::Replay, 3)), None);
 }

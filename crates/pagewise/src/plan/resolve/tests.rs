@@ -148,10 +148,10 @@ fn a_budget_pays_at_least_for_the_first_rounds() {
     let refused = |budget_ns| of(budget_ns).expect_err("refused").to_string();
     assert_eq!(refused(0), "a budget of 0s pays for no sample: write a time, as in 60s");
     assert!(refused(u64::MAX).contains("is too long: write at most"));
-    let told = refused(1_000_000_000);
+    let text = refused(1_000_000_000);
     assert!(
-        told.starts_with("a budget of 1 s does not pay for the 5 rounds that every method needs, about "),
-        "{told}"
+        text.starts_with("a budget of 1 s does not pay for the 5 rounds that every method needs, about "),
+        "{text}"
     );
     assert_eq!(of(90_000_000_000).expect("enough").budget, Some(Budget::of(90_000_000_000)));
     let usual = quick_plan();
@@ -513,16 +513,16 @@ fn a_search_has_controls_only_in_full() {
 
 #[test]
 fn a_limit_that_leaves_no_cache_is_no_file_of_nothing() {
-    let told = |limit: &str, span: &str, method: &str| {
+    let text = |limit: &str, span: &str, method: &str| {
         refused(&format!("memory = \"{limit}\"\nspan = \"{span}\"\nmethods = \"{method}\"\nthreads = 1"))
     };
-    let none = told("64MiB", "0.5x", "jvm/pread");
+    let none = text("64MiB", "0.5x", "jvm/pread");
     assert_eq!(
         none,
         "a memory limit of 64MiB leaves 0B of page cache next to a worker that takes about 64MiB, too little for a multiple \
          of it: write a larger limit"
     );
-    assert!(told("4MiB", "0.01x", "pread").contains("too little for a multiple of it"));
+    assert!(text("4MiB", "0.01x", "pread").contains("too little for a multiple of it"));
     assert!(resolve_text("memory = \"128MiB\"\nspan = \"0.5x\"\nmethods = \"jvm/pread\"", dataset()).is_ok());
 }
 
@@ -548,11 +548,11 @@ fn each_sync_has_each_call_once() {
         "100B,passes=1,sync=every:4KiB,sync-call=fsync mmap",
     ];
     assert_eq!(cells, expected);
-    let told = plan("[\"none\"]", "[\"O_DSYNC\"]").expect_err("nothing is synced").to_string();
-    assert!(told.starts_with("O_DSYNC syncs nothing without a time for it"), "{told}");
-    let told = plan("[\"every:4KiB\"]", "[\"dsync\"]").expect_err("no call");
-    let told = format!("{told:#}");
-    assert!(told.contains("RWF_DSYNC, O_DSYNC, usual"), "{told}");
+    let phrase = plan("[\"none\"]", "[\"O_DSYNC\"]").expect_err("nothing is synced").to_string();
+    assert!(phrase.starts_with("O_DSYNC syncs nothing without a time for it"), "{phrase}");
+    let phrase = plan("[\"every:4KiB\"]", "[\"dsync\"]").expect_err("no call");
+    let phrase = format!("{phrase:#}");
+    assert!(phrase.contains("RWF_DSYNC, O_DSYNC, usual"), "{phrase}");
 }
 
 #[test]
@@ -567,8 +567,8 @@ fn several_threads_write_only_records_that_they_commit() {
     let measured = plan.cells.iter().find(|cell| cell.role == Role::Measured).expect("a cell");
     assert_eq!((measured.conditions.threads, measured.conditions.fixed_operations()), (4, None));
     assert!(!measured.conditions.is_one_shot());
-    let told = of("append", "end").expect_err("one thread").to_string();
-    assert!(told.ends_with("; with --sync commit records of several threads share a sync"), "{told}");
+    let phrase = of("append", "end").expect_err("one thread").to_string();
+    assert!(phrase.ends_with("; with --sync commit records of several threads share a sync"), "{phrase}");
     assert!(of("fill", "commit").expect_err("no records").to_string().starts_with("fill has no records"));
 }
 

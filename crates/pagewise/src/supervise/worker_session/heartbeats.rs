@@ -11,15 +11,15 @@ pub(super) fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, C
         })
     };
     let (idle, busy) = (by_kind(idle)?, by_kind(busy)?);
-    let told = |beats: &[(String, Delays)], kind: &str| {
+    let delays_of = |beats: &[(String, Delays)], kind: &str| {
         beats.iter().find(|(of, _)| of == kind).map(|(_, delays)| delays.clone())
     };
-    // A kind that is told of one of them only has no beat in the other.
-    let only_idle = idle.iter().filter(|(kind, _)| told(&busy, kind).is_none());
+    // A kind that only one of them names has no beat in the other.
+    let only_idle = idle.iter().filter(|(kind, _)| delays_of(&busy, kind).is_none());
     let of_kind = |(kind, _): &(String, Delays)| Heartbeat {
         kind: kind.clone(),
-        idle: told(&idle, kind).unwrap_or_default(),
-        busy: told(&busy, kind).unwrap_or_default(),
+        idle: delays_of(&idle, kind).unwrap_or_default(),
+        busy: delays_of(&busy, kind).unwrap_or_default(),
     };
     Ok(busy.iter().chain(only_idle).map(of_kind).collect())
 }
@@ -40,14 +40,14 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_told_of_one_stretch_only_has_no_beat_in_the_other() {
-        let told = |idle: &str, busy: &str| {
+        let kinds_of = |idle: &str, busy: &str| {
             let of_kind = |beat: Heartbeat| (beat.kind, beat.idle.counts.len(), beat.busy.counts.len());
             let found = heartbeats(&beats(idle), &beats(busy)).expect("histograms");
             found.into_iter().map(of_kind).collect::<Vec<_>>()
         };
         let kind = |name: &str, idle, busy| (name.to_string(), idle, busy);
-        assert_eq!(told("thread", "thread"), [kind("thread", 1, 1)]);
-        assert_eq!(told("fiber", "thread"), [kind("thread", 0, 1), kind("fiber", 1, 0)]);
-        assert_eq!(told("", ""), []);
+        assert_eq!(kinds_of("thread", "thread"), [kind("thread", 1, 1)]);
+        assert_eq!(kinds_of("fiber", "thread"), [kind("thread", 0, 1), kind("fiber", 1, 0)]);
+        assert_eq!(kinds_of("", ""), []);
     }
 }
