@@ -13,6 +13,14 @@ fn a_message_is_one_flat_object() {
 }
 
 #[test]
+fn the_document_names_the_version() {
+    let document = include_str!("../../../../workers/PROTOCOL.md");
+    let title = document.lines().next().expect("a title");
+    assert!(title.ends_with(&format!("version {PROTOCOL_VERSION}")), "{title}");
+    assert!(document.contains(&format!("| `protocol` | {PROTOCOL_VERSION} |")));
+}
+
+#[test]
 fn a_job_is_understood_as_it_was_meant() {
     let reads =
         Reads { reads_per_op: 8, align_bytes: Bytes::kib(4), dependent: true, ..Reads::of(Bytes(64)) };
