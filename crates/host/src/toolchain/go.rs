@@ -26,8 +26,14 @@ pub(super) const RECIPE: Recipe = Recipe {
     remedy: "",
     question: &["env", "GOVERSION", "GOROOT"],
     answer,
-    // A surrounding go.mod must have no effect.
-    set: &[("GOTOOLCHAIN", "local"), ("GO111MODULE", "off"), ("GOFLAGS", "")],
+    // A surrounding go.mod must have no effect, and Go keeps counters of its calls in the folder of
+    // settings.
+    set: &[
+        ("GOTOOLCHAIN", "local"),
+        ("GO111MODULE", "off"),
+        ("GOFLAGS", ""),
+        ("XDG_CONFIG_HOME", "/dev/null"),
+    ],
     unset: &[],
     instead: "",
     compiler: Some("bin/go"),
@@ -72,6 +78,7 @@ fn compile(command: &mut Command, build: &Build<'_>) -> Result<(), String> {
         .env("GOPATH", workshop.work().join("path"))
         .env("GOTMPDIR", workshop.work())
         .env("GOENV", "off")
+        .env("XDG_CONFIG_HOME", "/dev/null")
         .env("GOFLAGS", "")
         .env("GO111MODULE", "on")
         .env("GOWORK", "off")

@@ -12,6 +12,9 @@ use super::recipe::{Recipe, numbers};
 use super::variables::{ToolchainVariables, is_program};
 use super::{Found, Language};
 
+/// Fault of a program that is broken, or hangs.
+const NO_VERSION: &str = "does not say its version";
+
 impl ToolchainVariables {
     /// The first suitable candidate, or a sentence about all of them.
     pub fn find(&self, language: Language, choices: &WorkerChoices) -> Result<Found, String> {
@@ -27,11 +30,12 @@ impl ToolchainVariables {
             });
             match examined {
                 Ok(found) => {
-                    // Only a candidate that the user has set deserves a note.
-                    let is_set = |fault: &String| {
-                        recipe.home.is_some_and(|name| fault.starts_with(&format!("{name}: ")))
+                    // A candidate deserves a note if the user has set it, or if it is broken.
+                    let is_noted = |fault: &String| {
+                        fault.contains(NO_VERSION)
+                            || recipe.home.is_some_and(|name| fault.starts_with(&format!("{name}: ")))
                     };
-                    return Ok(Found { notes: faults.into_iter().filter(is_set).collect(), ..found });
+                    return Ok(Found { notes: faults.into_iter().filter(is_noted).collect(), ..found });
                 }
                 Err(fault) => faults.push(fault),
             }
@@ -85,9 +89,9 @@ impl ToolchainVariables {
         let mut command = self.command(program, recipe.unset);
         command.envs(recipe.set.iter().copied()).args(recipe.question);
         let said = child::run(&mut command, self.answer_within, &AtomicBool::new(false)).and_then(Said::well);
-        let said = said.map_err(|why| format!("{} does not say its version: {why}", program.display()))?;
-        let found = (recipe.answer)(&said, program)
-            .ok_or_else(|| format!("{} does not say its version", program.display()))?;
+        let said = said.map_err(|why| format!("{} {NO_VERSION}: {why}", program.display()))?;
+        let found =
+            (recipe.answer)(&said, program).ok_or_else(|| format!("{} {NO_VERSION}", program.display()))?;
         let shown = format!("{} at {}", found.release, found.home.display());
         if *numbers(&found.release) < *recipe.oldest {
             return Err(format!("{shown} is too old"));

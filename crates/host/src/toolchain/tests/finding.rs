@@ -61,6 +61,16 @@ fn a_broken_java_home_is_a_note_where_another_will_do() {
 }
 
 #[test]
+fn a_broken_program_on_the_path_is_a_note_where_another_will_do() {
+    let fakes = Fakes::new();
+    fakes.jdk(&format!("{JDKS}/jdk-25"), "25.0.1");
+    let broken = fakes.program("bin/java", "exit 7");
+    let notes = fakes.found(Language::Jvm).notes;
+    let wanted = format!("java on PATH: {} does not say its version: ", broken.display());
+    assert!(notes.len() == 1 && notes[0].starts_with(&wanted), "{notes:?}");
+}
+
+#[test]
 fn java_home_comes_first_then_path_then_the_newest() {
     let mut fakes = Fakes::new();
     let newest = fakes.jdk("home/.sdkman/candidates/java/25.0.10-tem", "25.0.10");
