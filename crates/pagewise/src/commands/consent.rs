@@ -75,7 +75,7 @@ pub(super) fn announcement(runs: &[Prepared]) -> String {
     let takes = runs.iter().map(|one| estimate::duration_ns(&one.plan)).fold(0, u64::saturating_add);
     let amounts = amounts(runs, estimate::most_written_bytes);
     let writes = match amounts.as_slice() {
-        [] => "writes nothing but its run file".to_string(),
+        [] => "writes nothing but its results".to_string(),
         amounts => format!("writes at most about {}", amounts.join(", ")),
     };
     // A budget is what its samples may take: a run whose questions are decided ends earlier.
