@@ -47,7 +47,7 @@ const SAMPLE_NS: u64 = 80_000_000;
 /// The same if no byte comes from a device.
 const MEMORY_SAMPLE_NS: u64 = 40_000_000;
 /// Repetitions of samples disturbed from outside.
-const RETAKES: u32 = 2;
+pub const RETAKES: u32 = 2;
 
 /// The ratio of data to cache at which windows of prefetch are compared: above the cliff, where
 /// they matter.

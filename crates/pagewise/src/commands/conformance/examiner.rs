@@ -14,6 +14,7 @@ use super::steps::Steps;
 use super::test_files::{TestFiles, process_name};
 use super::trial::{BEATS, IDLE_BEATS, Onlooker, SAMPLE, Trial, Tried};
 use crate::exit::Exit;
+use crate::plan::resolve::RETAKES;
 use crate::supervise::accesses::Accesses;
 use crate::supervise::answer_time::answer_ns;
 use crate::supervise::conditions::{ConditionGuard, ConditionSetter};
@@ -188,7 +189,14 @@ impl<'a> Examiner<'a> {
     /// `name`. Return true if the worker refused it because this machine or the worker lacks
     /// something.
     pub fn examine(&mut self, subject: &str, trial: &Trial, detailed: Option<&str>) -> bool {
-        let tried = self.converse(trial);
+        let mut tried = self.converse(trial);
+        // As in a run, a sample of which only the time is in doubt is taken again.
+        for _ in 0..RETAKES {
+            if !tried.has_only_doubtful_time() {
+                break;
+            }
+            tried = self.converse(trial);
+        }
         let shown = |part: &str| match detailed.filter(|_| part == SAMPLE) {
             Some(name) => format!("{subject}: {part}, {name}"),
             None => format!("{subject}: {part}"),

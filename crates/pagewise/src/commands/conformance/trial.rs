@@ -106,6 +106,14 @@ pub struct Tried {
     pub beats: Vec<String>,
 }
 
+impl Tried {
+    /// True if its clock is its only fault, which a hypervisor may have made too.
+    pub fn has_only_doubtful_time(&self) -> bool {
+        let is_time = |(part, _): &(&str, String)| *part == CLOCK;
+        self.error.is_none() && !self.wrong.is_empty() && self.wrong.iter().all(is_time)
+    }
+}
+
 /// Looks at the worker while it does a job.
 pub struct Onlooker<'a> {
     pub trial: &'a Trial,
