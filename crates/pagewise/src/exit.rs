@@ -45,7 +45,9 @@ impl Exit {
     pub fn meaning(self) -> &'static str {
         match self {
             Exit::Answered => "answered; of report and compare: printed",
-            Exit::FellShort => "fell short: too few valid samples, or a check, a gate or an operation failed",
+            Exit::FellShort => {
+                "fell short: too few valid samples or methods; or a check, gate or operation failed"
+            }
             Exit::WrongUse => "wrong use: nothing was done",
             Exit::NotMeasurable => "nothing could be measured here: rights, kernel",
             Exit::Busy => "busy: another run is measuring, try again later",

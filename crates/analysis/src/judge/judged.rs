@@ -18,6 +18,7 @@ use super::comparison::Comparison;
 use super::gain::Gain;
 use super::pivot::facts::Tables;
 use super::self_replay::SelfReplay;
+use super::verdict::FEWEST_ROUNDS;
 
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -203,6 +204,19 @@ impl Judged {
     pub fn fell_short(&self) -> bool {
         let mut measured = self.cells.iter().filter(|cell| cell.role == Role::Measured);
         !self.run.complete || measured.any(CellJudgement::fell_short)
+    }
+
+    /// True if several methods were to be compared and the machine supports one of them only, so
+    /// that there is no verdict.
+    pub fn lacks_rival(&self) -> bool {
+        let by_id = self.by_id();
+        let is_alone = |comparison: &Comparison| {
+            let cells = comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()));
+            let ranked: Vec<_> = cells.filter(|cell| cell.status == Status::Ok).collect();
+            // A trial has no verdict in any case.
+            comparison.cells.len() > 1 && matches!(ranked[..], [only] if only.rounds_asked >= FEWEST_ROUNDS)
+        };
+        self.comparisons.iter().any(is_alone)
     }
 
     /// Rounds in which a cell should have a sample: what a stopped run did not reach is no cell's

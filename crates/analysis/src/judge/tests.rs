@@ -188,6 +188,25 @@ fn nothing_is_advised_beside_a_rival_that_was_ahead_in_few_rounds() {
 }
 
 #[test]
+fn one_method_of_several_has_no_rival() {
+    let refused = |methods: &[usize]| {
+        let mut run = run(&three(CacheState::Warm)[..2]);
+        for method in methods {
+            let id = run.header.plan.cells[*method].id();
+            run.samples.retain(|sample| sample.cell != id);
+            let reason = "no toolchain".into();
+            let cell = run.header.plan.cells[*method].clone();
+            run.samples.push(sample(&cell, 0, 0, Outcome::Unavailable { reason }));
+        }
+        judge(&run)
+    };
+    assert!(!refused(&[]).lacks_rival());
+    let one = refused(&[1]);
+    assert!(one.lacks_rival() && !one.fell_short(), "{:?}", one.comparisons[0].reason);
+    assert!(!refused(&[0, 1]).lacks_rival(), "nothing can be measured there");
+}
+
+#[test]
 fn a_method_that_is_measured_alone_is_not_called_the_only_one() {
     let mut lost = run(&three(CacheState::Warm)[..2]);
     spoil(&mut lost, 0);

@@ -203,7 +203,10 @@ fn ending(judged: &[Judged]) -> Exit {
     }
     let is_unproven = |judged: &Judged| judged.self_replay.as_ref().is_some_and(|replay| !replay.stands);
     let is_short = |judged: &Judged| {
-        is_unproven(judged) || judged.fell_short() || !measured(judged).any(|status| status == Status::Ok)
+        is_unproven(judged)
+            || judged.fell_short()
+            || judged.lacks_rival()
+            || !measured(judged).any(|status| status == Status::Ok)
     };
     if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {
         return Exit::NotMeasurable;

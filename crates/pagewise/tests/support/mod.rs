@@ -357,8 +357,8 @@ pub fn load(path: &Path) -> Run {
 }
 
 /// The exit code that the file of a run calls for: 130 where it was stopped, 3 where nothing could
-/// be measured, 1 where a cell fell short, 0 where none did. Which of the last two is up to the
-/// machine wherever samples can be disturbed.
+/// be measured, 1 where a cell fell short or has no rival, 0 where none did. Which of the last two
+/// is up to the machine wherever samples can be disturbed.
 pub fn code_for(run: &Run) -> i32 {
     if !run.is_complete() {
         return 130;
@@ -369,7 +369,8 @@ pub fn code_for(run: &Run) -> i32 {
     if statuses.iter().all(|status| *status == Status::Unavailable) {
         return 3;
     }
-    i32::from(judged.fell_short() || !statuses.contains(&Status::Ok))
+    let is_short = judged.fell_short() || judged.lacks_rival();
+    i32::from(is_short || !statuses.contains(&Status::Ok))
 }
 
 /// The whole lines of a run file as they are now; none where there is no file yet.
