@@ -1,7 +1,6 @@
 //! Detection of DAMON actions that reclaim idle memory (Documentation/admin-guide/mm/damon). With
 //! such an action, pages that a run has warmed may be evicted without memory pressure.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -50,9 +49,7 @@ fn readable_action(sys: &Path) -> Option<String> {
 
 /// The directories 0, 1, … below `parent`.
 fn numbered(parent: &Path) -> Vec<PathBuf> {
-    let is_number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    entries.filter(|entry| is_number(&entry.file_name())).map(|entry| entry.path()).collect()
+    kernel_files::numbered(parent).map(|number: u32| parent.join(number.to_string())).collect()
 }
 
 #[cfg(test)]

@@ -74,16 +74,14 @@ fn compile(command: &mut Command, build: &Build<'_>) -> Result<(), String> {
         None => variables.cache()?.join("go-build"),
     };
     command
+        .envs(RECIPE.set.iter().copied())
         .env("GOCACHE", cache)
         .env("GOPATH", workshop.work().join("path"))
         .env("GOTMPDIR", workshop.work())
         .env("GOENV", "off")
-        .env("XDG_CONFIG_HOME", "/dev/null")
-        .env("GOFLAGS", "")
         .env("GO111MODULE", "on")
         .env("GOWORK", "off")
         .env("GOPROXY", "off")
-        .env("GOTOOLCHAIN", "local")
         .env("CGO_ENABLED", "0");
     command.arg("-o").arg(workshop.product().join(PROGRAM)).arg(".");
     Ok(())

@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, FlockOperation, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{Access, OFlags};
 
 use super::SourceFile;
 use super::variables::ToolchainVariables;
+use crate::file_lock::try_lock;
 use crate::trusted::{Directory, Refusal};
 
 /// Lists every product of its folder.
@@ -219,10 +219,8 @@ fn lock(workers: &Directory, wait: Duration, stop: &AtomicBool) -> Result<File, 
     let file = workers.file(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(of_storage)?;
     let deadline = Instant::now() + wait;
     loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-            Err(errno) => return Err(call("flock", &path, &errno.into())),
+        if try_lock(&file).map_err(|error| call("flock", &path, &error))? {
+            return Ok(file);
         }
         if stop.load(Ordering::Relaxed) {
             return Err("it was stopped".to_string());
