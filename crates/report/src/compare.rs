@@ -125,18 +125,16 @@ fn ratio_heading(relative_to: Option<&str>) -> String {
 /// `1.14x [1.10–1.18]`.
 fn ratio_of(change: &Change) -> String {
     let Some(ratio) = change.ratio else { return MISSING.to_string() };
-    let ends = change.low.map(|_| change.bounds());
-    factor(ratio, ends)
+    match change.low {
+        Some(_) => factor(ratio, change.bounds()),
+        None => format!("{}x", times(ratio)),
+    }
 }
 
-/// A factor with its interval, if it has one, and the ends of that, if they bound something.
-fn factor(ratio: f64, interval: Option<Option<(f64, f64)>>) -> String {
-    let middle = format!("{}x", times(ratio));
-    match interval {
-        Some(Some((low, high))) => format!("{middle} [{}–{}]", times(low), times(high)),
-        Some(None) => format!("{middle} [no bound]"),
-        None => middle,
-    }
+/// A factor with the ends of its interval, if they bound something.
+fn factor(ratio: f64, bounds: Option<(f64, f64)>) -> String {
+    let bounds = bounds.map(|(low, high)| format!("{}–{}", times(low), times(high)));
+    format!("{}x [{}]", times(ratio), bounds.as_deref().unwrap_or("no bound"))
 }
 
 fn word(change: &Change) -> String {
@@ -174,7 +172,7 @@ fn crossing(crossing: &ChangedCrossing) -> String {
     let place =
         |ratio: Option<f64>| ratio.map_or_else(|| "none".to_string(), |ratio| format!("{}x", times(ratio)));
     let interval = match (crossing.ratio, crossing.low) {
-        (Some(ratio), Some(_)) => format!(", {}", factor(ratio, Some(crossing.bounds()))),
+        (Some(ratio), Some(_)) => format!(", {}", factor(ratio, crossing.bounds())),
         _ => String::new(),
     };
     let word = match crossing.finding {
