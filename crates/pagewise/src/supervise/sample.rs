@@ -199,23 +199,23 @@ impl<'a> Sampler<'a> {
             host: &mut self.host,
             follower: &mut Unfollowed,
         };
-        // Made before the worker, which inherits it.
-        let started = session.inherited().and_then(|inherited| {
-            Ok((inherited, session.warmup_file()?, program.start(|command| guard.prepare(command))?))
+        // The warm-up file is made before the worker, which inherits it.
+        let started = session.memory().and_then(|memory| {
+            Ok((memory, session.warmup_file()?, program.start(|command| guard.prepare(command))?))
         });
-        let (mut inherited, warmup_file, mut worker) = match started {
+        let (mut memory, warmup_file, mut worker) = match started {
             Ok(started) => started,
             Err(error) => return finish(error, None, input, &guard, self.stop),
         };
         reached(RunStep::WorkerStarted);
-        let worker_warmup = match session.meet(&mut worker, &inherited, warmup_file.as_ref()) {
+        let worker_warmup = match session.meet(&mut worker, &memory, warmup_file.as_ref()) {
             Ok(worker_warmup) => worker_warmup,
             Err(error) => return finish(error, Some(worker), input, &guard, self.stop),
         };
         if has_warmup && let Err(state) = prepare() {
             return without_state(state);
         }
-        match session.converse(&mut worker, &mut inherited) {
+        match session.converse(&mut worker, &mut memory) {
             Ok((mut measurement, mut evidence)) => {
                 measurement.unaccounted_ns = unaccounted_ns(cell, &measurement, &evidence, &self.context);
                 evidence.worker_warmup = worker_warmup;

@@ -73,7 +73,7 @@ pub struct WorkerSession<'a> {
 }
 
 /// Memory that a worker opens by its path.
-pub struct Inherited {
+pub struct SessionMemory {
     /// Memory of the table, if its work has one.
     table: Option<TableMemory>,
     /// Memory for reads that are compared byte for byte.
@@ -115,23 +115,23 @@ impl WorkerSession<'_> {
     pub fn meet(
         &self,
         worker: &mut Conversation,
-        inherited: &Inherited,
+        memory: &SessionMemory,
         warmup_file: Option<&WarmupFile>,
     ) -> Result<Option<WorkerWarmup>, ConversationError> {
         let hello = worker.greet(self.wait)?;
-        if let Some(detail) = hello.refuses(&self.job(inherited)) {
+        if let Some(detail) = hello.refuses(&self.job(memory)) {
             return Err(ConversationError::unavailable(detail));
         }
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
         let mut warming = WarmingWorker { worker, warmup_file, wait: self.wait };
-        warming.warm_up(self.job(inherited)).map(Some)
+        warming.warm_up(self.job(memory)).map(Some)
     }
 
     /// Run the job; return the worker's measurement and the evidence around it.
     pub fn converse(
         &mut self,
         worker: &mut Conversation,
-        inherited: &mut Inherited,
+        memory: &mut SessionMemory,
     ) -> Result<(Measurement, Evidence), ConversationError> {
         let pid = worker.pid();
         // What it had and gave back before it knew its file is no room for a copy of it.
@@ -140,7 +140,7 @@ impl WorkerSession<'_> {
         let mut before_ready = Stretches::default();
         before_ready.begin(pid);
         let opening = Instant::now();
-        let job = self.job(inherited);
+        let job = self.job(memory);
         let (setup_ns, ballast_ns) = worker.open(&job, self.setup_wait())?;
         // Where there is none, all of the time is the method's.
         let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
@@ -165,7 +165,7 @@ impl WorkerSession<'_> {
         let conditions = &self.cell.conditions;
         if self.warmed_first {
             if conditions.cache == CacheState::Warm && !conditions.fits_memory() {
-                self.settle(worker, inherited, &mut progress)?;
+                self.settle(worker, memory, &mut progress)?;
             }
             self.setter.cap_device(self.guard).map_err(lost_state)?;
         }
@@ -175,7 +175,7 @@ impl WorkerSession<'_> {
         let as_planned = || Some((0, self.plan.lead_in_ns(self.cell)?));
         if let Some((first, lead_in_ns)) = self.follower.lead_in().or_else(as_planned) {
             progress.first_operation = first;
-            let lead_in = self.go(worker, inherited, &mut progress, false, (lead_in_ns, 0))?;
+            let lead_in = self.go(worker, memory, &mut progress, false, (lead_in_ns, 0))?;
             // Each pass is the first operation.
             let passed = if conditions.reads().is_some() { furthest(&lead_in.reply) } else { 0 };
             progress.first_operation = first.saturating_add(passed);
@@ -184,11 +184,11 @@ impl WorkerSession<'_> {
         let mut written = self.input.new_file().map(WrittenFile::state_before);
         let before = self.totals(worker);
         let outcome = match cold_start {
-            true => self.cold_start(worker, inherited, &mut progress)?,
+            true => self.cold_start(worker, memory, &mut progress)?,
             false => {
                 // The worker knows the order of earlier operations.
                 let anew = progress.first_operation > 0;
-                self.go(worker, inherited, &mut progress, anew, self.phases_ns())?
+                self.go(worker, memory, &mut progress, anew, self.phases_ns())?
             }
         };
         let reply = &outcome.reply;
@@ -221,10 +221,10 @@ impl WorkerSession<'_> {
         progress.waiting.end(pid);
         self.follower.sampled(reply, outcome.order.as_ref(), first_operation);
         (evidence.verified_reads, evidence.differing_reads) =
-            self.verify(worker, &outcome, first_operation, inherited)?;
+            self.verify(worker, &outcome, first_operation, memory)?;
         progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
         let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns);
-        self.take_latencies(worker, inherited, &mut progress, &mut measurement, &mut evidence)?;
+        self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
 
         let mut closing = Stretches::default();
         closing.begin(pid);
@@ -285,7 +285,7 @@ impl WorkerSession<'_> {
     fn go(
         &self,
         worker: &mut Conversation,
-        inherited: &mut Inherited,
+        memory: &mut SessionMemory,
         progress: &mut GoProgress,
         anew: bool,
         (sample_ns, latency_ns): (u64, u64),
@@ -297,8 +297,8 @@ impl WorkerSession<'_> {
             wait_until_asleep(pid);
         }
         let counters = CounterReading::read(pid);
-        if let Some(memory) = &mut inherited.table {
-            self.task.put_table(memory, self.cell, order.as_ref(), first_operation);
+        if let Some(table) = &mut memory.table {
+            self.task.put_table(table, self.cell, order.as_ref(), first_operation);
         }
         let go_at = Moment::now(pid);
         progress.waiting.end_at(counters, go_at);
@@ -344,12 +344,12 @@ impl WorkerSession<'_> {
     fn window(
         &mut self,
         worker: &mut Conversation,
-        inherited: &mut Inherited,
+        memory: &mut SessionMemory,
         progress: &mut GoProgress,
         sample_ns: u64,
     ) -> Result<GoOutcome, ConversationError> {
         let before = process::totals(worker.pid());
-        let outcome = self.go(worker, inherited, progress, false, (sample_ns, 0))?;
+        let outcome = self.go(worker, memory, progress, false, (sample_ns, 0))?;
         let during = ProcessCounters::difference(&before, &process::totals(worker.pid()));
         progress.first_operation = progress.first_operation.saturating_add(furthest(&outcome.reply));
         progress.windows.push(RateWindow {
@@ -369,12 +369,12 @@ impl WorkerSession<'_> {
     fn settle(
         &mut self,
         worker: &mut Conversation,
-        inherited: &mut Inherited,
+        memory: &mut SessionMemory,
         progress: &mut GoProgress,
     ) -> Result<(), ConversationError> {
         let deadline = Instant::now() + SETTLING;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
-            self.window(worker, inherited, progress, WINDOW_NS)?;
+            self.window(worker, memory, progress, WINDOW_NS)?;
             reached(RunStep::Settling);
             let windows = &progress.windows;
             if steady::is_lasting(self.cell, windows, self.page_bytes) && steady::settled(self.cell, windows)
@@ -389,7 +389,7 @@ impl WorkerSession<'_> {
     fn cold_start(
         &mut self,
         worker: &mut Conversation,
-        inherited: &mut Inherited,
+        memory: &mut SessionMemory,
         progress: &mut GoProgress,
     ) -> Result<GoOutcome, ConversationError> {
         let span = self.cell.conditions.span_bytes.0;
@@ -399,7 +399,7 @@ impl WorkerSession<'_> {
         let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
         let (mut checksum, mut expected) = (0u64, Some(0u64));
         while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let outcome = self.window(worker, inherited, progress, window_ns)?;
+            let outcome = self.window(worker, memory, progress, window_ns)?;
             let reply = outcome.reply;
             wall_ns += outcome.wall_ns;
             unaccounted_ns += outcome.unaccounted_ns;
@@ -437,7 +437,7 @@ impl WorkerSession<'_> {
         })
     }
 
-    fn job(&self, inherited: &Inherited) -> Job {
+    fn job(&self, memory: &SessionMemory) -> Job {
         let conditions = &self.cell.conditions;
         let mapped = self.cell.access() == Access::Mmap && conditions.reads().is_some();
         let mut job = Job {
@@ -448,11 +448,8 @@ impl WorkerSession<'_> {
             warm_page_tables: u32::from(
                 mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
             ),
-            table_path: inherited
-                .table
-                .as_ref()
-                .map_or_else(String::new, |table| descriptor_path(table.file())),
-            handover_path: descriptor_path(inherited.handover.file()),
+            table_path: memory.table.as_ref().map_or_else(String::new, |table| descriptor_path(table.file())),
+            handover_path: descriptor_path(memory.handover.file()),
             ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
                 .synced_by(&self.cell.method, conditions)
         };
@@ -484,15 +481,15 @@ impl WorkerSession<'_> {
         Totals::read(worker.pid(), self.device, self.guard, self.host)
     }
 
-    /// Allocate the memory that the worker inherits.
-    pub fn inherited(&self) -> Result<Inherited, ConversationError> {
+    /// Allocate the memory that the worker opens by its path.
+    pub fn memory(&self) -> Result<SessionMemory, ConversationError> {
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
         let verified_bytes = (verified_reads(read_bytes) * read_bytes) as usize;
         let handover = SharedMemory::create("pagewise-handover", verified_bytes).map_err(|error| {
             ConversationError::lack(format!("memory to compare reads cannot be had: {error}"))
         })?;
         let table = self.task.table_memory().map_err(|error| ConversationError::lack(error.to_string()))?;
-        Ok(Inherited { table, handover })
+        Ok(SessionMemory { table, handover })
     }
 
     /// Have a seeded subset of the reads done once more, and compare their bytes; return the
@@ -503,7 +500,7 @@ impl WorkerSession<'_> {
         worker: &mut Conversation,
         outcome: &GoOutcome,
         first_operation: u64,
-        inherited: &Inherited,
+        memory: &SessionMemory,
     ) -> Result<(u64, u64), ConversationError> {
         let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &outcome.order) else {
             return Ok((0, 0));
@@ -531,11 +528,11 @@ impl WorkerSession<'_> {
             return Ok((0, 0));
         }
         let reads = worker.verify(offsets.clone(), self.sample_wait(0))?;
-        self.follower.verified(reads, &offsets, inherited.handover.bytes());
+        self.follower.verified(reads, &offsets, memory.handover.bytes());
         let read_bytes = read_bytes as usize;
         let mut truth = vec![0; read_bytes];
         let mut differing = 0;
-        for (offset, bytes) in offsets.iter().zip(inherited.handover.bytes().chunks_exact(read_bytes)) {
+        for (offset, bytes) in offsets.iter().zip(memory.handover.bytes().chunks_exact(read_bytes)) {
             self.input.true_bytes(*offset, &mut truth)?;
             differing += u64::from(bytes != truth);
         }

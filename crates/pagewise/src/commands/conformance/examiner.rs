@@ -4,14 +4,14 @@
 use std::thread;
 
 use anyhow::{Result, anyhow};
-use pagewise_host::HostReader;
+use pagewise_host::{HostReader, process};
 use pagewise_model::random::mix;
 use pagewise_model::{Beating, CheckContext, FailureKind, HostSettings, Plan, WorkerChoices};
 use pagewise_protocol::claims::ANSWER_NS;
 use pagewise_protocol::{CallFailure, Conversation, ConversationError, EXIT_PATIENCE, Hello, Wait};
 
 use super::steps::Steps;
-use super::test_files::{TestFiles, process_name};
+use super::test_files::TestFiles;
 use super::trial::{BEATS, IDLE_BEATS, Onlooker, SAMPLE, Trial, Tried};
 use crate::exit::Exit;
 use crate::plan::resolve::RETAKES;
@@ -126,7 +126,7 @@ impl<'a> Examiner<'a> {
             return Err(format!("it still runs {limit} s after the end of stdin: end when stdin does"));
         }
         let left = worker.processes();
-        let named = left.first().map(|pid| format!("{pid} ({})", process_name(*pid)));
+        let named = left.first().map(|pid| format!("{pid} ({})", process::name(*pid)));
         if let Err(ConversationError::Broken(failure)) = worker.end(limit) {
             return Err(format!("{}: end with status 0 when stdin ends", failure.detail));
         }
@@ -331,8 +331,8 @@ impl<'a> Examiner<'a> {
             host,
             follower: &mut watch,
         };
-        let mut inherited = session.inherited()?;
-        let (measurement, evidence) = session.converse(worker, &mut inherited)?;
+        let mut memory = session.memory()?;
+        let (measurement, evidence) = session.converse(worker, &mut memory)?;
         watch.prove(worker, &measurement, evidence);
         Ok(())
     }

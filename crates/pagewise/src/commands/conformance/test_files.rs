@@ -110,7 +110,7 @@ pub fn check_holder(worker: &Conversation, key: &FileKey) -> Result<(), String> 
         Some(pid) => Err(format!(
             "the file is held by process {pid} ({}), which the command started: pagewise reads the counters of the \
              process that it starts, so let the command become the worker (exec)",
-            process_name(pid)
+            process::name(pid)
         )),
         None => Err("no process of it has the file open or mapped when it says ready: do so before opened"
             .to_string()),
@@ -135,11 +135,6 @@ pub fn check_released(worker: &Conversation, key: &FileKey) -> Result<(), String
         }
     }
     Ok(())
-}
-
-/// Name of a process.
-pub fn process_name(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
 }
 
 /// Fail if a mapping extends beyond the span.

@@ -10,7 +10,7 @@ use pagewise_model::{CacheState, Evidence, Failure, FailureKind};
 use pagewise_protocol::claims::{Asked, false_time};
 use pagewise_protocol::{Conversation, ConversationError};
 
-use super::{GoOutcome, GoProgress, Inherited, WorkerSession};
+use super::{GoOutcome, GoProgress, SessionMemory, WorkerSession};
 
 /// Throughput phase of that request, which is in no figure: batches grow meanwhile.
 const LEAD_NS: u64 = 1_000_000;
@@ -28,7 +28,7 @@ impl WorkerSession<'_> {
     pub(super) fn take_latencies(
         &self,
         worker: &mut Conversation,
-        inherited: &mut Inherited,
+        memory: &mut SessionMemory,
         progress: &mut GoProgress,
         measurement: &mut Measurement,
         evidence: &mut Evidence,
@@ -39,7 +39,7 @@ impl WorkerSession<'_> {
         if latency_ns == 0 || self.context.forgives_answers || has_all || is_cold {
             return Ok(());
         }
-        let outcome = self.go(worker, inherited, progress, true, (LEAD_NS, latency_ns))?;
+        let outcome = self.go(worker, memory, progress, true, (LEAD_NS, latency_ns))?;
         evidence.witnessed.extend(self.false_reply(&outcome));
         let reply = outcome.reply;
         // Operations that took long were timed one by one in its throughput phase.
