@@ -159,7 +159,7 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     let named = kernel_files::text("/sys/hypervisor/type")
         .or_else(|| kernel_files::text("/proc/device-tree/hypervisor/compatible"))
         .or_else(|| vendor.filter(|vendor| flagged || belongs_to_hypervisor(vendor)));
-    named.or_else(|| flagged.then(|| "unnamed hypervisor".to_string()))
+    named.or_else(|| flagged.then(|| "unknown hypervisor".to_string()))
 }
 
 fn belongs_to_hypervisor(vendor: &str) -> bool {
@@ -268,7 +268,7 @@ fn warnings(environment: &Environment, settings: &Settings) -> Vec<String> {
             "readahead is 0: sequential reads and plain mappings wait for every page{set_readahead}"
         )),
         Some(bytes) if bytes >= Bytes::mib(1) => warnings.push(format!(
-            "readahead is {} (usual: {}): plain mmap may read that much around a fault{set_readahead}",
+            "readahead is {} (usually {}): a page fault of plain mmap may read that much{set_readahead}",
             format::bytes(bytes),
             format::bytes(Environment::USUAL_READAHEAD),
         )),

@@ -163,7 +163,7 @@ fn of_kernel(entry: &OptionEntry) -> Option<Capability> {
     let version = entry.since.version()?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     Some(match Since::Ignored(version).acts_on(&release) {
-        true => Capability::available(entry.word, format!("from Linux {version} on")),
+        true => Capability::available(entry.word, format!("needs Linux {version}")),
         false => Capability::unavailable(
             entry.word,
             format!("it came with Linux {version}; this is Linux {release}"),

@@ -173,7 +173,7 @@ fn unattributed(inspection: &Inspection) -> Option<String> {
     let unknown = inspection.unknown.map_or(0, |unknown| unknown.bytes);
     (unknown > known.max(FEW_BYTES)).then(|| {
         format!(
-            "! {} of {} that calls moved could not be attributed: their descriptors were closed before anybody could look at them",
+            "! {} of {} that calls moved could not be assigned to a file: the descriptors were closed too soon",
             bytes(unknown),
             bytes(known.saturating_add(unknown))
         )
@@ -256,7 +256,7 @@ fn mapped(mapping: &Mapped, page_bytes: u64) -> String {
     parts.join("; ")
 }
 
-/// `waited in 49 %: 124 ms, median 55 µs, longest 2 ms`.
+/// `49 % of them waited, 124 ms in total (median 55 µs, longest 2 ms)`.
 fn waited(waits: &Waits, of: u64) -> String {
     let (Some(median_ns), Some(longest_ns)) = (waits.median_ns, waits.longest_ns) else {
         return "none waited".to_string();
@@ -267,14 +267,14 @@ fn waited(waits: &Waits, of: u64) -> String {
     if waits.count == 1 {
         return format!("waited once, {}", time(longest_ns));
     }
-    let share = if waits.count == of {
-        String::new()
-    } else {
-        format!(" in {}", percent(waits.count as f64 / of as f64))
+    let which = match (waits.count == of, of) {
+        (true, 2) => "both".to_string(),
+        (true, _) => "all".to_string(),
+        _ => percent(waits.count as f64 / of as f64),
     };
     let p99 = waits.p99_ns.map_or(String::new(), |p99_ns| format!(", p99 {}", time(p99_ns)));
     format!(
-        "waited{share}: {} in all, median {}{p99}, longest {}",
+        "{which} of them waited, {} in total (median {}{p99}, longest {})",
         time(waits.total_ns),
         time(median_ns),
         time(longest_ns)
@@ -300,23 +300,23 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
         None => {}
     }
     if let Some(factor) = brought.per_faulted.filter(|factor| *factor >= 1.5) {
-        parts.push(format!("{} the pages that faulted", multiple(factor)));
+        parts.push(format!("{} as much as the pages that faulted", multiple(factor)));
     }
     match (brought.untouched_at_least, brought.untouched_at_most) {
         (None, Some(most)) if most >= VACUOUS => {}
         (Some(least), Some(most)) if least < 1.0 - VACUOUS && most >= VACUOUS => {}
-        (_, Some(0.0)) => parts.push("all that faults brought in was touched".to_string()),
+        (_, Some(0.0)) => parts.push("the program touched all that faults brought in".to_string()),
         (Some(least), Some(most)) if percent(least) == percent(most) => {
-            parts.push(format!("{} of it was never touched", percent(least)));
+            parts.push(format!("the program never touched {} of it", percent(least)));
         }
         (Some(least), Some(most)) => {
-            parts.push(format!("{} to {} of it was never touched", percent(least), percent(most)));
+            parts.push(format!("the program never touched {} to {} of it", percent(least), percent(most)));
         }
-        (None, Some(most)) => parts.push(format!("at most {} of it was never touched", percent(most))),
+        (None, Some(most)) => parts.push(format!("the program never touched up to {} of it", percent(most))),
         _ => {}
     }
     if brought.again_bytes > 0 {
-        parts.push(format!("{} for the second time", bytes(brought.again_bytes)));
+        parts.push(format!("{} had been evicted and came in again", bytes(brought.again_bytes)));
     }
     parts.join("; ")
 }
@@ -346,11 +346,10 @@ fn others(inspection: &Inspection) -> Vec<String> {
     }
     if let Some(other) = inspection.unknown.filter(|other| other.descriptors + other.calls > 0) {
         parts.push(format!(
-            "Not attributed: {} of {} on {}, closed before anybody could look at {}.",
+            "Not assigned to a file: {} of {} on {}, closed too soon.",
             counted(other.calls, "call"),
             bytes(other.bytes),
-            counted(other.descriptors, "descriptor"),
-            if other.descriptors == 1 { "it" } else { "them" }
+            counted(other.descriptors, "descriptor")
         ));
     }
     if let Some(requests) = inspection.ring_requests.filter(|requests| *requests > 0) {
@@ -387,10 +386,13 @@ fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
         let (of, file) = (words(wait.by).share_of, &inspection.files[wait.file]);
         parts.push(format!("{} in {of} {}", share(wait.waited_ns), name(file)));
     }
-    let elsewhere =
-        if unseen_waits(inspection).is_some() { "blocked, reason not seen" } else { "blocked elsewhere" };
+    let elsewhere = if unseen_waits(inspection).is_some() {
+        "blocked, reason not seen"
+    } else {
+        "blocked on something else"
+    };
     parts.push(format!("{} {elsewhere}", share(thread.blocked_elsewhere_ns)));
-    parts.push(format!("{} without a CPU", share(thread.preempted_ns)));
+    parts.push(format!("{} waiting for a CPU", share(thread.preempted_ns)));
     parts.join("; ")
 }
 
@@ -459,14 +461,14 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
     b.db' --workload random-read --read-size 4KiB --cache cold --evict
 
 /data/a b.db
-  mapping    2 major and 0 minor faults over 8 KiB; 0 % in order; 1 thread; waited: 500 µs in all, median 250 µs,
-               longest 250 µs
-  brought in 128 KiB by faults; 16x the pages that faulted; 94 % of it was never touched
+  mapping    2 major and 0 minor faults over 8 KiB; 0 % in order; 1 thread; both of them waited, 500 µs in total (median
+               250 µs, longest 250 µs)
+  brought in 128 KiB by faults; 16x as much as the pages that faulted; the program never touched 94 % of it
 
 /data/log · 1 MiB
   reads      3 calls of 16 KiB; most often 2 of 8 KiB; 100 % in order; 1 thread; 1 failed; 300 ns in them; none waited
 
-  thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked elsewhere; 0 % without a CPU
+  thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked on something else; 0 % waiting for a CPU
 ";
         assert_eq!(text(&inspection(0)), expected);
     }
@@ -539,8 +541,8 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
             let phrase = phrase(at_least, at_most, Some(0.997));
             assert!(!phrase.contains("never touched") && !phrase.contains("was cached"), "{phrase}");
         }
-        assert!(phrase(None, Some(0.4), None).contains("at most 40 % of it was never touched"));
-        assert!(phrase(Some(0.5), Some(0.99), None).contains("50 % to 99 % of it was never touched"));
+        assert!(phrase(None, Some(0.4), None).contains("never touched up to 40 % of it"));
+        assert!(phrase(Some(0.5), Some(0.99), None).contains("never touched 50 % to 99 % of it"));
         assert!(phrase(None, None, Some(0.75)).contains("at least 25 % of what was read was cached"));
     }
 

@@ -103,7 +103,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
     }
     if trailer.unknown_bytes > 0 {
         lines.push(format!(
-            "! {} were moved by descriptors that were closed before anybody could look what they were",
+            "! {} could not be assigned to a file: the descriptors were closed too soon",
             format::bytes(trailer.unknown_bytes)
         ));
     }

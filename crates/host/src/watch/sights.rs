@@ -48,7 +48,9 @@ impl Chosen {
         };
         let points = match (with_kernel, &of_calls) {
             (true, Ok(_)) => tracefs.and_then(CachePoints::find),
-            (true, Err(_)) => Err("calls tell reads from writes, and are not seen".to_string()),
+            (true, Err(_)) => {
+                Err("reads are told from writes by the trace of system calls, which is not seen".to_string())
+            }
             (false, _) => Err(NEEDS_KERNEL.to_string()),
         };
         let of_switches = match (with_kernel, windows) {

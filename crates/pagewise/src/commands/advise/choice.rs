@@ -50,8 +50,8 @@ impl<'a> Candidates<'a> {
         }
         if unknown > read && unknown >= LEAST_TOLD {
             bail!(
-                "{} were moved by descriptors that were closed before anybody could look what they were, more than were read of any \
-                 file that is known: name the file with --file",
+                "{} could not be assigned to a file, because the descriptors were closed too soon. That is more than was read of \
+                 any known file: name the file with --file",
                 bytes(unknown)
             );
         }
