@@ -38,7 +38,7 @@ impl ComparisonText {
                 cell.limit.text().unwrap_or_else(|| MISSING.to_string()).into(),
             ]
         };
-        let headings = ["method", figure.unit(), "leader over it", "place", "p99", "limited by"];
+        let headings = ["method", figure.unit(), "slowdown", "place", "p99", "limited by"];
         let table = TextTable { rows: cells.iter().map(row).collect(), ..TextTable::of(&headings) };
         let note = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&standings, cell)?));
         let notes = cells.iter().filter_map(note).chain(order(&standings, &cells)).collect();

@@ -1,8 +1,8 @@
 //! Judged runs as one HTML file, complete without scripts, network or other files. Scripts that it
 //! holds make its plots answer to pointer and keyboard, and sort its tables.
 //!
-//! The order is that of questions: what to use, what was measured and what to distrust, each plot
-//! with its table, the verdicts, then what a second look needs: environment, checks, definitions,
+//! The order is that of questions: what to use, what was measured and its warnings, each plot
+//! with its table, the verdicts, then details: environment, checks, definitions,
 //! the command.
 
 mod html;
@@ -91,7 +91,7 @@ pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
         page.list(&sentences);
     }
     if !text.warnings.is_empty() {
-        page.heading(2, "What to distrust");
+        page.heading(2, "Warnings");
         page.list(&text.warnings);
     }
     sections::draw(&mut page, &compare::plots(&gated.difference), 1, ROOM);

@@ -31,6 +31,14 @@ const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 10] = [
     host::plots,
 ];
 
+/// Kinds of plots that a printed page has; they come first.
+const PRINTED: [&str; 4] = ["offsets", "crossings", "ratios", "threads"];
+
+/// True if a printed page has the plot; others are on the screen only.
+pub(crate) fn is_printed(plot: &Plot) -> bool {
+    PRINTED.contains(&plot.id)
+}
+
 /// The plots for which a run has values.
 pub fn all(run: &JudgedRun<'_>, colours: &Colours) -> Vec<Plot> {
     let plots = ALL.iter().flat_map(|plots| plots(run)).filter(|plot| !plot.series.is_empty());

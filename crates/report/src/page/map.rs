@@ -43,7 +43,7 @@ pub(super) fn of_split(page: &mut Html, split: &Split) {
         counted(split.situations.len() as u64, "situation")
     ));
     if !split.warnings.is_empty() {
-        page.heading(2, "What to distrust");
+        page.heading(2, "Warnings");
         page.list(&split.warnings);
     }
     page.heading(2, "Which method is best where?");

@@ -39,7 +39,7 @@ pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, colours: &Colours, numbe
     program(&mut above, judged);
     let mut below = Html::default();
     verdicts(&mut below, judged, (room as f64 * OF_VERDICTS) as usize);
-    below.heading(3, "For a second look");
+    below.heading(3, "Details");
     below.details("Environment", |page| environment(page, judged));
     below.details("Every check, with how often it failed", |page| checks(page, judged));
     below.details("The command", |page| command(page, run));
@@ -81,7 +81,7 @@ fn distrust(page: &mut Html, judged: &Judged) {
     let mut all: Vec<String> = judged.warnings.iter().cloned().chain(failed).chain(short).collect();
     let more = all.len().saturating_sub(MOST_DOUBTS);
     all.truncate(MOST_DOUBTS);
-    page.heading(3, "What to distrust");
+    page.heading(3, "Warnings");
     if all.is_empty() {
         page.paragraph("Nothing that is known: every sample passed every check, and there is no warning.");
     }
@@ -97,7 +97,12 @@ fn distrust(page: &mut Html, judged: &Judged) {
 pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
     let questions: Vec<&[Plot]> = plots.chunk_by(|one, next| one.heading == next.heading).collect();
     let (mut left, mut drawn) = (room, 0);
+    let screen_only = questions.iter().position(|plots| !plots::is_printed(&plots[0]));
     for (index, plots) in questions.iter().enumerate() {
+        if screen_only == Some(index) {
+            page.raw("<p class=\"paper\">The other plots are in the page on a screen.</p>");
+            page.open("div class=\"screen\"");
+        }
         page.heading(3, plots[0].heading);
         let mut own = left / (questions.len() - index);
         let mut left_out = 0;
@@ -119,6 +124,9 @@ pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) 
                 "There is no room for {more}: pagewise report --svg DIR writes all of them."
             ));
         }
+    }
+    if screen_only.is_some() {
+        page.close("div");
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 heading: "Which method is fastest, and by how much?",
                 conditions: comparison.conditions.label.clone(),
                 form: Form::Dots,
-                x: Axis::of("times as slow as the leader", Scale::Log, AxisQuantity::RATIO),
+                x: Axis::of("slowdown against the leader", Scale::Log, AxisQuantity::RATIO),
                 y: Axis::names("method", ranked.iter().map(|cell| cell.method.clone()).collect()),
                 series,
                 bands: Vec::new(),
