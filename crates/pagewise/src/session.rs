@@ -152,17 +152,19 @@ impl RunSession {
         if let Some(limit) = rounds.ended_by {
             progress.clear();
             output::say(format_args!(
-                "note: {} ended before its rounds were complete: {} were written while its samples were taken, and they may write {}: allow more with --max-writes",
+                "note: {} stopped before its rounds were complete: its samples wrote {}, and the limit is {}: continue with --max-writes {}",
                 rounds.run.header.plan.question,
                 bytes(rounds.write_limit.written()),
-                bytes(limit)
+                bytes(limit),
+                doubled(limit)
             ));
         } else if let Some(limit) = rounds.limit_that_ended_it() {
             progress.clear();
             output::say(format_args!(
-                "note: the rounds of {} ended because they may write {}: --max-writes lets what is undecided go on",
+                "note: {} stopped at the write limit of {}, before all methods were decided: continue with --max-writes {}",
                 rounds.run.header.plan.question,
-                bytes(limit)
+                bytes(limit),
+                doubled(limit)
             ));
         }
         let (samples, elapsed_ns) = (rounds.taken, rounds.elapsed_ns());
@@ -421,6 +423,11 @@ impl Rounds<'_> {
         self.run.header.plan.cells.extend(cells);
         Ok(())
     }
+}
+
+/// The limit that is proposed after this one.
+fn doubled(limit: Bytes) -> Bytes {
+    Bytes(limit.0.saturating_mul(2))
 }
 
 #[cfg(test)]

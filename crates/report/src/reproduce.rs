@@ -82,12 +82,15 @@ fn found(test: &JudgedTest) -> Option<String> {
     let tally = match test.cases.len() {
         1 => String::new(),
         cases => format!(
-            "; it decides among {cases} cases, {} within and {} beyond",
+            "; {} of {cases} cases agree{}",
             count(CaseFinding::Within),
-            count(CaseFinding::Beyond)
+            match count(CaseFinding::Beyond) {
+                0 => String::new(),
+                beyond => format!(", {beyond} contradict"),
+            }
         ),
     };
-    Some(format!("{}{tally}; the claim holds {}", case_text(test, case), bounds(test)))
+    Some(format!("{}{tally}; the claim requires {}", case_text(test, case), bounds(test)))
 }
 
 /// `at least 1.05x in every case`.
@@ -95,8 +98,8 @@ fn bounds(test: &JudgedTest) -> String {
     let text = |bound: f64| if test.is_ratio { multiple(bound) } else { value(test, bound, None) };
     let bounds = match (test.at_least, test.at_most) {
         (Some(least), Some(most)) => format!("from {} to {}", text(least), text(most)),
-        (Some(least), None) => format!("with {} or more", text(least)),
-        (_, most) => format!("with {} or less", most.map(text).unwrap_or_default()),
+        (Some(least), None) => format!("at least {}", text(least)),
+        (_, most) => format!("at most {}", most.map(text).unwrap_or_default()),
     };
     let which = match test.of_cases {
         Cases::Every => "every case",

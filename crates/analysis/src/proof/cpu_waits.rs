@@ -151,7 +151,7 @@ impl Subject<'_> {
 }
 
 /// Beginning of what is said of a machine that is crowded, where no time of the worker is in doubt.
-pub const CROWDED: &str = "each thread waited";
+pub const CROWDED: &str = "other programs held the CPU for";
 
 /// A sample that other programs kept from its CPUs measures how crowded the machine was.
 pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
@@ -168,7 +168,7 @@ pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
     let most = (wall_ns as f64 * WAIT_SHARE) as u64 + SLICE_NS;
     (lost_ns > most).then(|| {
         format!(
-            "{CROWDED} {} ms of {} ms for a CPU that other programs had, at most {} ms may be",
+            "{CROWDED} {} of {} ms of each thread, and {} ms may be",
             lost_ns / NS_PER_MS,
             wall_ns / NS_PER_MS,
             most / NS_PER_MS
@@ -403,7 +403,7 @@ mod tests {
             [
                 "threads of the worker waited 61 ms in all for a CPU and the supervisor 7 ms, within 200 ms: elapsed_ns + \
                  latency_elapsed_ns is 150000000 ns, 200000000 ns passed: 50000000 ns are not accounted for, 20000000 ns may be",
-                "each thread waited 61 ms of 200 ms for a CPU that other programs had, at most 45 ms may be",
+                "other programs held the CPU for 61 of 200 ms of each thread, and 45 ms may be",
             ]
         );
     }

@@ -1,7 +1,7 @@
 //! Plausibility of numbers: rates that memory does not deliver, latencies that no machine has, more
 //! reads in flight than the method has.
 
-use pagewise_model::format::counted;
+use pagewise_model::format::{counted, time};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
 
@@ -115,9 +115,11 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
         .saturating_add(IN_FLIGHT_SLACK_NS);
     (busy > most).then(|| {
         format!(
-            "reads of the device took {busy} ns together in {} ns: {} with one read at a time cause at most {most}",
-            evidence.wall_ns,
-            counted(threads, "thread")
+            "reads kept the device busy for {} in {}, and {} with one read at a time explain at most {}",
+            time(busy as f64),
+            time(evidence.wall_ns as f64),
+            counted(threads, "thread"),
+            time(most as f64)
         )
     })
 }

@@ -108,9 +108,10 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
     let usual_ns: u64 = prepared.iter().map(usual).sum();
     ensure!(
         least_ns <= time_ns,
-        "{} does not pay for {} questions: write --time {}s or more, or ask one of them, as in pagewise read",
-        time(time_ns),
+        "{} questions need {} s, and --time is {}: write --time {}s or more, or ask one of them, as in pagewise read",
         prepared.len(),
+        shorten::named_s(least_ns),
+        time(time_ns),
         shorten::named_s(least_ns)
     );
     for one in prepared {

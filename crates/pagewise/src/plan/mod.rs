@@ -55,7 +55,7 @@ pub const STUDIES: &[(&str, &str)] = &[
 pub enum Lacking {
     /// `--memory`: the sentence.
     MemoryLimit(&'static str),
-    /// `--evict`: why the user's own file must leave the page cache.
+    /// `--evict`: the kind of run for which the user's own file leaves the page cache.
     Evict(&'static str),
 }
 
@@ -63,10 +63,10 @@ impl fmt::Display for Lacking {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lacking::MemoryLimit(sentence) => formatter.write_str(sentence),
-            Lacking::Evict(reason) => write!(
+            Lacking::Evict(run) => write!(
                 formatter,
-                "{reason}, so your file must leave the page cache, now and between samples; other programs that read it \
-                 wait for the device then"
+                "{run} evicts your file from the page cache, now and between samples, and other programs that read the file \
+                 slow down then"
             ),
         }
     }

@@ -193,11 +193,11 @@ fn with_budget(plan: Plan, chosen: Option<ChosenBudget>, is_full: bool) -> Resul
     );
     ensure!(
         first_ns <= chosen_ns,
-        "a budget of {} does not pay for the {} rounds that every method needs, about {}: write a longer one, or leave \
-         out methods or conditions",
-        time(chosen_ns),
+        "{} rounds of each method need about {}, and the budget is {}: write a longer one, or leave out methods or \
+         conditions",
         plan.first_rounds(),
-        time(first_ns)
+        time(first_ns),
+        time(chosen_ns)
     );
     Ok(plan)
 }

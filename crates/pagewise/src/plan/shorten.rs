@@ -62,11 +62,12 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
         }
     }
     bail!(
-        "{} does not pay for the {} rounds that every method of {} needs: write --time {}s or more{}, or leave out methods \
-         or conditions",
-        time(time_ns),
+        "{} rounds of each method of {} need {} s, and --time is {}: write --time {}s or more{}, or leave out methods or \
+         conditions",
         plan.first_rounds(),
         plan.question,
+        named_s(needed_ns),
+        time(time_ns),
         named_s(needed_ns),
         if free.has_quick { " or --quick" } else { "" }
     )
@@ -142,12 +143,12 @@ mod tests {
             assert_eq!(whole.cells, plan.cells, "nothing is smaller than it need be");
             let refused = within(plan.clone(), least - 1, FREE).expect_err("too short").to_string();
             assert!(
-                refused.contains("does not pay for the 5 rounds") && !refused.contains("--quick"),
+                refused.contains("5 rounds of each method of ") && !refused.contains("--quick"),
                 "{refused}"
             );
             let quicker =
                 within(plan.clone(), 1_000_000, Free { has_quick: true, ..FREE }).expect_err("too short");
-            assert!(quicker.to_string().starts_with("1 ms does not"), "{quicker}");
+            assert!(quicker.to_string().contains(", and --time is 1 ms: "), "{quicker}");
             assert!(quicker.to_string().contains("s or more or --quick, or"), "{quicker}");
             let chosen = Free { samples: false, files: false, ..FREE };
             assert!(within(plan.clone(), least, chosen).is_err(), "what was chosen stays");

@@ -395,13 +395,11 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
     let dropped = |cell: &Cell| !matches!(cell.conditions.cache, CacheState::Warm | CacheState::AsIs);
     ensure!(
         !cells.iter().any(dropped),
-        Lacking::Evict(
-            "a cold run, or one that begins with reading the file once, starts from an empty page cache"
-        )
+        Lacking::Evict("a cold run, or one that begins with reading the file once,")
     );
     ensure!(
         !cells.iter().any(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some()),
-        Lacking::Evict("a memory limit applies to pages that the worker brings in")
+        Lacking::Evict("a run under a memory limit")
     );
     Ok(())
 }

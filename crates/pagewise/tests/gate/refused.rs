@@ -79,11 +79,8 @@ fn words_that_make_no_sense() {
             ("read none", "none does not exist"),
             ("append data", "append writes, and your own file is only read: name a directory"),
             ("read --time 60s --budget 60s", "cannot be used with"),
-            (
-                "read --time 1ms",
-                "does not pay for the 5 rounds that every method of read needs: write --time",
-            ),
-            ("--time 1s", "does not pay for 4 questions: write --time"),
+            ("read --time 1ms", "s, and --time is 1 ms: write --time"),
+            ("--time 1s", "s, and --time is 1 s: write --time"),
             ("--dir none", "the directory none does not exist"),
             ("data", "write a question before it, as in pagewise read data or pagewise scan data"),
             ("directory", "write pagewise --dir directory for the overview"),
@@ -128,7 +125,7 @@ fn choices_that_are_impossible() {
             ("run read --sample 1us", "the length of a sample is out of range: write 1ms to 3600s"),
             (
                 "run read --file data --cache cold --reads-per-op 1",
-                "a cold run, or one that begins with reading the file once, starts from an empty page cache, so your file must leave the page cache",
+                "a cold run, or one that begins with reading the file once, evicts your file from the page cache, now and between samples",
             ),
             ("run read --file data --file-size 1MiB", "your own file has its size: leave the file size out"),
             ("run read --file data --read-size 1MiB", "a read of 1MiB is larger than the span of 256KiB"),

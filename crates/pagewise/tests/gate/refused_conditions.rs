@@ -97,7 +97,7 @@ fn conditions_that_are_impossible() {
             ),
             (
                 "run read --file data --memory 64MiB",
-                "so your file must leave the page cache, now and between samples; other programs that read it wait for the device then: allow it with: pagewise run read",
+                "evicts your file from the page cache, now and between samples, and other programs that read the file slow down then: allow it with: pagewise run read",
             ),
             ("run read --file data --memory 64MiB --cache warm", "allow it with: pagewise run read"),
             ("run read --file data --cache cold-start", "allow it with: pagewise run read"),

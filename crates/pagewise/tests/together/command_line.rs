@@ -125,7 +125,7 @@ fn an_own_file_under_a_memory_limit_takes_one_correction() {
             expect_told(
                 &finished,
                 2,
-                "other programs that read it wait for the device then: allow it with: pagewise ",
+                "other programs that read the file slow down then: allow it with: pagewise ",
             );
             let (_, command) =
                 finished.stderr.trim_end().split_once(": allow it with: pagewise ").expect("a command");
