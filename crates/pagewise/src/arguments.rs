@@ -370,7 +370,7 @@ pub struct ReportArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = COMPARE_EXAMPLES,
-    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json | --html FILE] RUN..."
+    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json | --markdown | --html FILE] RUN..."
 )]
 pub struct CompareArguments {
     /// Runs before the change: run files, directories of them, or patterns in quotes; with --by,
@@ -388,7 +388,7 @@ pub struct CompareArguments {
     pub relative_to: Option<String>,
     /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead
     /// …
-    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to", "markdown"])]
+    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to"])]
     pub by: Option<String>,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
@@ -430,7 +430,7 @@ pub struct ReproduceArguments {
     #[arg(long)]
     pub json: bool,
     /// Print all cases of each claim, or with --dry-run all cells of each run
-    #[arg(long, short, conflicts_with_all = ["json", "markdown"])]
+    #[arg(long, short, conflicts_with = "json")]
     pub verbose: bool,
     /// Write at most this much to a device, in all runs together: more than the usual 8GiB is asked
     /// about on a terminal, and refused elsewhere

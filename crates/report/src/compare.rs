@@ -1,6 +1,4 @@
-//! Runs compared with runs: as text, as Markdown, and as parts of a page.
-
-use std::io::{self, Write};
+//! Runs compared with runs, as a document.
 
 use pagewise_analysis::compare::advice::{AdviceFinding, Advised, ChangedAdvice};
 use pagewise_analysis::compare::change::{Change, ChangeFinding};
@@ -12,52 +10,36 @@ use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, percent_up, times};
 
-use crate::line::{Line, Span};
-use crate::markdown::{text, write_table};
-use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+use crate::document::{Block, Document};
+use crate::line::{Emphasis, Line};
 use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
 use crate::text_table::{TextCell, TextTable};
 
 /// Values of a fact that are named on one line.
 const MOST_VALUES: usize = 3;
-/// Width of the figure of a side.
-const FIGURE: usize = 9;
-/// Longer names of methods push the figures aside.
-const WIDEST_METHOD: usize = 32;
 
-/// Two sides, as lines for a terminal of `width` columns.
-pub fn lines(gated: &Gated, width: usize) -> Vec<Line> {
-    let width = width.clamp(NARROWEST, WIDEST);
+/// Two sides.
+pub fn document(gated: &Gated) -> Document {
     let difference = &gated.difference;
-    let text = |text: &str| wrapped("", text, width).into_iter().map(Line::plain).collect::<Vec<_>>();
-    let mut lines = text(&side("base", &difference.base));
-    lines.extend(text(&side("new", &difference.new)));
-    lines.extend(text(&environment(difference)));
-    lines.extend(difference.warnings.iter().flat_map(|warning| text(&format!("! {warning}"))));
-    for situation in &difference.situations {
-        lines.push(Line::new());
-        lines.extend(of_situation(situation, difference.relative_to.as_deref(), width));
+    let relative_to = difference.relative_to.as_deref();
+    let head = [side("base", &difference.base), side("new", &difference.new), environment(difference)];
+    let warnings = difference.warnings.iter().cloned().map(Block::Warning);
+    let mut body = vec![Block::Plots(plots(difference))];
+    body.extend(difference.situations.iter().flat_map(|one| of_situation(one, relative_to)));
+    let crossings = difference.crossings.iter().map(crossing).collect();
+    body.extend(listed("Data over page cache at which the order changes", crossings));
+    body.extend(listed("Not compared", unmatched(difference)));
+    let mut conclusion = vec![Block::paragraph(summary(difference))];
+    conclusion.extend(gated.gates.iter().flat_map(of_gate));
+    Document { head: head.into_iter().map(Block::paragraph).chain(warnings).collect(), conclusion, body }
+}
+
+/// Sentences below a heading; nothing if there are none.
+fn listed(heading: &str, items: Vec<String>) -> Vec<Block> {
+    if items.is_empty() {
+        return Vec::new();
     }
-    if !difference.crossings.is_empty() {
-        lines.push(Line::new());
-        lines.push(Line::strong("Data over page cache at which the order changes".to_string()));
-        let crossings = difference.crossings.iter().map(crossing);
-        lines.extend(crossings.flat_map(|crossing| wrapped("  ", &crossing, width)).map(Line::plain));
-    }
-    let unmatched = unmatched(difference);
-    if !unmatched.is_empty() {
-        lines.push(Line::new());
-        lines.push(Line::strong("Not compared".to_string()));
-        lines.extend(unmatched.iter().flat_map(|one| wrapped("  ", one, width)).map(Line::weak));
-    }
-    lines.push(Line::new());
-    lines.extend(text(&summary(difference)));
-    for findings in &gated.gates {
-        let (head, sentences) = gate(findings);
-        lines.push(if findings.failed.is_empty() { Line::strong(head) } else { Line::bad(head) });
-        lines.extend(sentences.iter().flat_map(|sentence| wrapped("  ", sentence, width)).map(Line::plain));
-    }
-    lines
+    vec![Block::heading(2, heading), Block::List(items)]
 }
 
 /// `base: 5 runs of ci-07, 2026-11-20 10:00 UTC to 2026-11-20 10:20 UTC`.
@@ -81,38 +63,12 @@ fn environment(difference: &Difference) -> String {
     }
 }
 
-fn of_situation(situation: &ChangedSituation, relative_to: Option<&str>, width: usize) -> Vec<Line> {
-    let mut lines: Vec<Line> = wrapped("", &situation.label, width).into_iter().map(Line::strong).collect();
-    let longest = situation.methods.iter().map(|change| change.method.chars().count()).max().unwrap_or(0);
-    let name = longest.clamp("method".len(), WIDEST_METHOD);
-    let (unit, ratio) = (situation.figure.unit(), ratio_heading(relative_to));
-    lines.push(Line::weak(format!(
-        "  {:name$} {:>FIGURE$} {:>FIGURE$}  {ratio} ({unit})",
-        "method", "base", "new"
-    )));
-    for change in &situation.methods {
-        let figure = |value: Option<f64>| {
-            value.map_or_else(|| MISSING.to_string(), |value| situation.figure.text(value))
-        };
-        let (base, new) = (figure(change.base), figure(change.new));
-        let mut spans = vec![Span::plain(format!(
-            "  {:name$} {base:>FIGURE$} {new:>FIGURE$}  {:22} ",
-            change.method,
-            ratio_of(change)
-        ))];
-        let word = word(change);
-        spans.push(match change.finding {
-            ChangeFinding::Slower => Span::bad(word),
-            ChangeFinding::Faster => Span::strong(word),
-            _ => Span::weak(word),
-        });
-        lines.push(Line(spans));
-        let reason = change.reason.iter().flat_map(|reason| wrapped("      ", reason, width));
-        lines.extend(reason.map(Line::weak));
-    }
-    let advice = advice(&situation.advice).into_iter().flat_map(|text| wrapped("  ", &text, width));
-    lines.extend(advice.map(Line::plain));
-    lines
+fn of_situation(situation: &ChangedSituation, relative_to: Option<&str>) -> Vec<Block> {
+    let label = &situation.label;
+    let mut blocks =
+        vec![Block::heading(3, label.as_str()), Block::Table(table(situation, relative_to), label.clone())];
+    blocks.extend(advice(&situation.advice).map(Block::paragraph));
+    blocks
 }
 
 fn ratio_heading(relative_to: Option<&str>) -> String {
@@ -219,98 +175,36 @@ fn summary(difference: &Difference) -> String {
     format!("{}{text}.{together}", counted(all as u64, "comparison"))
 }
 
-/// A situation of two sides as text.
-pub(crate) struct SituationText {
-    /// The conditions.
-    pub(crate) label: String,
-    /// Each method with its figures, the ratio, and what that says.
-    pub(crate) table: TextTable,
-    /// The advice, where there is any.
-    pub(crate) advice: Option<String>,
-}
-
-/// Two sides as text, for a document.
-pub(crate) struct DifferenceText {
-    /// Sides and what differs between their environments.
-    pub(crate) heading: Vec<String>,
-    /// Cautions before the numbers.
-    pub(crate) warnings: Vec<String>,
-    /// The situations.
-    pub(crate) situations: Vec<SituationText>,
-    /// Crossings.
-    pub(crate) crossings: Vec<String>,
-    /// Methods and conditions of one side alone.
-    pub(crate) unmatched: Vec<String>,
-    /// The number of methods that changed.
-    pub(crate) summary: String,
-}
-
-impl DifferenceText {
-    pub(crate) fn of(difference: &Difference) -> Self {
-        let relative_to = difference.relative_to.as_deref();
-        Self {
-            heading: vec![
-                side("base", &difference.base),
-                side("new", &difference.new),
-                environment(difference),
-            ],
-            warnings: difference.warnings.clone(),
-            situations: difference.situations.iter().map(|one| situation(one, relative_to)).collect(),
-            crossings: difference.crossings.iter().map(crossing).collect(),
-            unmatched: unmatched(difference),
-            summary: summary(difference),
-        }
-    }
-}
-
-fn situation(situation: &ChangedSituation, relative_to: Option<&str>) -> SituationText {
+fn table(situation: &ChangedSituation, relative_to: Option<&str>) -> TextTable {
     let unit = situation.figure.unit();
     let row = |change: &Change| {
         let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.text(value));
         let reason = change.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        let said = format!("{}{reason}", word(change));
-        let ratio = TextCell { text: ratio_of(change), value: change.ratio };
-        vec![TextCell::from(&change.method), figure(change.base), figure(change.new), ratio, said.into()]
+        let emphasis = match change.finding {
+            ChangeFinding::Slower => Emphasis::Bad,
+            ChangeFinding::Faster => Emphasis::Strong,
+            _ => Emphasis::Weak,
+        };
+        let said = TextCell::from(format!("{}{reason}", word(change))).with(emphasis);
+        let ratio = TextCell { value: change.ratio, ..ratio_of(change).into() };
+        vec![TextCell::from(&change.method), figure(change.base), figure(change.new), ratio, said]
     };
     let headings =
         ["method".to_string(), format!("base {unit}"), format!("new {unit}"), ratio_heading(relative_to)];
-    SituationText {
-        label: situation.label.clone(),
-        table: TextTable {
-            headings: headings.into_iter().chain(["change".to_string()]).collect(),
-            rows: situation.methods.iter().map(row).collect(),
-        },
-        advice: advice(&situation.advice),
+    TextTable {
+        headings: headings.into_iter().chain(["change".to_string()]).collect(),
+        rows: situation.methods.iter().map(row).collect(),
     }
 }
 
 /// `failed: slower=5%`, and what it found, one sentence each.
-pub(crate) fn gate(gate: &GateFindings) -> (String, Vec<String>) {
-    let verdict = if gate.failed.is_empty() { "passed" } else { "failed" };
+fn of_gate(gate: &GateFindings) -> Vec<Block> {
+    let passed = gate.failed.is_empty();
+    let verdict = format!("{}: {}", if passed { "passed" } else { "failed" }, gate.gate);
     let undecided = gate.undecided.iter().map(|one| format!("not decided: {one}"));
-    (format!("{verdict}: {}", gate.gate), gate.failed.iter().cloned().chain(undecided).collect())
-}
-
-/// Write two sides as Markdown.
-pub fn markdown(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
-    let difference = DifferenceText::of(&gated.difference);
-    difference.heading.iter().try_for_each(|line| writeln!(out, "{}  ", text(line)))?;
-    difference.warnings.iter().try_for_each(|warning| writeln!(out, "\n> {}", text(warning)))?;
-    for (verdict, sentences) in gated.gates.iter().map(gate) {
-        writeln!(out, "\n**{}**", text(verdict))?;
-        sentences.iter().try_for_each(|one| writeln!(out, "- {}", text(one)))?;
-    }
-    for SituationText { label, table, advice } in &difference.situations {
-        writeln!(out, "\n#### {}\n", text(label))?;
-        write_table(out, table)?;
-        advice.iter().try_for_each(|advice| writeln!(out, "\n{}", text(advice)))?;
-    }
-    difference
-        .crossings
-        .iter()
-        .chain(&difference.unmatched)
-        .try_for_each(|one| writeln!(out, "\n- {}", text(one)))?;
-    writeln!(out, "\n{}", text(difference.summary))
+    let found: Vec<String> = gate.failed.iter().cloned().chain(undecided).collect();
+    let heading = Block::Heading(3, if passed { Line::strong(verdict) } else { Line::bad(verdict) });
+    vec![heading, Block::List(found)]
 }
 
 /// Which methods changed, and by how much, of each situation: ratios with intervals.
@@ -345,30 +239,23 @@ fn plot(changed: &ChangedSituation, relative_to: Option<&str>) -> Plot {
         y: Axis::names("method", shown.iter().map(|(change, _)| change.method.clone()).collect()),
         series,
         bands: Vec::new(),
-        table: situation(changed, relative_to).table,
+        table: table(changed, relative_to),
     }
 }
 
-/// Many runs by a fact, as lines for a terminal of `width` columns.
-pub fn split_lines(split: &Split, width: usize) -> Vec<Line> {
-    let width = width.clamp(NARROWEST, WIDEST);
+/// Many runs by a fact.
+pub fn split_document(split: &Split) -> Document {
     let values =
         split.values.iter().map(|one| format!("{} ({})", one.value, counted(one.runs as u64, "run")));
     let head = format!("{}: {}", split.fact, values.collect::<Vec<_>>().join(", "));
-    let mut lines: Vec<Line> = wrapped("", &head, width).into_iter().map(Line::plain).collect();
-    let warnings = split.warnings.iter().flat_map(|warning| wrapped("", &format!("! {warning}"), width));
-    lines.extend(warnings.map(Line::plain));
-    for situation in &split.situations {
-        lines.push(Line::new());
-        lines.extend(of_split(situation, width));
-    }
+    let warnings = split.warnings.iter().cloned().map(Block::Warning);
     let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
-    lines.push(Line::new());
-    lines.push(Line::plain(format!(
-        "{}: the runs disagree in {disagreeing}.",
-        counted(split.situations.len() as u64, "situation")
-    )));
-    lines
+    let situations = counted(split.situations.len() as u64, "situation");
+    Document {
+        head: std::iter::once(Block::paragraph(head)).chain(warnings).collect(),
+        conclusion: vec![Block::paragraph(format!("{situations}: the runs disagree in {disagreeing}."))],
+        body: split.situations.iter().flat_map(of_split).collect(),
+    }
 }
 
 /// `readahead explains 9 of 10 runs: 128 KiB → mmap; 8 MiB → pread`.
@@ -377,18 +264,15 @@ pub(crate) fn explained(Explanation { fact, explained, runs, values }: &Explanat
     format!("{fact} explains {explained} of {}: {}", counted(*runs as u64, "run"), values.join("; "))
 }
 
-fn of_split(situation: &SplitSituation, width: usize) -> Vec<Line> {
-    let mut lines: Vec<Line> = wrapped("", &situation.label, width).into_iter().map(Line::strong).collect();
-    for AdviceOfValue { value, advised } in &situation.by_value {
-        lines.extend(
-            wrapped("  ", &format!("{value}: {}", methods(advised)), width).into_iter().map(Line::plain),
-        );
-    }
-    for explanation in &situation.explained_by {
-        lines.extend(wrapped("  ", &explained(explanation), width).into_iter().map(Line::plain));
-    }
+fn of_split(situation: &SplitSituation) -> Vec<Block> {
+    let advised = situation
+        .by_value
+        .iter()
+        .map(|AdviceOfValue { value, advised }| format!("{value}: {}", methods(advised)));
+    let mut blocks = vec![Block::heading(3, situation.label.as_str())];
+    blocks.push(Block::List(advised.chain(situation.explained_by.iter().map(explained)).collect()));
     if !situation.agree && situation.explained_by.is_empty() {
-        lines.push(Line::weak("  no fact explains who advises what".to_string()));
+        blocks.push(Block::remark("no fact explains who advises what"));
     }
-    lines
+    blocks
 }

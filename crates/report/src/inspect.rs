@@ -9,8 +9,7 @@ use pagewise_model::inspection::{
 };
 use pagewise_model::watched::Sight;
 
-use crate::line::Line;
-use crate::paragraph::{NARROWEST, WIDEST, wrapped};
+use crate::document::{Block, Document};
 pub use verdicts::Shown;
 use verdicts::{lacks, name, unseen, unseen_waits, verdicts, words};
 
@@ -23,57 +22,40 @@ pub const PAGE: &str = "the page has them";
 /// A share whose upper bound is this or more, and whose lower bound is below the rest, could be
 /// any.
 const VACUOUS: f64 = 0.9;
-/// Width of the name of a line.
-const NAME: usize = 11;
 
-/// The inspection, for a terminal of `width` columns.
-pub fn lines(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> {
-    within(inspection, width.clamp(NARROWEST, WIDEST), shown)
-}
-
-/// The inspection for a page, which has no rows and columns.
-pub(crate) fn unwrapped(inspection: &Inspection, shown: Shown<'_>) -> Vec<Line> {
-    within(inspection, usize::MAX, shown)
-}
-
-fn within(inspection: &Inspection, width: usize, shown: Shown<'_>) -> Vec<Line> {
+/// The inspection.
+pub fn document(inspection: &Inspection, shown: Shown<'_>) -> Document {
     let left_out = &inspection.left_out;
     let more = |hidden: usize, left_out: u64, what: &str| more(hidden, left_out, what, shown.others);
-    let paragraph = |text: &str| wrapped("  ", text, width).into_iter().map(Line::plain).collect::<Vec<_>>();
-    let mut lines = vec![Line::strong(head(inspection))];
-    for text in unseen(inspection) {
-        lines.extend(wrapped("  ", &text, width).into_iter().map(Line::weak));
-    }
-    for text in [lost(inspection), unattributed(inspection), slowed(inspection)].into_iter().flatten() {
-        lines.extend(wrapped("  ", &text, width).into_iter().map(Line::bad));
-    }
-    for text in verdicts(inspection, shown) {
-        lines.extend(paragraph(&text));
-    }
+    let mut body = vec![Block::heading(3, head(inspection))];
+    body.extend(unseen(inspection).into_iter().map(Block::remark));
+    let doubts = [lost(inspection), unattributed(inspection), slowed(inspection)];
+    body.extend(doubts.into_iter().flatten().map(Block::Warning));
+    body.extend(verdicts(inspection, shown).into_iter().map(Block::paragraph));
     let (code, data): (Vec<&InspectedFile>, Vec<&InspectedFile>) =
         inspection.files.iter().partition(|file| file.code);
     let data: Vec<&InspectedFile> = data.into_iter().filter(|file| was_used(file)).collect();
     let named = significant(&data, inspection.page_bytes, shown.most);
     for file in &named {
-        lines.push(Line::new());
-        lines.push(Line::strong(title(file)));
-        for (name, text) in facts(file, inspection.page_bytes) {
-            lines.extend(labelled(name, &text, width));
-        }
+        let facts = facts(file, inspection.page_bytes);
+        let facts = facts.into_iter().map(|(name, text)| (name.to_string(), text));
+        body.extend([Block::heading(4, title(file)), Block::Facts(facts.collect())]);
     }
-    lines.push(Line::new());
-    lines.extend(
-        more(data.len() - named.len(), left_out.files, "file").iter().flat_map(|text| paragraph(text)),
-    );
-    lines.extend(of_code(&code, left_out.files).iter().flat_map(|text| paragraph(text)));
-    lines.extend(others(inspection).iter().flat_map(|text| paragraph(text)));
+    let rest = more(data.len() - named.len(), left_out.files, "file").into_iter();
+    let rest = rest.chain(of_code(&code, left_out.files)).chain(others(inspection));
+    let rest: Vec<Block> = rest.map(Block::paragraph).collect();
+    if !rest.is_empty() {
+        body.push(Block::heading(4, "Other files and accesses"));
+    }
+    body.extend(rest);
     let named = inspection.threads.len().min(shown.most);
-    for thread in &inspection.threads[..named] {
-        lines.extend(labelled("thread", &of_thread(thread, inspection), width));
-    }
+    let threads = inspection.threads[..named].iter();
+    let threads =
+        threads.map(|thread| (format!("{} ({})", thread.thread, thread.name), of_thread(thread, inspection)));
+    body.extend([Block::heading(4, "Threads"), Block::Facts(threads.collect())]);
     let hidden = inspection.threads.len() - named;
-    lines.extend(more(hidden, left_out.threads, "thread").iter().flat_map(|text| paragraph(text)));
-    lines
+    body.extend(more(hidden, left_out.threads, "thread").map(Block::paragraph));
+    Document { body, ..Document::default() }
 }
 
 /// At most so many files, without those that nobody waited for and that are less than 1 % of all
@@ -96,15 +78,6 @@ fn more(hidden: usize, left_out: u64, what: &str, others: Option<&str>) -> Optio
         (all, Some(others)) if left_out == 0 => Some(format!("{} more: {others}", counted(all, what))),
         (all, _) => Some(format!("{} more", counted(all, what))),
     }
-}
-
-/// A paragraph with a name before its first line.
-fn labelled(name: &str, text: &str, width: usize) -> Vec<Line> {
-    let mut lines = wrapped(&" ".repeat(2 + NAME), text, width);
-    if let Some(first) = lines.first_mut() {
-        *first = format!("  {name:NAME$}{}", first.trim_start());
-    }
-    lines.into_iter().map(Line::plain).collect()
 }
 
 fn head(inspection: &Inspection) -> String {
@@ -136,12 +109,10 @@ fn processes(count: u64) -> String {
 
 fn lost(inspection: &Inspection) -> Option<String> {
     (!inspection.complete).then(|| match inspection.lost_records {
-        0 => {
-            "! incomplete: the kernel counted other numbers of events than were recorded; there is no verdict"
-                .into()
-        }
+        0 => "incomplete: the kernel counted other numbers of events than were recorded; there is no verdict"
+            .into(),
         lost => format!(
-            "! incomplete: {} found no room, so times and shares below are too low; there is no verdict",
+            "incomplete: {} found no room, so times and shares below are too low; there is no verdict",
             counted(lost, "record")
         ),
     })
@@ -158,7 +129,7 @@ const FEW_BYTES: u64 = 64 << 10;
 fn slowed(inspection: &Inspection) -> Option<String> {
     (inspection.processes >= MANY_PROCESSES).then(|| {
         format!(
-            "! {} were watched, and to begin each takes the kernel some milliseconds: alone the command is faster. --no-calls takes less of it",
+            "{} were watched, and to begin each takes the kernel some milliseconds: alone the command is faster. --no-calls takes less of it",
             processes(inspection.processes)
         )
     })
@@ -173,7 +144,7 @@ fn unattributed(inspection: &Inspection) -> Option<String> {
     let unknown = inspection.unknown.map_or(0, |unknown| unknown.bytes);
     (unknown > known.max(FEW_BYTES)).then(|| {
         format!(
-            "! {} of {} that calls moved could not be assigned to a file: the descriptors were closed too soon",
+            "{} of {} that calls moved could not be assigned to a file: the descriptors were closed too soon",
             bytes(unknown),
             bytes(known.saturating_add(unknown))
         )
@@ -381,7 +352,7 @@ fn others(inspection: &Inspection) -> Vec<String> {
 
 fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
     let share = |part_ns: u64| percent(part_ns as f64 / thread.watched_ns.max(1) as f64);
-    let mut parts = vec![format!("{} ({}), {}", thread.thread, thread.name, time(thread.watched_ns))];
+    let mut parts = vec![time(thread.watched_ns)];
     for wait in thread.waits.iter().take(3) {
         let (of, file) = (words(wait.by).share_of, &inspection.files[wait.file]);
         parts.push(format!("{} in {of} {}", share(wait.waited_ns), name(file)));
@@ -445,7 +416,8 @@ mod tests {
     }
 
     fn text(inspection: &Inspection) -> String {
-        lines(inspection, 120, Shown { most: SHOWN, replayed: None, is_own: true, others: Some(ALL) })
+        document(inspection, Shown { most: SHOWN, replayed: None, is_own: true, others: Some(ALL) })
+            .lines(120)
             .iter()
             .map(|line| line.text() + "\n")
             .collect()
@@ -468,7 +440,8 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
 /data/log · 1 MiB
   reads      3 calls of 16 KiB; most often 2 of 8 KiB; 100 % in order; 1 thread; 1 failed; 300 ns in them; none waited
 
-  thread     7 (server), 1 ms; 50 % in faults of /data/a b.db; 0 % blocked on something else; 0 % waiting for a CPU
+Threads
+  7 (server) 1 ms; 50 % in faults of /data/a b.db; 0 % blocked on something else; 0 % waiting for a CPU
 ";
         assert_eq!(text(&inspection(0)), expected);
     }
@@ -505,7 +478,8 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
         seen.subject.command = "sqlite3 a.db 'select 1'".into();
         assert!(phrase(&seen).contains("--evict -- sqlite3 a.db 'select 1' "), "{}", phrase(&seen));
         let shown = Shown { most: SHOWN, replayed: None, is_own: false, others: None };
-        let of_run_file = lines(&seen, 120, shown).iter().map(|line| line.text() + " ").collect::<String>();
+        let of_run_file =
+            document(&seen, shown).lines(120).iter().map(|line| line.text() + " ").collect::<String>();
         assert!(!of_run_file.contains("-- sqlite3"), "{of_run_file}");
         seen.threads[0].waits[0].by = By::Syncs;
         assert!(!phrase(&seen).contains("Measure it"), "{}", phrase(&seen));
@@ -524,7 +498,8 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
         assert!(phrase.contains("/data/log · 1 MiB") && !phrase.contains("locale"), "{phrase}");
         assert!(phrase.contains("5 files more: --all shows them"), "{phrase}");
         let all =
-            lines(&seen, 120, Shown { most: usize::MAX, replayed: None, is_own: true, others: Some(ALL) });
+            document(&seen, Shown { most: usize::MAX, replayed: None, is_own: true, others: Some(ALL) })
+                .lines(120);
         assert_eq!(all.iter().filter(|line| line.text().contains("locale")).count(), 5);
     }
 
@@ -556,7 +531,7 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
     #[test]
     fn what_is_incomplete_has_no_verdict_and_what_is_missing_its_reason() {
         let torn = text(&inspection(2));
-        assert!(torn.contains("! incomplete: 2 records found no room"), "{torn}");
+        assert!(torn.contains("incomplete: 2 records found no room"), "{torn}");
         assert!(!torn.contains("was blocked"), "{torn}");
         let mut blind = inspection(0);
         let closed = |sight| Missing { sight, reason: "closed; as root: open it".into() };

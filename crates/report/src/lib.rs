@@ -8,6 +8,7 @@ pub mod cliff;
 pub mod compare;
 pub mod comparison;
 pub mod csv;
+pub mod document;
 pub mod inspect;
 pub mod json;
 pub mod judged_run;

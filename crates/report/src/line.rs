@@ -1,9 +1,10 @@
 //! Lines of text with emphasis, which a terminal shows and a file leaves out.
 
 /// Emphasis of a part of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emphasis {
     /// None.
+    #[default]
     Plain,
     /// A recommendation.
     Strong,

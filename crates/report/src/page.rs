@@ -5,17 +5,17 @@
 //! with its table, the verdicts, then details: environment, checks, definitions,
 //! the command.
 
-mod html;
+pub(crate) mod html;
 mod map;
 mod scripts;
-mod sections;
+pub(crate) mod sections;
 
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::compare::{Gated, Split};
 
-use crate::compare::{self, DifferenceText, SituationText};
+use crate::compare;
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
@@ -82,33 +82,8 @@ fn whole(out: &mut dyn Write, title: &str, mark: &str, page: &Html) -> io::Resul
 
 /// Write one page of two sides of runs.
 pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
-    let text = DifferenceText::of(&gated.difference);
     let mut page = Html::default();
-    text.heading.iter().for_each(|line| page.paragraph(line));
-    page.paragraph(&text.summary);
-    for (verdict, sentences) in gated.gates.iter().map(compare::gate) {
-        page.heading(2, verdict);
-        page.list(&sentences);
-    }
-    if !text.warnings.is_empty() {
-        page.heading(2, "Warnings");
-        page.list(&text.warnings);
-    }
-    sections::draw(&mut page, &compare::plots(&gated.difference), 1, ROOM);
-    page.heading(2, "What changed");
-    for SituationText { label, table, advice } in &text.situations {
-        page.heading(3, label);
-        advice.iter().for_each(|advice| page.paragraph(advice));
-        page.table(table, label);
-    }
-    for (heading, items) in
-        [("Where the order of methods changes", &text.crossings), ("Not compared", &text.unmatched)]
-    {
-        if !items.is_empty() {
-            page.heading(2, heading);
-            page.list(items);
-        }
-    }
+    compare::document(gated).add_to(&mut page, ROOM);
     whole(out, "pagewise: runs compared", &mark([]), &page)
 }
 

@@ -1,6 +1,4 @@
-//! Published claims with what was found of them: as text, and as Markdown.
-
-use std::io::{self, Write};
+//! Published claims with what was found of them, as a document.
 
 use pagewise_analysis::reproduce::case::{Case, CaseFinding};
 use pagewise_analysis::reproduce::judged::{Counters, JudgedClaim, JudgedDefect, JudgedTest};
@@ -8,55 +6,41 @@ use pagewise_analysis::reproduce::quantity::Unit;
 use pagewise_analysis::reproduce::{Cases, Reproduced, Reproduction, Word};
 use pagewise_model::format::{bytes, counted, factor, multiple, percent, plain, rate, time};
 
+use crate::document::{Block, Document};
 use crate::line::{Line, Span};
-use crate::markdown::{text, write_table};
-use crate::paragraph::{NARROWEST, WIDEST, wrapped};
-use crate::text_table::TextTable;
 
-/// Width of a claim's name.
-const NAME: usize = 6;
-
-/// The claims, for a terminal of `width` columns; with `all` cases, or only those that decide.
-pub fn lines(reproduction: &Reproduction, width: usize, all: bool) -> Vec<Line> {
-    let width = width.clamp(NARROWEST, WIDEST);
-    let mut lines = Vec::new();
-    for study in &reproduction.studies {
-        lines.push(Line::strong(study.study.clone()));
-        lines.extend(wrapped("  ", &study.published, width).into_iter().map(Line::weak));
-        let missing = study.missing.iter().map(|missing| format!("! not measured: {missing}"));
-        lines.extend(missing.flat_map(|text| wrapped("  ", &text, width)).map(Line::plain));
-        for (index, claim) in study.claims.iter().enumerate() {
-            lines.push(Line::new());
-            lines.extend(of_claim(claim, &study.claims[..index], width, all));
-        }
-        lines.push(Line::new());
+/// The claims; with `all` cases, or only those that decide.
+pub fn document(reproduction: &Reproduction, all: bool) -> Document {
+    Document {
+        conclusion: vec![Block::Paragraph(Line::strong(summary(reproduction)))],
+        body: reproduction.studies.iter().flat_map(|study| of_study(study, all)).collect(),
+        ..Document::default()
     }
-    lines.push(Line::strong(summary(reproduction)));
-    lines
 }
 
-/// The lines of a claim after others.
-fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], width: usize, all: bool) -> Vec<Line> {
+fn of_study(Reproduced { study, published, missing, claims }: &Reproduced, all: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(2, study.as_str()), Block::remark(published.as_str())];
+    blocks.extend(missing.iter().map(|missing| Block::Warning(format!("not measured: {missing}"))));
+    let claims = claims.iter().enumerate().map(|(index, claim)| of_claim(claim, &claims[..index], all));
+    blocks.extend(claims.flatten());
+    blocks
+}
+
+/// A claim after others.
+fn of_claim(claim: &JudgedClaim, before: &[JudgedClaim], all: bool) -> Vec<Block> {
     let word = claim.word.text();
     let word = match claim.word {
         Word::Holds => Span::strong(word),
         Word::DoesNotHold => Span::bad(word),
         Word::CannotBeTested => Span::weak(word),
     };
-    let mut lines = vec![Line(vec![Span::plain(format!("  {:NAME$} ", claim.id)), word])];
-    let mut add = |text: &str| lines.extend(wrapped("    ", text, width).into_iter().map(Line::plain));
-    add(&claim.says);
-    add(&format!("published: {}", claim.published));
-    for text in parts(claim, before) {
-        add(&text);
-    }
-    if all {
-        let cases = claim.tests.iter().flat_map(|test| test.cases.iter().map(move |case| (test, case)));
-        for (test, case) in cases {
-            add(&format!("- {}: {}", case.finding.text(), case_text(test, case)));
-        }
-    }
-    lines
+    let heading = Line(vec![Span::plain(format!("{} ", claim.id)), word]);
+    let published = format!("published: {}", claim.published);
+    let said = std::iter::once(claim.says.clone()).chain([published]).chain(parts(claim, before));
+    let cases = claim.tests.iter().flat_map(|test| test.cases.iter().map(move |case| (test, case)));
+    let cases = cases.map(|(test, case)| format!("{}: {}", case.finding.text(), case_text(test, case)));
+    let cases = if all { cases.collect() } else { Vec::new() };
+    vec![Block::Heading(3, heading), Block::List(said.collect()), Block::List(cases)]
 }
 
 /// The finding, its cause, and the fault of the published method, unless one of the claims before
@@ -82,12 +66,9 @@ fn found(test: &JudgedTest) -> Option<String> {
     let tally = match test.cases.len() {
         1 => String::new(),
         cases => format!(
-            "; {} of {cases} cases agree{}",
+            "; {} of {cases} cases agree and {} contradict",
             count(CaseFinding::Within),
-            match count(CaseFinding::Beyond) {
-                0 => String::new(),
-                beyond => format!(", {beyond} contradict"),
-            }
+            count(CaseFinding::Beyond)
         ),
     };
     Some(format!("{}{tally}; the claim requires {}", case_text(test, case), bounds(test)))
@@ -183,23 +164,4 @@ fn summary(reproduction: &Reproduction) -> String {
         text(holds, "holds", "hold"),
         text(fails, "does not hold", "do not hold")
     )
-}
-
-/// Write a table for each study.
-pub fn markdown(out: &mut dyn Write, reproduction: &Reproduction) -> io::Result<()> {
-    writeln!(out, "{}", text(summary(reproduction)))?;
-    for Reproduced { study, published, missing, claims } in &reproduction.studies {
-        writeln!(out, "\n### {}\n\n{}\n", text(study), text(published))?;
-        for missing in missing {
-            writeln!(out, "- **Not measured:** {}", text(missing))?;
-        }
-        let row = |claim: &JudgedClaim| {
-            let cells =
-                [&claim.id, &claim.says, &claim.published, claim.word.text(), &parts(claim, &[]).join(" · ")];
-            cells.iter().map(|cell| (*cell).into()).collect()
-        };
-        let empty = TextTable::of(&["claim", "says", "published", "here", "found"]);
-        write_table(out, &TextTable { rows: claims.iter().map(row).collect(), ..empty })?;
-    }
-    Ok(())
 }

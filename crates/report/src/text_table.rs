@@ -4,6 +4,8 @@ use std::fmt;
 
 use pagewise_model::format::MISSING;
 
+use crate::line::Emphasis;
+
 /// Headings, and rows of as many cells. Text from outside is not escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextTable {
@@ -20,6 +22,8 @@ pub struct TextCell {
     pub text: String,
     /// The number that the text shows, or whose interval it begins with.
     pub value: Option<f64>,
+    /// Its emphasis.
+    pub emphasis: Emphasis,
 }
 
 impl TextTable {
@@ -32,12 +36,17 @@ impl TextTable {
 impl TextCell {
     /// A text that shows this number.
     pub(crate) fn of(text: impl Into<String>, value: f64) -> Self {
-        Self { text: text.into(), value: Some(value).filter(|value| value.is_finite()) }
+        Self { value: Some(value).filter(|value| value.is_finite()), ..Self::from(text.into()) }
     }
 
     /// A number as text, or the mark of an unknown one.
     pub(crate) fn number(value: Option<f64>, text: impl Fn(f64) -> String) -> Self {
         value.map_or_else(|| MISSING.into(), |value| Self::of(text(value), value))
+    }
+
+    /// The same cell with this emphasis.
+    pub(crate) fn with(self, emphasis: Emphasis) -> Self {
+        Self { emphasis, ..self }
     }
 
     /// A count.
@@ -60,7 +69,7 @@ impl From<&String> for TextCell {
 
 impl From<String> for TextCell {
     fn from(text: String) -> Self {
-        Self { text, value: None }
+        Self { text, ..Self::default() }
     }
 }
 

@@ -285,8 +285,8 @@ fn show(inspection: &Inspection, arguments: &AdviseArguments, replayed: Option<&
     // Without a replay there is no page that has the others.
     let most = if replayed.is_some() { NAMED } else { text::SHOWN };
     let others = Some(text::PAGE).filter(|_| replayed.is_some() && !arguments.print.no_html);
-    let lines = text::lines(inspection, output::width(), Shown { most, replayed, is_own: true, others });
-    output::lines(&lines)?;
+    let shown = Shown { most, replayed, is_own: true, others };
+    output::lines(&text::document(inspection, shown).lines(output::width()))?;
     Ok(writeln!(output::stdout())?)
 }
 

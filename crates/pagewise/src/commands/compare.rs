@@ -30,11 +30,11 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     let gated = gated.map_err(|sentence| anyhow!(sentence))?;
     match arguments {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), &gated)?,
-        CompareArguments { markdown: true, .. } => text::markdown(&mut output::stdout(), &gated)?,
+        CompareArguments { markdown: true, .. } => text::document(&gated).markdown(&mut output::stdout())?,
         CompareArguments { html: Some(path), .. } => {
             output::file(path, |out| page::write_difference(out, &gated))?
         }
-        _ => output::lines(&text::lines(&gated, output::width()))?,
+        _ => output::lines(&text::document(&gated).lines(output::width()))?,
     }
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })
 }
@@ -43,7 +43,10 @@ fn split(split: &Split, arguments: &CompareArguments) -> Result<Exit> {
     match arguments {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
         CompareArguments { html: Some(path), .. } => output::file(path, |out| page::write_split(out, split))?,
-        _ => output::lines(&text::split_lines(split, output::width()))?,
+        CompareArguments { markdown: true, .. } => {
+            text::split_document(split).markdown(&mut output::stdout())?
+        }
+        _ => output::lines(&text::split_document(split).lines(output::width()))?,
     }
     Ok(Exit::Answered)
 }

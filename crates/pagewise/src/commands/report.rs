@@ -100,7 +100,10 @@ fn file_name(question: &str) -> String {
 }
 
 /// Write a document into the file that was named; to stdout without one, and for `-`.
-fn put(path: Option<&Path>, write: impl FnOnce(&mut output::Document<'_>) -> io::Result<()>) -> Result<Exit> {
+fn put(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut output::TextOutput<'_>) -> io::Result<()>,
+) -> Result<Exit> {
     match path.filter(|path| *path != Path::new("-")) {
         Some(path) => output::file(path, write)?,
         None => write(&mut output::stdout())?,
@@ -182,7 +185,7 @@ fn page_of(paths: &[PathBuf]) -> PathBuf {
 fn print_answer(
     judged: &[Judged],
     paths: &[PathBuf],
-    out: &mut output::Document<'_>,
+    out: &mut output::TextOutput<'_>,
     is_stdout: bool,
 ) -> io::Result<()> {
     let runs: Vec<screen::RunWithPath<'_>> =

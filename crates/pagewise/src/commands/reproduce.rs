@@ -189,9 +189,9 @@ fn print(studies: &[Loaded], mut runs: Runs, arguments: &ReproduceArguments) -> 
     if arguments.json {
         json::write_one(&mut output::stdout(), &reproduction)?;
     } else if arguments.markdown {
-        text::markdown(&mut output::stdout(), &reproduction)?;
+        text::document(&reproduction, arguments.verbose).markdown(&mut output::stdout())?;
     } else {
-        output::lines(&text::lines(&reproduction, output::width(), arguments.verbose))?;
+        output::lines(&text::document(&reproduction, arguments.verbose).lines(output::width()))?;
     }
     Ok(Exit::Answered)
 }

@@ -39,21 +39,21 @@ const DEFAULT_WIDTH: usize = 140;
 /// The first error of stdout.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// A document being written.
-pub type Document<'a> = Printed<Box<dyn Write + 'a>>;
+/// Text for people that is being written.
+pub type TextOutput<'a> = Printed<Box<dyn Write + 'a>>;
 
-fn document<'a>(out: impl Write + 'a) -> Document<'a> {
+fn written_to<'a>(out: impl Write + 'a) -> TextOutput<'a> {
     Printed::new(Box::new(BufWriter::new(out)), Escape::Shown)
 }
 
 /// Stdout for documents. Text is written when the writer is dropped or flushed.
-pub fn stdout() -> Document<'static> {
-    document(Remembered(io::stdout().lock()))
+pub fn stdout() -> TextOutput<'static> {
+    written_to(Remembered(io::stdout().lock()))
 }
 
 /// Stderr for the document of a command whose own output has stdout.
-pub fn stderr() -> Document<'static> {
-    document(io::stderr().lock())
+pub fn stderr() -> TextOutput<'static> {
+    written_to(io::stderr().lock())
 }
 
 /// Print lines, coloured on a terminal.
@@ -64,7 +64,7 @@ pub fn lines(lines: &[Line]) -> io::Result<()> {
 
 /// Write a new file that appears when it is complete. An existing one, above all a run file, is
 /// never overwritten.
-pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
+pub fn file(path: &Path, write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<()>) -> Result<()> {
     NewFile::begin(path)
         .and_then(|new| fill(&new, write).and_then(|()| new.appear()))
         .map_err(|error| unwritten(path, &error))
@@ -72,7 +72,7 @@ pub fn file(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>
 
 /// As [`file()`], for what cannot be had again: if something has the name meanwhile, it gets
 /// another one, which is told.
-pub fn file_or_another(path: &Path, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> Result<()> {
+pub fn file_or_another(path: &Path, write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<()>) -> Result<()> {
     let named = NewFile::begin(path)
         .or_else(|_| NewFile::beside(path))
         .and_then(|new| fill(&new, write).and_then(|()| new.appear_or_another()));
@@ -122,7 +122,7 @@ pub fn can_appear(path: &Path) -> Result<()> {
 pub fn file_again(
     path: &Path,
     is_ours: impl FnOnce(&[u8]) -> bool,
-    write: impl FnOnce(&mut Document<'_>) -> io::Result<()>,
+    write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<()>,
 ) -> Result<()> {
     let is_plain = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     if !is_plain || !beginning(path).is_ok_and(|text| is_ours(&text)) {
@@ -140,9 +140,9 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn fill(new: &NewFile, write: impl FnOnce(&mut Document<'_>) -> io::Result<()>) -> io::Result<()> {
+fn fill(new: &NewFile, write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<()>) -> io::Result<()> {
     let mut file = new.file();
-    let mut out = document(&mut file);
+    let mut out = written_to(&mut file);
     write(&mut out).and_then(|()| out.flush())
 }
 

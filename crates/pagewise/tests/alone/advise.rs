@@ -76,7 +76,7 @@ fn a_program_is_told_how_to_read_its_file() {
     place.run(&["report", "run.jsonl", "--html", "page.html"]).expect_code(0);
     let page = fs::read_to_string(place.file("page.html")).expect("a page");
     let gain = judged["gain"]["sentence"].as_str().expect("a sentence");
-    for told in ["Where in its file does the program read, and when?", "(cat), ", gain] {
+    for told in ["Where in its file does the program read, and when?", "(cat)</dt>", gain] {
         assert!(page.contains(told), "{told}");
     }
     place.expect_no_trace();

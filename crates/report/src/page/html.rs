@@ -27,10 +27,10 @@ pub(super) struct MapCell {
 
 /// The body of a page as it grows.
 #[derive(Default)]
-pub(super) struct Html(String);
+pub(crate) struct Html(String);
 
 impl Html {
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
@@ -53,11 +53,11 @@ impl Html {
         let _ = writeln!(self.0, "<{name}>{}</{name}>", escaped(text));
     }
 
-    pub(super) fn heading(&mut self, level: u8, text: impl Display) {
+    pub(crate) fn heading(&mut self, level: u8, text: impl Display) {
         self.element(&format!("h{level}"), text);
     }
 
-    pub(super) fn paragraph(&mut self, text: impl Display) {
+    pub(crate) fn paragraph(&mut self, text: impl Display) {
         self.element("p", text);
     }
 
@@ -74,7 +74,7 @@ impl Html {
     }
 
     /// A list; nothing if it is empty.
-    pub(super) fn list(&mut self, items: &[String]) {
+    pub(crate) fn list(&mut self, items: &[String]) {
         if !items.is_empty() {
             self.open("ul");
             items.iter().for_each(|item| self.element("li", item));
@@ -83,7 +83,7 @@ impl Html {
     }
 
     /// Terms with their descriptions.
-    pub(super) fn terms(&mut self, pairs: impl IntoIterator<Item = (impl Display, impl Display)>) {
+    pub(crate) fn terms(&mut self, pairs: impl IntoIterator<Item = (impl Display, impl Display)>) {
         self.open("dl");
         for (term, description) in pairs {
             self.element("dt", term);
@@ -101,7 +101,7 @@ impl Html {
     }
 
     /// A table that scrolls within the page if it is wide.
-    pub(super) fn table(&mut self, table: &TextTable, label: &str) {
+    pub(crate) fn table(&mut self, table: &TextTable, label: &str) {
         let _ = writeln!(
             self.0,
             "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
@@ -161,17 +161,27 @@ impl Html {
                 self.heading(3, &only.text);
                 continue;
             }
-            self.0.push_str("<p>");
-            for span in &line.0 {
-                let (start, end) = match span.emphasis {
-                    Emphasis::Plain => ("", ""),
-                    Emphasis::Strong => ("<strong>", "</strong>"),
-                    Emphasis::Bad => ("<strong class=\"bad\">", "</strong>"),
-                    Emphasis::Weak => ("<span class=\"weak\">", "</span>"),
-                };
-                let _ = write!(self.0, "{start}{}{end}", escaped(&span.text));
-            }
-            self.0.push_str("</p>\n");
+            self.line(line);
         }
+    }
+
+    /// A sentence about a reason to doubt.
+    pub(crate) fn warning(&mut self, text: impl Display) {
+        let _ = writeln!(self.0, "<p><strong class=\"bad\">!</strong> {}</p>", escaped(text));
+    }
+
+    /// A paragraph whose parts have emphasis.
+    pub(crate) fn line(&mut self, line: &Line) {
+        self.0.push_str("<p>");
+        for span in &line.0 {
+            let (start, end) = match span.emphasis {
+                Emphasis::Plain => ("", ""),
+                Emphasis::Strong => ("<strong>", "</strong>"),
+                Emphasis::Bad => ("<strong class=\"bad\">", "</strong>"),
+                Emphasis::Weak => ("<span class=\"weak\">", "</span>"),
+            };
+            let _ = write!(self.0, "{start}{}{end}", escaped(&span.text));
+        }
+        self.0.push_str("</p>\n");
     }
 }

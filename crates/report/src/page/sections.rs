@@ -62,10 +62,10 @@ fn program(page: &mut Html, judged: &Judged) {
         Source::Dataset { .. } => None,
     };
     let first = inspect::Shown { most: FIRST, replayed, is_own: false, others: Some("all are below") };
-    page.lines(&inspect::unwrapped(inspection, first));
+    inspect::document(inspection, first).add_to(page, 0);
     let all = inspect::Shown { most: usize::MAX, replayed, is_own: false, others: None };
     page.details("All files and threads of the program", |page| {
-        page.lines(&inspect::unwrapped(inspection, all));
+        inspect::document(inspection, all).add_to(page, 0);
     });
 }
 
@@ -94,7 +94,7 @@ fn distrust(page: &mut Html, judged: &Judged) {
 /// Draw the plots in at most `room` bytes: a page of many cells would be too large to open. Each
 /// question has the same room, and what one leaves is for the next; its first one that is drawn may
 /// have three fifths of all that is left.
-pub(super) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
+pub(crate) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) {
     let questions: Vec<&[Plot]> = plots.chunk_by(|one, next| one.heading == next.heading).collect();
     let (mut left, mut drawn) = (room, 0);
     let screen_only = questions.iter().position(|plots| !plots::is_printed(&plots[0]));

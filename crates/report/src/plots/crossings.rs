@@ -38,7 +38,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                         TextCell::from(&curve.method),
                         TextCell::of(ratio, point.ratio),
                         TextCell::of(bytes(point.span_bytes), point.span_bytes.0 as f64),
-                        TextCell { text: text.unwrap_or_else(none), value },
+                        TextCell { value, ..text.unwrap_or_else(none).into() },
                         TextCell::number(point.device_bytes_per_byte, rate),
                         TextCell::of(point.samples.to_string(), point.samples as f64),
                     ]);

@@ -1,0 +1,162 @@
+//! An answer as a document, built once: a terminal, Markdown and a page show it. Text from outside
+//! is escaped by them alone.
+
+mod html;
+mod markdown;
+mod terminal;
+
+use crate::line::{Emphasis, Line, Span};
+use crate::plots::plot::Plot;
+use crate::text_table::TextTable;
+
+/// An answer.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    /// The subject: what was compared, watched or measured.
+    pub head: Vec<Block>,
+    /// The findings in a few lines: above the rest where reading begins at the top, and below it on
+    /// a terminal, which ends with them.
+    pub conclusion: Vec<Block>,
+    /// All of it.
+    pub body: Vec<Block>,
+}
+
+/// A part of a document.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// A heading of a level; 2 is the highest.
+    Heading(u8, Line),
+    /// A paragraph.
+    Paragraph(Line),
+    /// A sentence about a reason to doubt.
+    Warning(String),
+    /// Sentences of equal rank.
+    List(Vec<String>),
+    /// Names, each with its text.
+    Facts(Vec<(String, String)>),
+    /// A table, and what it is of.
+    Table(TextTable, String),
+    /// Drawings, which only a page shows.
+    Plots(Vec<Plot>),
+}
+
+impl Block {
+    /// A heading without a finding in it.
+    pub(crate) fn heading(level: u8, text: impl Into<String>) -> Self {
+        Self::Heading(level, Line(vec![Span::strong(text)]))
+    }
+
+    /// A paragraph without emphasis.
+    pub(crate) fn paragraph(text: impl Into<String>) -> Self {
+        Self::Paragraph(Line(vec![Span::plain(text)]))
+    }
+
+    /// A secondary remark.
+    pub(crate) fn remark(text: impl Into<String>) -> Self {
+        Self::Paragraph(Line(vec![Span::weak(text)]))
+    }
+}
+
+/// The emphasis of a line whose parts are joined: that of its first part with any.
+fn emphasis(line: &Line) -> Emphasis {
+    let marked = line.0.iter().find(|span| span.emphasis != Emphasis::Plain);
+    marked.map_or(Emphasis::Plain, |span| span.emphasis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::html::Html;
+    use crate::text_table::TextCell;
+
+    /// One document of every kind of block, with text that each back end has to escape.
+    fn document() -> Document {
+        let row = |method: &str, rate: f64, said: &str, emphasis: Emphasis| {
+            vec![method.into(), TextCell::of(format!("{rate}k"), rate), TextCell::from(said).with(emphasis)]
+        };
+        let long = "not measured, because the file on which it was to be measured is gone now";
+        let table = TextTable {
+            rows: vec![
+                row("mmap", 7.0, "faster", Emphasis::Strong),
+                row("pread:direct", 12.5, long, Emphasis::Weak),
+            ],
+            ..TextTable::of(&["method", "reads/s", "change"])
+        };
+        let verdict = Line(vec![Span::plain("A1 "), Span::bad("does not hold")]);
+        Document {
+            head: vec![Block::paragraph("base: <b>\u{1b}"), Block::Warning("two machines".to_string())],
+            conclusion: vec![Block::paragraph("1 faster"), Block::List(vec!["a gate".to_string()])],
+            body: vec![
+                Block::heading(2, "Reads"),
+                Block::Table(table, "Reads".to_string()),
+                Block::Heading(3, verdict),
+                Block::Facts(vec![("reads".to_string(), "3 calls".to_string())]),
+                Block::remark("of 2"),
+                Block::List(Vec::new()),
+                Block::Plots(Vec::new()),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_terminal_ends_with_the_conclusion() {
+        let lines: Vec<String> = document().lines(80).iter().map(Line::text).collect();
+        let expected = "\
+base: <b>\u{1b}
+! two machines
+
+Reads
+  method        reads/s  change
+  mmap               7k  faster
+  pread:direct    12.5k  not measured, because the file on which it was to be
+      measured is gone now
+
+A1 does not hold
+  reads      3 calls
+  of 2
+
+1 faster
+  a gate";
+        assert_eq!(lines.join("\n"), expected);
+        assert_eq!(document().lines(80)[5].0[1], Span::strong("faster"));
+    }
+
+    #[test]
+    fn markdown_has_the_conclusion_above() {
+        let mut out = Vec::new();
+        document().markdown(&mut out).expect("memory");
+        let expected = "\
+base: &lt;b&gt;\\\\u{1b}
+
+> two machines
+
+1 faster
+
+- a gate
+
+### Reads
+
+| method | reads/s | change |
+| --- | --- | --- |
+| mmap | 7k | faster |
+| pread:direct | 12.5k | not measured, because the file on which it was to be measured is gone now |
+
+#### A1 does not hold
+
+- **reads** 3 calls
+
+of 2
+";
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
+    }
+
+    #[test]
+    fn a_page_escapes_what_it_shows() {
+        let mut page = Html::default();
+        document().add_to(&mut page, 0);
+        let text = page.text();
+        assert!(text.starts_with("<p>base: &lt;b&gt;\\u{1b}</p>"), "{text}");
+        assert!(text.find("1 faster") < text.find("<h2>Reads</h2>"), "{text}");
+        assert!(text.contains("12.5k</td>"), "{text}");
+    }
+}
