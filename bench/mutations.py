@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "checks"))
 import tests  # noqa: E402
 
 CHECKS = ROOT / "crates" / "analysis" / "src" / "proof" / "checks.rs"
-ENTRY = re.compile(r"\(\s*FailureKind::(\w+),\s*(?:Stretch::\w+,\s*)?([\w:]+),?\s*\)")
+ENTRY = re.compile(r"\(\s*FailureKind::(\w+),\s*(?:TimedPart::\w+,\s*)?([\w:]+),?\s*\)")
 
 
 def checks():

@@ -97,24 +97,24 @@ impl MethodLoop {
     fn rate(&self, dataset: &Dataset) -> Result<f64> {
         let mut loops = Bare::open(&dataset.path, &self.cell)?;
         let barrier = Barrier::new(loops.len());
-        let stretches: Vec<Result<(u64, u64)>> = std::thread::scope(|scope| {
+        let parts: Vec<Result<(u64, u64)>> = std::thread::scope(|scope| {
             let threads: Vec<_> = loops
                 .iter_mut()
                 .zip(&self.tables)
-                .map(|(bare, table)| scope.spawn(|| stretch(bare, table, self.reads, &barrier)))
+                .map(|(bare, table)| scope.spawn(|| part(bare, table, self.reads, &barrier)))
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("a loop does not panic")).collect()
         });
-        let stretches = stretches.into_iter().collect::<Result<Vec<_>>>()?;
-        let started = stretches.iter().map(|(started, _)| *started).min().unwrap_or(0);
-        let ended = stretches.iter().map(|(_, ended)| *ended).max().unwrap_or(0);
+        let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        let started = parts.iter().map(|(started, _)| *started).min().unwrap_or(0);
+        let ended = parts.iter().map(|(_, ended)| *ended).max().unwrap_or(0);
         ensure!(ended > started, "the clock stood still");
-        let reads = (self.reads * stretches.len()) as f64;
+        let reads = (self.reads * parts.len()) as f64;
         Ok(reads * 1e9 / (ended - started) as f64)
     }
 }
 
-fn stretch(bare: &mut Bare, table: &Table, reads: usize, barrier: &Barrier) -> Result<(u64, u64)> {
+fn part(bare: &mut Bare, table: &Table, reads: usize, barrier: &Barrier) -> Result<(u64, u64)> {
     let offsets = table.offsets().part(0, reads);
     barrier.wait();
     let started_ns = now_ns();

@@ -1,5 +1,5 @@
 //! What the readers of other languages are given: a table of operations of 16 reads of 16 KiB at
-//! multiples of 4 KiB, in a file of its own, and the checksum of any stretch of it.
+//! multiples of 4 KiB, in a file of its own, and the checksum of any range of it.
 
 use std::path::PathBuf;
 

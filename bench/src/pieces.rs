@@ -56,9 +56,9 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             let mut of_pair = [0.0; 2];
             for (in_pieces, side) in &mut sides {
                 let side = side.as_mut().context("a reader for the only thread")?;
-                let stretch = side.sample(0, SLICE_READS, None)?;
+                let slice = side.sample(0, SLICE_READS, None)?;
                 of_pair[usize::from(*in_pieces)] =
-                    (stretch.ended_ns - stretch.started_ns) as f64 / SLICE_READS as f64;
+                    (slice.ended_ns - slice.started_ns) as f64 / SLICE_READS as f64;
             }
             one_piece.push(of_pair[0]);
             longer.push(of_pair[1] - of_pair[0]);

@@ -82,7 +82,7 @@ struct Lane<'a> {
 }
 
 /// What one thread did in one slice.
-pub struct Stretch {
+pub struct TimedSlice {
     /// First clock.
     pub started_ns: u64,
     /// Last clock.
@@ -170,7 +170,7 @@ impl<'a> Slices<'a> {
             }
         }
         let barrier = Barrier::new(self.lanes.len());
-        let stretches: Vec<Result<Vec<Stretch>>> = std::thread::scope(|scope| {
+        let slices: Vec<Result<Vec<TimedSlice>>> = std::thread::scope(|scope| {
             let threads: Vec<_> = self
                 .lanes
                 .iter_mut()
@@ -178,19 +178,19 @@ impl<'a> Slices<'a> {
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("a lane does not panic")).collect()
         });
-        let stretches = stretches.into_iter().collect::<Result<Vec<_>>>()?;
-        for (lane, stretches) in self.lanes.iter().zip(&stretches) {
-            lane.verify(order, stretches, operations)?;
+        let slices = slices.into_iter().collect::<Result<Vec<_>>>()?;
+        for (lane, slices) in self.lanes.iter().zip(&slices) {
+            lane.verify(order, slices, operations)?;
         }
-        Ok(order.iter().enumerate().map(|(slice, side)| (*side, extent(&stretches, slice))).collect())
+        Ok(order.iter().enumerate().map(|(slice, side)| (*side, extent(&slices, slice))).collect())
     }
 }
 
 /// From the first thread's start to the last thread's end.
-fn extent(stretches: &[Vec<Stretch>], slice: usize) -> u64 {
-    let of_slice = || stretches.iter().map(|thread| &thread[slice]);
-    let started = of_slice().map(|stretch| stretch.started_ns).min().unwrap_or(0);
-    let ended = of_slice().map(|stretch| stretch.ended_ns).max().unwrap_or(0);
+fn extent(slices: &[Vec<TimedSlice>], slice: usize) -> u64 {
+    let of_slice = || slices.iter().map(|thread| &thread[slice]);
+    let started = of_slice().map(|slice| slice.started_ns).min().unwrap_or(0);
+    let ended = of_slice().map(|slice| slice.ended_ns).max().unwrap_or(0);
     ended.saturating_sub(started).max(1)
 }
 
@@ -228,7 +228,12 @@ impl EngineSide {
 
     /// The throughput phase of a sample, ended by a count so that it does the same reads as the
     /// bare loop.
-    pub fn sample(&mut self, first: usize, operations: usize, barrier: Option<&Barrier>) -> Result<Stretch> {
+    pub fn sample(
+        &mut self,
+        first: usize,
+        operations: usize,
+        barrier: Option<&Barrier>,
+    ) -> Result<TimedSlice> {
         let limits = Limits {
             sample_ns: u64::MAX / 2,
             latency_ns: 0,
@@ -253,7 +258,7 @@ impl EngineSide {
             sample.operations
         );
         let (started_ns, ended_ns) = (sample.started_ns, sample.ended_ns);
-        Ok(Stretch { started_ns, ended_ns, checksum: sample.checksum })
+        Ok(TimedSlice { started_ns, ended_ns, checksum: sample.checksum })
     }
 }
 
@@ -308,16 +313,22 @@ pub fn engine_sides(
 
 impl Lane<'_> {
     /// A thread that fails goes on to meet the others at each barrier, and tells at the end.
-    fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<Stretch>> {
-        let stretches: Vec<_> = order
+    fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<TimedSlice>> {
+        let slices: Vec<_> = order
             .iter()
             .enumerate()
             .map(|(slice, side)| self.slice(*side, slice, operations, barrier))
             .collect();
-        stretches.into_iter().collect()
+        slices.into_iter().collect()
     }
 
-    fn slice(&mut self, side: Side, slice: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
+    fn slice(
+        &mut self,
+        side: Side,
+        slice: usize,
+        operations: usize,
+        barrier: &Barrier,
+    ) -> Result<TimedSlice> {
         let first = self.first_operation(slice, operations);
         match side {
             Side::Engine => self.engine.sample(first, operations, Some(barrier)),
@@ -326,7 +337,7 @@ impl Lane<'_> {
         }
     }
 
-    fn bare(&mut self, side: Side, first: usize, operations: usize, barrier: &Barrier) -> Result<Stretch> {
+    fn bare(&mut self, side: Side, first: usize, operations: usize, barrier: &Barrier) -> Result<TimedSlice> {
         let offsets = part_of(self.offsets, first, operations, self.reads_per_op);
         let bare = if side == Side::Bare { &mut self.bare } else { &mut self.control };
         barrier.wait();
@@ -334,7 +345,7 @@ impl Lane<'_> {
         let checksum = bare.read(offsets);
         let ended_ns = now_ns();
         barrier.wait();
-        Ok(Stretch { started_ns, ended_ns, checksum: checksum.context("the bare loop failed")? })
+        Ok(TimedSlice { started_ns, ended_ns, checksum: checksum.context("the bare loop failed")? })
     }
 
     /// Each slice goes on where the one before ended, and never across the end of the table.
@@ -343,9 +354,9 @@ impl Lane<'_> {
         slice % slices * operations
     }
 
-    fn verify(&self, order: &[Side], stretches: &[Stretch], operations: usize) -> Result<()> {
+    fn verify(&self, order: &[Side], slices: &[TimedSlice], operations: usize) -> Result<()> {
         let mut expected: Vec<(u64, u64)> = Vec::new();
-        for (slice, (stretch, side)) in stretches.iter().zip(order).enumerate() {
+        for (slice, (timed, side)) in slices.iter().zip(order).enumerate() {
             let first = self.first_operation(slice, operations);
             let index = first / operations;
             if index == expected.len() {
@@ -354,7 +365,7 @@ impl Lane<'_> {
             }
             let (alike, weighted) = expected[index];
             ensure!(
-                stretch.checksum
+                timed.checksum
                     == if matches!(side, Side::Engine | Side::OnePiece) { weighted } else { alike },
                 "slice {slice} consumed other bytes than the file's"
             );

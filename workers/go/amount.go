@@ -45,7 +45,7 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 	for clock := part.begun; progress.position < end && clock < deadline; {
 		gap, begun := gaps.draw(), clock
 		var err error
-		if clock, err = progress.stretch(gap, clock); err != nil {
+		if clock, err = progress.batch(gap, clock); err != nil {
 			return err
 		}
 		if progress.position < end && gaps.adapt(gap, clock-begun) {
@@ -55,7 +55,7 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 			progress.recordEarly()
 		}
 		if progress.position < end {
-			if clock, err = progress.stretch(1, clock); err != nil {
+			if clock, err = progress.batch(1, clock); err != nil {
 				return err
 			}
 		}
@@ -70,9 +70,9 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 	return nil
 }
 
-// stretch does `wanted` operations, fewer at the end, and returns the clock behind them. A single operation has a clock of
+// batch does `wanted` operations, fewer at the end, and returns the clock behind them. A single operation has a clock of
 // its own before it too, so that its latency is nothing but its own.
-func (c *progress) stretch(wanted, before uint64) (uint64, error) {
+func (c *progress) batch(wanted, before uint64) (uint64, error) {
 	begun := before
 	if wanted == 1 {
 		begun = now()

@@ -151,17 +151,17 @@ type storedRecords struct {
 	mapping []byte
 }
 
-// Timed region: supply.fill for each stretch, which ends at the end of the ring or where a sync is due.
+// Timed region: supply.fill for each piece, which ends at the end of the ring or where a sync is due.
 func (w *storedRecords) append(count uint64) error {
 	target, record := w.target, uint64(w.supply.record)
 	for left := count * record; left > 0; {
-		stretch := min(left, target.room())
-		if due := target.syncBytes - target.unsynced; due < stretch {
-			stretch = min(stretch, (due+record-1)/record*record)
+		piece := min(left, target.room())
+		if due := target.syncBytes - target.unsynced; due < piece {
+			piece = min(piece, (due+record-1)/record*record)
 		}
-		w.supply.fill(w.mapping[target.cursor : target.cursor+stretch])
-		left -= stretch
-		if target.advance(stretch) {
+		w.supply.fill(w.mapping[target.cursor : target.cursor+piece])
+		left -= piece
+		if target.advance(piece) {
 			if err := target.sync(); err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ type collectedRecords struct {
 	filled int
 }
 
-// Timed region: for each stretch: if the buffer is full: target.put of it; supply.fill of what it has room for.
+// Timed region: for each piece: if the buffer is full: target.put of it; supply.fill of what it has room for.
 func (w *collectedRecords) append(count uint64) error {
 	for left := count * uint64(w.supply.record); left > 0; {
 		if w.filled == len(w.buffer) {

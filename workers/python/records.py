@@ -106,10 +106,10 @@ class Records:
             target.unsynced += left
             return
         while left > 0:
-            stretch = target.stretch(left, self.record)
-            self.place = self.put(target.cursor, target.cursor + stretch, self.place)
-            left -= stretch
-            if target.advance(stretch):
+            piece = target.piece(left, self.record)
+            self.place = self.put(target.cursor, target.cursor + piece, self.place)
+            left -= piece
+            if target.advance(piece):
                 target.sync()
 
     def collect(self, left):

@@ -52,12 +52,12 @@ class Target:
         if self.call not in SYNCS and not known.get(self.call, False):
             raise Failure("open", job.path, "%s does not sync by '%s'" % (job.method, self.call), unavailable=1)
 
-    def stretch(self, left, record):
+    def piece(self, left, record):
         """Bytes of whole records up to the end of the ring, or to the record after which a sync is due."""
-        stretch = min(left, self.ring_bytes - self.cursor)
+        piece = min(left, self.ring_bytes - self.cursor)
         if self.sync_bytes is None:
-            return stretch
-        return min(stretch, -(-(self.sync_bytes - self.unsynced) // record) * record)
+            return piece
+        return min(piece, -(-(self.sync_bytes - self.unsynced) // record) * record)
 
     def advance(self, count):
         """Counts bytes that reached the file at the cursor, at most to the end of the ring, which is its start. Returns whether a

@@ -43,7 +43,7 @@ pub use checks::failures;
 #[cfg(test)]
 pub(crate) use checks::honest;
 pub use conditions::no_effect;
-pub use cpu_waits::CROWDED;
+pub use cpu_waits::CPU_OF_OTHERS;
 pub use expected::{Expected, Kind, expected};
 pub use faults::{WriteFaults, WriteKind, write_faults};
 pub use plausible::byte_rate;

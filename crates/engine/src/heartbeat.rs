@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pagewise_protocol::Beats;
+use pagewise_protocol::Heartbeats;
 
 use crate::clock::now_ns;
 use crate::operations::Latencies;
@@ -79,7 +79,7 @@ impl HeartbeatThread {
     }
 
     /// Stop counting and return the delays.
-    pub fn end(&self) -> Beats {
+    pub fn end(&self) -> Heartbeats {
         let mut noted = self.shared.noted();
         let (now, due) = (now_ns(), self.shared.due_ns.load(Ordering::Relaxed));
         if now > due {
@@ -90,7 +90,7 @@ impl HeartbeatThread {
         let (heartbeat_ns, heartbeat_counts): (Vec<u64>, Vec<u64>) =
             buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).unzip();
         let heartbeat_buckets = vec![heartbeat_ns.len() as u64];
-        Beats { heartbeat_kinds: KIND.to_string(), heartbeat_buckets, heartbeat_ns, heartbeat_counts }
+        Heartbeats { heartbeat_kinds: KIND.to_string(), heartbeat_buckets, heartbeat_ns, heartbeat_counts }
     }
 }
 

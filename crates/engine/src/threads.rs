@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_protocol::{Beats, CallFailure, Go, Job, SampleReply};
+use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use crate::clock::now_ns;
@@ -183,7 +183,7 @@ impl JobThreads {
             sync_duration_counts,
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
-            beats: Beats::default(),
+            beats: Heartbeats::default(),
         }
     }
 

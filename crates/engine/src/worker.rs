@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pagewise_model::{Method, Sync, SyncCall, Work, Worker, Workload, Writes, limits};
 use pagewise_protocol::{
-    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
+    CallFailure, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
 };
 use pagewise_sys::{FileMapping, SharedMemory};
 use rustix::fs::{Mode, OFlags};
@@ -147,7 +147,7 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
 fn with_beats<T>(
     heartbeat: Option<&HeartbeatThread>,
     what: impl FnOnce() -> Result<T, CallFailure>,
-) -> Result<(T, Beats), CallFailure> {
+) -> Result<(T, Heartbeats), CallFailure> {
     if let Some(heartbeat) = heartbeat {
         heartbeat.begin();
     }

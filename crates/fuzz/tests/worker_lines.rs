@@ -7,7 +7,7 @@ use pagewise_model::random::Random;
 use pagewise_model::run::Run;
 use pagewise_model::{CacheState, Cell, FailureKind, Outcome, Sample, Workload};
 use pagewise_protocol::{
-    Beats, CallFailure, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+    CallFailure, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ const DATA_BYTES: u64 = 32 << 20;
 
 /// One message of each kind, as JSON.
 fn conversation() -> Vec<Value> {
-    let beats = Beats {
+    let beats = Heartbeats {
         heartbeat_kinds: "thread,safepoint".into(),
         heartbeat_buckets: vec![2, 1],
         heartbeat_ns: vec![70_000, 140_000, 9_000_000],
@@ -131,7 +131,7 @@ fn changed_lines_are_understood_or_refused() {
 
 /// Histograms by kind hold all the buckets that were told, or are refused.
 #[track_caller]
-fn check_beats(beats: &Beats) {
+fn check_beats(beats: &Heartbeats) {
     match beats.by_kind() {
         Ok(kinds) => {
             let buckets: usize = kinds.iter().map(|(_, delays)| delays.ns.len()).sum();

@@ -5,7 +5,7 @@
 //! sum of the checksums of its reads, each times the [`weight`] of its index in the table. It does
 //! not depend on the order of the reads, but a read in the place of another changes it.
 //!
-//! * `touch`: one word of each page-sized stretch of the read, at a position in the page that a
+//! * `touch`: one word of each page-sized range of the read, at a position in the page that a
 //!   worker learns with `go` ([`Consumption::touch_at`]), and the read's last word when reads are
 //!   not page-aligned (an unaligned read of n pages lies on n + 1);
 //! * `sum`: all words; a tail shorter than a word counts as if padded with zeros;

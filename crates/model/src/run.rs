@@ -288,9 +288,9 @@ impl Run {
         let mut run: Option<Run> = None;
         // One block of lines at a time, so that the cost of a faulty line is bounded and the first
         // one is reported.
-        for (index, stretch) in lines.chunks(THREADS * LINES_PER_THREAD).enumerate() {
+        for (index, chunk) in lines.chunks(THREADS * LINES_PER_THREAD).enumerate() {
             let first = index * THREADS * LINES_PER_THREAD + 1;
-            for (number, record) in (first..).zip(records(stretch, first)) {
+            for (number, record) in (first..).zip(records(chunk, first)) {
                 let record = match record {
                     Err(RunError::Malformed { line: 1, reason }) => return Err(RunError::NoHeader(reason)),
                     other => other?,

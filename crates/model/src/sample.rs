@@ -226,17 +226,17 @@ crate::with_process_totals! { evidence! {
         pub teardown_wall_ns: Option<u64>,
         /// Activity of the worker from `open` to `ready`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub before_ready: Option<OutsideStretch>,
+        pub before_ready: Option<OutsideActivity>,
         /// Its activity while it only beats, from `idle` to `idled`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub idling: Option<OutsideStretch>,
+        pub idling: Option<OutsideActivity>,
         /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and
         /// between `sample` and `close`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub waiting: Option<OutsideStretch>,
+        pub waiting: Option<OutsideActivity>,
         /// Its activity from `close` to `closed`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub closing: Option<OutsideStretch>,
+        pub closing: Option<OutsideActivity>,
         /// Bytes requested or written by the accesses, in both phases.
         pub requested_bytes: u64,
         /// Bytes that any process read from or wrote to the block device, less the worker's own.
@@ -358,7 +358,7 @@ crate::with_process_totals! { evidence! {
 
 /// Activity of the worker's process outside of the measured region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct OutsideStretch {
+pub struct OutsideActivity {
     /// Its duration.
     pub wall_ns: u64,
     /// CPU time by the clock of the process, with threads that have ended; if it cannot be read,

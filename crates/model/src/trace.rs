@@ -354,9 +354,9 @@ pub fn trailer(trailer: &TraceTrailer) -> serde_json::Result<Vec<u8>> {
 impl Trace {
     /// Read a trace from its bytes; the error says what is wrong with them.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let foreign = || "it is no trace of pagewise".to_string();
-        let first = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(foreign)?;
-        let version: Version = serde_json::from_slice(&bytes[..first]).map_err(|_| foreign())?;
+        let no_trace = || "it is no trace of pagewise".to_string();
+        let first = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(no_trace)?;
+        let version: Version = serde_json::from_slice(&bytes[..first]).map_err(|_| no_trace())?;
         if !(1..=FORMAT).contains(&version.pagewise_trace) {
             let found = version.pagewise_trace;
             return Err(format!("its format is {found}, and this pagewise reads formats up to {FORMAT}"));

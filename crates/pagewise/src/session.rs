@@ -212,7 +212,7 @@ impl RunSession {
             Source::File { path, identity, .. } => {
                 // Its identity in the plan is kept: the first sample detects changes since then.
                 let (file, _) = files::identify(Path::new(path))?;
-                let input = Input::foreign(PathBuf::from(path), file, identity.clone())?;
+                let input = Input::of_user(PathBuf::from(path), file, identity.clone())?;
                 write_back(&input)?;
                 return Ok(Some(vec![input]));
             }

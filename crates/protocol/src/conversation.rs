@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ending::{ending, kind_of};
 use crate::messages::{
-    Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
+    CallFailure, Go, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Verify,
 };
 use crate::peer::{Peer, Pipes};
 
@@ -221,7 +221,7 @@ impl Conversation {
     }
 
     /// Have the worker beat for `idle_ns` and do nothing else.
-    pub fn idle(&mut self, idle_ns: u64, wait: Wait<'_>) -> Result<Beats, ConversationError> {
+    pub fn idle(&mut self, idle_ns: u64, wait: Wait<'_>) -> Result<Heartbeats, ConversationError> {
         self.send(&Request::Idle { idle_ns })?;
         answer!(self, wait, "idled", Reply::Idled(beats) => beats)
     }

@@ -21,5 +21,6 @@ pub use conversation::{
 };
 pub use ending::died_of_sigbus;
 pub use messages::{
-    Beats, CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
+    CallFailure, Go, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood,
+    Verify,
 };

@@ -79,7 +79,7 @@ pub enum Reply {
         warmup_ns: u64,
     },
     /// The idle phase is over; heartbeats were recorded.
-    Idled(Beats),
+    Idled(Heartbeats),
     /// The accesses are done.
     Sample(Box<SampleReply>),
     /// The bytes are in the hand-over file.
@@ -452,12 +452,12 @@ pub struct SampleReply {
     pub stall_longest_ns: u64,
     /// Heartbeats within the sample.
     #[serde(flatten)]
-    pub beats: Beats,
+    pub beats: Heartbeats,
 }
 
 /// Delays of heartbeats: a histogram for each kind, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beats {
+pub struct Heartbeats {
     /// Their kinds, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub heartbeat_kinds: String,
@@ -472,7 +472,7 @@ pub struct Beats {
     pub heartbeat_counts: Vec<u64>,
 }
 
-impl Beats {
+impl Heartbeats {
     /// The histogram of each kind, or a description of the fault in them.
     pub fn by_kind(&self) -> Result<Vec<(String, Delays)>, String> {
         let kinds: Vec<&str> = self.heartbeat_kinds.split(',').filter(|kind| !kind.is_empty()).collect();

@@ -40,7 +40,7 @@ final class FixedSampling extends Sampling {
         while (position < end && now - startedNs < sampleNs) {
             long gap = gaps.draw();
             long begun = now;
-            now = stretch(gap, now);
+            now = batch(gap, now);
             if (position < end && gaps.adapt(gap, now - begun)) {
                 earlyCount = 0;
             }
@@ -48,7 +48,7 @@ final class FixedSampling extends Sampling {
                 keepEarly();
             }
             if (position < end) {
-                now = stretch(1, now);
+                now = batch(1, now);
             }
         }
         work.finish();
@@ -56,7 +56,7 @@ final class FixedSampling extends Sampling {
     }
 
     /** Does {@code wanted} operations, fewer at the end. A single one has a clock of its own. */
-    private long stretch(long wanted, long before) throws CallFailure {
+    private long batch(long wanted, long before) throws CallFailure {
         long begun = wanted == 1 ? System.nanoTime() : before;
         long done = work.perform(position, Math.min(wanted, end - position));
         long after = System.nanoTime();

@@ -172,18 +172,18 @@ final class Writers {
             place = next;
         }
 
-        /** A stretch ends at the end of the ring, or with the record after which a sync is due. */
+        /** A piece ends at the end of the ring, or with the record after which a sync is due. */
         @Override
         void append(long records) throws CallFailure {
             long left = records * recordBytes;
             while (left > 0) {
-                long stretch = Math.min(left, target.ringBytes - target.cursor);
-                if (target.untilSync() < stretch) {
-                    stretch = Math.min(stretch, (target.untilSync() + recordBytes - 1) / recordBytes * recordBytes);
+                long piece = Math.min(left, target.ringBytes - target.cursor);
+                if (target.untilSync() < piece) {
+                    piece = Math.min(piece, (target.untilSync() + recordBytes - 1) / recordBytes * recordBytes);
                 }
-                store(target.cursor, target.cursor + stretch);
-                left -= stretch;
-                if (target.advance(stretch)) {
+                store(target.cursor, target.cursor + piece);
+                left -= piece;
+                if (target.advance(piece)) {
                     target.syncNow();
                 }
             }

@@ -15,7 +15,7 @@
 //! A method with fewer than [`FEWEST_ROUNDS`] valid rounds is not ranked, unless a gap needs no
 //! more of them: one that is over three times as slow in each of at least three rounds is behind.
 //! One that is not ranked still prevents another from being the best unless its rounds show that it
-//! is slower. Otherwise a rival's bad luck would make a winner.
+//! is slower. Otherwise chance would make a winner.
 
 use serde::Serialize;
 

@@ -36,7 +36,7 @@ pub fn again(run: &Run) -> Again<'_> {
     let cells: HashMap<String, &Cell> = run.header.plan.cells.iter().map(|cell| (cell.id(), cell)).collect();
     let mut again = Again { run: Cow::Borrowed(run), as_measured: 0, valid_now: 0, invalid_now: 0 };
     let per_thread = run.samples.len().div_ceil(THREADS).max(SAMPLES_PER_THREAD);
-    let stretches: Vec<Vec<CheckedSample>> = std::thread::scope(|scope| {
+    let parts: Vec<Vec<CheckedSample>> = std::thread::scope(|scope| {
         let check = |(index, sample): (usize, &Sample)| judged(run, &cells, index, sample);
         let threads: Vec<_> = run
             .samples
@@ -49,7 +49,7 @@ pub fn again(run: &Run) -> Again<'_> {
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("a check does not panic")).collect()
     });
-    for (index, judged) in stretches.into_iter().flatten().enumerate() {
+    for (index, judged) in parts.into_iter().flatten().enumerate() {
         match judged {
             CheckedSample::NotTaken | CheckedSample::Alike => {}
             CheckedSample::AsMeasured => again.as_measured += 1,

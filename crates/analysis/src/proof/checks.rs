@@ -8,7 +8,7 @@
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKind};
 
-use super::cpu_waits::{self, Stretch, TimedCheck};
+use super::cpu_waits::{self, TimedCheck, TimedPart};
 use super::subject::Subject;
 use super::{
     claims, conditions, copies, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime,
@@ -18,15 +18,15 @@ use super::{
 /// A check: one sentence with the numbers if it fails.
 type Check = fn(&Subject<'_>) -> Option<String>;
 
-/// Checks of times, each with the stretch whose waits for a CPU may explain what it finds.
-const TIMED_CHECKS: &[(FailureKind, Stretch, TimedCheck)] = &[
-    (FailureKind::FalseTime, Stretch::Measured, claims::false_elapsed),
-    (FailureKind::FalseTime, Stretch::Setup, claims::false_setup),
-    (FailureKind::FalseTime, Stretch::Teardown, claims::false_teardown),
-    (FailureKind::FalseTime, Stretch::Measured, claims::false_latency),
-    (FailureKind::FalseTime, Stretch::Measured, outside::worked_while_waiting),
-    (FailureKind::InconsistentCounts, Stretch::Idle, heartbeats::not_beating_idle),
-    (FailureKind::InconsistentCounts, Stretch::Measured, heartbeats::not_beating),
+/// Checks of times, each with the part whose waits for a CPU may explain what it finds.
+const TIMED_CHECKS: &[(FailureKind, TimedPart, TimedCheck)] = &[
+    (FailureKind::FalseTime, TimedPart::Measured, claims::false_elapsed),
+    (FailureKind::FalseTime, TimedPart::Setup, claims::false_setup),
+    (FailureKind::FalseTime, TimedPart::Teardown, claims::false_teardown),
+    (FailureKind::FalseTime, TimedPart::Measured, claims::false_latency),
+    (FailureKind::FalseTime, TimedPart::Measured, outside::worked_while_waiting),
+    (FailureKind::InconsistentCounts, TimedPart::Idle, heartbeats::not_beating_idle),
+    (FailureKind::InconsistentCounts, TimedPart::Measured, heartbeats::not_beating),
 ];
 
 const CHECKS: &[(FailureKind, Check)] = &[
@@ -77,7 +77,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::cpu_stolen),
     (FailureKind::Contaminated, conditions::clock_stepped),
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
-    (FailureKind::Disturbed, cpu_waits::crowded),
+    (FailureKind::Disturbed, cpu_waits::lacked_a_cpu),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedToOtherCgroup, settings::charged_to_other_cgroup),
     (FailureKind::ChargedToOtherCgroup, settings::kept_elsewhere),
@@ -114,8 +114,8 @@ pub fn failures(
     let subject = Subject { cell, measurement, evidence, context };
     let failed =
         |(kind, check): &(FailureKind, Check)| check(&subject).map(|detail| Failure { kind: *kind, detail });
-    let failed_in_time = |(kind, stretch, check): &(FailureKind, Stretch, TimedCheck)| {
-        cpu_waits::failure(&subject, *kind, *stretch, *check)
+    let failed_in_time = |(kind, part, check): &(FailureKind, TimedPart, TimedCheck)| {
+        cpu_waits::failure(&subject, *kind, *part, *check)
     };
     let found = TIMED_CHECKS.iter().map(failed_in_time).chain(CHECKS.iter().map(failed));
     let found =

@@ -17,9 +17,9 @@ const SLICE_NS: u64 = 5_000_000;
 const TICKS_NS: u64 = 20_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A stretch that the worker and the supervisor both time.
+/// A part that the worker and the supervisor both time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stretch {
+pub(super) enum TimedPart {
     /// From `open` to `ready`.
     Setup,
     /// From `idle` to `idled`.
@@ -30,7 +30,7 @@ pub(super) enum Stretch {
     Teardown,
 }
 
-/// Times of a stretch by the supervisor's clock and the kernel's counters.
+/// Times of a part by the supervisor's clock and the kernel's counters.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     wall_ns: u64,
@@ -43,12 +43,12 @@ struct Times {
 }
 
 impl Subject<'_> {
-    /// Times of a stretch; `None` if a wait is unknown, as in older run files and on kernels
+    /// Times of a part; `None` if a wait is unknown, as in older run files and on kernels
     /// without schedstat.
-    fn times(&self, stretch: Stretch) -> Option<Times> {
+    fn times(&self, part: TimedPart) -> Option<Times> {
         let evidence = self.evidence;
-        let outside = match stretch {
-            Stretch::Measured => {
+        let outside = match part {
+            TimedPart::Measured => {
                 return Some(Times {
                     wall_ns: evidence.wall_ns,
                     cpu_ns: evidence.cpu_ns?,
@@ -57,9 +57,9 @@ impl Subject<'_> {
                     unaccounted_ns: self.unaccounted_ns().unwrap_or(0),
                 });
             }
-            Stretch::Setup => &evidence.before_ready,
-            Stretch::Idle => &evidence.idling,
-            Stretch::Teardown => &evidence.closing,
+            TimedPart::Setup => &evidence.before_ready,
+            TimedPart::Idle => &evidence.idling,
+            TimedPart::Teardown => &evidence.closing,
         };
         let outside = outside.as_ref()?;
         Some(Times {
@@ -97,24 +97,24 @@ impl Subject<'_> {
         }
     }
 
-    /// Time of a stretch in which the worker did not have its CPUs. A worker whose own threads keep
+    /// Time of a part in which the worker did not have its CPUs. A worker whose own threads keep
     /// each other waiting has them, and a worker that ran all the time was not kept from running.
     fn without_cpu_ns(&self, times: Times) -> u64 {
         times.wall_ns.saturating_sub(times.cpu_ns / self.cpus_at_once())
     }
 
-    /// Time of a stretch that waits for a CPU explain.
-    pub(super) fn waited_ns(&self, stretch: Stretch) -> u64 {
+    /// Time of a part that waits for a CPU explain.
+    pub(super) fn waited_ns(&self, part: TimedPart) -> u64 {
         let explained = |times: Times| {
             let waits = times.worker_ns.saturating_add(times.supervisor_ns);
             waits.saturating_add(times.unaccounted_ns).min(self.without_cpu_ns(times))
         };
-        self.times(stretch).map_or(0, explained)
+        self.times(part).map_or(0, explained)
     }
 
-    /// The waits of a stretch in words.
-    pub(super) fn waits(&self, stretch: Stretch) -> String {
-        let Some(times) = self.times(stretch) else { return String::new() };
+    /// The waits of a part in words.
+    pub(super) fn waits(&self, part: TimedPart) -> String {
+        let Some(times) = self.times(part) else { return String::new() };
         let hidden = match times.unaccounted_ns / NS_PER_MS {
             0 => String::new(),
             ms => format!("; {ms} ms of CPU time are in no account, as if a hypervisor had them"),
@@ -127,13 +127,13 @@ impl Subject<'_> {
         )
     }
 
-    /// Time that each thread of the worker lost to other programs in a stretch. Threads that wait
+    /// Time that each thread of the worker lost to other programs in a part. Threads that wait
     /// for each other lose nothing to others, and neither do those that wait for the kernel's
     /// threads that serve their device.
-    fn lost_ns(&self, stretch: Stretch, times: Times) -> u64 {
+    fn lost_ns(&self, part: TimedPart, times: Times) -> u64 {
         let each = times.worker_ns / u64::from(self.cell.conditions.threads.max(1));
-        let others = match stretch {
-            Stretch::Measured => self.others_cpu_ns().map_or(u64::MAX, |ns| ns / self.cpus_at_once()),
+        let others = match part {
+            TimedPart::Measured => self.others_cpu_ns().map_or(u64::MAX, |ns| ns / self.cpus_at_once()),
             _ => u64::MAX,
         };
         each.min(self.without_cpu_ns(times)).min(others)
@@ -150,25 +150,25 @@ impl Subject<'_> {
     }
 }
 
-/// Beginning of what is said of a machine that is crowded, where no time of the worker is in doubt.
-pub const CROWDED: &str = "other programs held the CPU for";
+/// Beginning of what is said of a busy machine, where no time of the worker is in doubt.
+pub const CPU_OF_OTHERS: &str = "other programs held the CPU for";
 
-/// A sample that other programs kept from its CPUs measures how crowded the machine was.
-pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
-    let ranked: &[Stretch] = match subject.cell.conditions.is_one_shot() {
-        true => &[Stretch::Setup, Stretch::Measured, Stretch::Teardown],
-        false => &[Stretch::Measured],
+/// A sample that other programs kept from its CPUs measures how busy the machine was.
+pub(super) fn lacked_a_cpu(subject: &Subject<'_>) -> Option<String> {
+    let ranked: &[TimedPart] = match subject.cell.conditions.is_one_shot() {
+        true => &[TimedPart::Setup, TimedPart::Measured, TimedPart::Teardown],
+        false => &[TimedPart::Measured],
     };
     let (mut wall_ns, mut lost_ns) = (0u64, 0u64);
-    for stretch in ranked {
-        let times = subject.times(*stretch)?;
+    for part in ranked {
+        let times = subject.times(*part)?;
         wall_ns = wall_ns.saturating_add(times.wall_ns);
-        lost_ns = lost_ns.saturating_add(subject.lost_ns(*stretch, times));
+        lost_ns = lost_ns.saturating_add(subject.lost_ns(*part, times));
     }
     let most = (wall_ns as f64 * WAIT_SHARE) as u64 + SLICE_NS;
     (lost_ns > most).then(|| {
         format!(
-            "{CROWDED} {} of {} ms of each thread, and {} ms may be",
+            "{CPU_OF_OTHERS} {} of {} ms of each thread, and {} ms may be",
             lost_ns / NS_PER_MS,
             wall_ns / NS_PER_MS,
             most / NS_PER_MS
@@ -179,19 +179,19 @@ pub(super) fn crowded(subject: &Subject<'_>) -> Option<String> {
 /// A check that compares a time with a clock, given the time that waits for a CPU explain.
 pub(super) type TimedCheck = fn(&Subject<'_>, u64) -> Option<String>;
 
-/// Failure of a check of the times of a stretch: of its own kind, or disturbed if waits for a CPU
+/// Failure of a check of the times of a part: of its own kind, or disturbed if waits for a CPU
 /// explain it.
 pub(super) fn failure(
     subject: &Subject<'_>,
     kind: FailureKind,
-    stretch: Stretch,
+    part: TimedPart,
     check: TimedCheck,
 ) -> Option<Failure> {
     let detail = check(subject, 0)?;
-    Some(match check(subject, subject.waited_ns(stretch)) {
+    Some(match check(subject, subject.waited_ns(part)) {
         Some(_) => Failure { kind, detail },
         None => {
-            let detail = format!("{}: {detail}", subject.waits(stretch));
+            let detail = format!("{}: {detail}", subject.waits(part));
             Failure { kind: FailureKind::Disturbed, detail }
         }
     })
@@ -204,7 +204,7 @@ mod tests {
     use crate::proof::honest::{self, append, cell, kinds};
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::FailureKind::{Disturbed, FalseTime, InconsistentCounts};
-    use pagewise_model::sample::{Measurement, OutsideStretch};
+    use pagewise_model::sample::{Measurement, OutsideActivity};
     use pagewise_model::{Beating, Cell, CheckContext, Delays, Evidence, Heartbeat};
 
     const MS: u64 = 1_000_000;
@@ -312,18 +312,18 @@ mod tests {
     fn set_up_and_tear_down_may_be_kept_waiting_too() {
         let cell = append("pwrite", Cold);
         let waits = |waited: Option<u64>| {
-            let stretch = move |wall_ms: u64| OutsideStretch {
+            let part = move |wall_ms: u64| OutsideActivity {
                 wall_ns: wall_ms * MS,
                 cpu_ns: Some(MS),
                 run_queue_ns: waited.map(|ms| ms * MS),
                 supervisor_run_queue_ns: waited.map(|_| 0),
-                ..OutsideStretch::default()
+                ..OutsideActivity::default()
             };
             move |measurement: &mut Measurement, evidence: &mut Evidence| {
                 (measurement.setup_ns, measurement.warmup_ns, measurement.teardown_ns) = (MS, 0, MS);
                 (evidence.setup_wall_ns, evidence.warmup_wall_ns) = (Some(60 * MS), Some(0));
                 evidence.teardown_wall_ns = Some(60 * MS);
-                (evidence.before_ready, evidence.closing) = (Some(stretch(60)), Some(stretch(60)));
+                (evidence.before_ready, evidence.closing) = (Some(part(60)), Some(part(60)));
             }
         };
         assert_eq!(kinds(&cell, waits(None)), [FalseTime; 2], "an older run file");
@@ -356,12 +356,12 @@ mod tests {
             alone(&mut measurement);
             let mut evidence = honest::evidence(&cell);
             set(&mut evidence, 151, [60, waited, 0, 30]);
-            evidence.idling = Some(OutsideStretch {
+            evidence.idling = Some(OutsideActivity {
                 wall_ns: 100 * MS,
                 cpu_ns: Some(0),
                 run_queue_ns: Some(waited * MS),
                 supervisor_run_queue_ns: Some(0),
-                ..OutsideStretch::default()
+                ..OutsideActivity::default()
             });
             evidence.heartbeats =
                 vec![Heartbeat { kind: "thread".into(), idle: delays(idle), busy: delays(busy) }];

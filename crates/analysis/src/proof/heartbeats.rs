@@ -69,12 +69,12 @@ fn asked<'a>(subject: &Subject<'a>) -> Option<(Beating, Vec<&'a str>)> {
     Some((asked, kinds))
 }
 
-/// The first of these kinds whose beats do not fill a stretch that lasted from `least_ns` to
+/// The first of these kinds whose beats do not fill a part that lasted from `least_ns` to
 /// `most_ns`.
 fn missed(
     subject: &Subject<'_>,
     kinds: &[&str],
-    stretch: &str,
+    part: &str,
     delays: fn(&Heartbeat) -> &Delays,
     (least_ns, most_ns): (u64, u64),
 ) -> Option<String> {
@@ -82,7 +82,7 @@ fn missed(
     let mut beats_of_kinds = subject.evidence.heartbeats.iter().filter(|beats| kinds.contains(&&*beats.kind));
     beats_of_kinds.find_map(|beats| {
         let wrong = misses(delays(beats), least_ns, most_ns, interval_ns)?;
-        Some(format!("heartbeats of kind {} in the {stretch} stretch: {wrong}", beats.kind))
+        Some(format!("heartbeats of kind {} in the {part} interval: {wrong}", beats.kind))
     })
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::CheckContext as Context;
     use pagewise_model::FailureKind::InconsistentCounts;
-    use pagewise_model::sample::OutsideStretch;
+    use pagewise_model::sample::OutsideActivity;
     use pagewise_model::{Cell, Evidence, FailureKind};
 
     const ASKED: Beating = Beating { interval_ns: 1_000_000, idle_ns: 100_000_000 };
@@ -207,7 +207,7 @@ mod tests {
         let beats = Heartbeat { kind: "thread".into(), idle: delays(250, 60_000), busy: delays(140, 60_000) };
         let idled = |wall_ns| Evidence {
             heartbeats: vec![beats.clone()],
-            idling: Some(OutsideStretch { wall_ns, ..OutsideStretch::default() }),
+            idling: Some(OutsideActivity { wall_ns, ..OutsideActivity::default() }),
             ..honest::evidence(&cell)
         };
         assert_eq!(beating_as(&cell, &idled(110_000_000), ASKED), Some(InconsistentCounts));

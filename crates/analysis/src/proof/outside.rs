@@ -5,7 +5,7 @@
 //! as a whole: a copy of it in its own memory, or its pages in the cache. Methods that read in
 //! set-up do so openly, and their set-up is shown.
 
-use pagewise_model::sample::OutsideStretch;
+use pagewise_model::sample::OutsideActivity;
 use pagewise_model::{Access, CacheState, MethodOption};
 
 use super::conditions::READAHEAD_SLACK_BYTES;
@@ -26,7 +26,7 @@ const RUNTIME_WAITING_SHARE: f64 = 0.5;
 
 /// Sum over the intervals before `go`, as far as known; it includes waiting after `sample`, when
 /// nothing is read.
-fn before_go(subject: &Subject<'_>, part: fn(&OutsideStretch) -> Option<u64>) -> Option<u64> {
+fn before_go(subject: &Subject<'_>, part: fn(&OutsideActivity) -> Option<u64>) -> Option<u64> {
     let evidence = subject.evidence;
     let before_ready = part(evidence.before_ready.as_ref()?)?;
     Some(before_ready.saturating_add(evidence.waiting.as_ref().and_then(part).unwrap_or(0)))
@@ -42,7 +42,7 @@ pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
     }
     let ahead = if cell.method.has(MethodOption::WillNeed) { READAHEAD_SLACK_BYTES } else { 0 };
     let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES) + ahead;
-    let read = before_go(subject, |stretch| stretch.device_read_bytes).filter(|read| *read > most)?;
+    let read = before_go(subject, |part| part.device_read_bytes).filter(|read| *read > most)?;
     Some(format!("{read} bytes came from the device for the worker before `go`, at most {most} may"))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn direct_read_before_go(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES);
-    let read = before_go(subject, |stretch| stretch.device_read_bytes).filter(|read| *read > most)?;
+    let read = before_go(subject, |part| part.device_read_bytes).filter(|read| *read > most)?;
     Some(format!(
         "{read} bytes came from the device before `go`, at most {most} may: {} reads after `go`",
         subject.cell.method
@@ -65,7 +65,7 @@ pub(super) fn called_before_go(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let most = subject.allowance().code_bytes.max(OWN_CALL_BYTES);
-    let read = before_go(subject, |stretch| stretch.read_call_bytes).filter(|read| *read > most)?;
+    let read = before_go(subject, |part| part.read_call_bytes).filter(|read| *read > most)?;
     Some(format!(
         "{read} bytes came through read calls before `go`, at most {most} may: {} reads after `go`",
         subject.cell.method
@@ -117,12 +117,12 @@ mod tests {
     use pagewise_model::FailureKind::{self, FalseTime, MethodContradicted, NotCold};
     use pagewise_model::{Cell, Evidence};
 
-    fn before_ready(cell: &Cell, stretch: OutsideStretch) -> Vec<FailureKind> {
-        kinds(cell, |_, evidence: &mut Evidence| evidence.before_ready = Some(stretch))
+    fn before_ready(cell: &Cell, part: OutsideActivity) -> Vec<FailureKind> {
+        kinds(cell, |_, evidence: &mut Evidence| evidence.before_ready = Some(part))
     }
 
-    fn from_device(bytes: u64) -> OutsideStretch {
-        OutsideStretch { device_read_bytes: Some(bytes), ..OutsideStretch::default() }
+    fn from_device(bytes: u64) -> OutsideActivity {
+        OutsideActivity { device_read_bytes: Some(bytes), ..OutsideActivity::default() }
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn reads_made_ahead_are_noticed() {
-        let called = |bytes| OutsideStretch { read_call_bytes: Some(bytes), ..OutsideStretch::default() };
+        let called = |bytes| OutsideActivity { read_call_bytes: Some(bytes), ..OutsideActivity::default() };
         for cell in
             [cell("pread", Warm), cell("mine/pread", Warm), scan("read", Warm), cell("go/pread", Cold)]
         {
@@ -163,11 +163,11 @@ mod tests {
         }
         // The reads of a third-party method are unknown.
         assert_eq!(before_ready(&cell("mine/get", Warm), called(256 << 20)), []);
-        let waiting = |cell: &Cell, stretch: OutsideStretch| {
+        let waiting = |cell: &Cell, part: OutsideActivity| {
             kinds(cell, |_, evidence: &mut Evidence| {
                 evidence.before_ready =
-                    Some(OutsideStretch { read_call_bytes: Some(0), ..OutsideStretch::default() });
-                evidence.waiting = Some(stretch);
+                    Some(OutsideActivity { read_call_bytes: Some(0), ..OutsideActivity::default() });
+                evidence.waiting = Some(part);
             })
         };
         assert_eq!(waiting(&cell("pread", Warm), called(256 << 20)), [MethodContradicted]);
@@ -178,7 +178,7 @@ mod tests {
         let waited = |cell: &Cell, cpu_ns, wall_ns| {
             kinds(cell, |_, evidence: &mut Evidence| {
                 evidence.waiting =
-                    Some(OutsideStretch { wall_ns, cpu_ns: Some(cpu_ns), ..OutsideStretch::default() });
+                    Some(OutsideActivity { wall_ns, cpu_ns: Some(cpu_ns), ..OutsideActivity::default() });
             })
         };
         for method in ["pread", "mmap"] {
@@ -192,7 +192,7 @@ mod tests {
         let wrote = |bytes| {
             kinds(&append("pwrite", Cold), move |_, evidence: &mut Evidence| {
                 evidence.waiting =
-                    Some(OutsideStretch { write_call_bytes: Some(bytes), ..OutsideStretch::default() });
+                    Some(OutsideActivity { write_call_bytes: Some(bytes), ..OutsideActivity::default() });
             })
         };
         assert_eq!((wrote(500), wrote(10 << 20)), (vec![], vec![FalseTime]));

@@ -93,14 +93,14 @@ pub fn is_steady(op_bytes: u64, windows: &[RateWindow]) -> bool {
 }
 
 /// True if the workload of `cell` has warmed a cache that cannot hold all data: device bytes per
-/// operation are equivalent in the two last stretches of at least five windows, and the cache keeps
+/// operation are equivalent in the two last parts of at least five windows, and the cache keeps
 /// no more than it evicts.
 pub fn settled(cell: &Cell, windows: &[RateWindow]) -> bool {
     let [.., before, after] = windows else { return false };
     unsettled(cell, windows) == Some(None) && !gains(before, after)
 }
 
-/// Device bytes per operation that are not settled: those of an earlier stretch, of a later one,
+/// Device bytes per operation that are not settled: those of an earlier part, of a later one,
 /// and the share by which the two may differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Apart {

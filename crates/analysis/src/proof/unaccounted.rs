@@ -85,7 +85,7 @@ mod tests {
     use crate::proof::honest::{CONTEXT, cell, fill, measurement_of};
     use crate::proof::measured::{ops_per_second, total_ns};
     use pagewise_model::CacheState::{Cold, Warm};
-    use pagewise_model::sample::OutsideStretch;
+    use pagewise_model::sample::OutsideActivity;
 
     fn context(forgives_answers: bool) -> CheckContext {
         CheckContext { answer_ns: 100_000, forgives_answers, ..CONTEXT }
@@ -110,7 +110,7 @@ mod tests {
                 setup_wall_ns: Some(measurement.setup_ns),
                 warmup_wall_ns: Some(measurement.warmup_ns),
                 teardown_wall_ns: Some(measurement.teardown_ns),
-                waiting: Some(OutsideStretch { cpu_ns: Some(idle_cpu_ns), ..OutsideStretch::default() }),
+                waiting: Some(OutsideActivity { cpu_ns: Some(idle_cpu_ns), ..OutsideActivity::default() }),
                 cpu_ns: Some(region_cpu_ns),
                 ..Evidence::default()
             };

@@ -98,9 +98,9 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
             "{missing_bytes} of {expected} bytes of records are not in the file{first} ({count} records of {of})"
         )
     });
-    let foreign =
+    let other_bytes =
         (foreign_bytes > 0).then(|| format!("{foreign_bytes} bytes are in the file where no record belongs"));
-    let found: Vec<String> = missing.into_iter().chain(foreign).collect();
+    let found: Vec<String> = missing.into_iter().chain(other_bytes).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }
 

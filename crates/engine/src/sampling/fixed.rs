@@ -15,7 +15,7 @@
 use pagewise_model::random::Random;
 use pagewise_protocol::CallFailure;
 
-use super::stalls::{Stalls, Stretch};
+use super::stalls::{Batch, Stalls};
 use super::{Clock, ThreadSample};
 use crate::operations::{Done, Latencies, Operations};
 
@@ -63,7 +63,7 @@ pub fn sample(
     while progress.position < progress.end && now < deadline {
         let gap = gaps.draw();
         let begun = now;
-        now = progress.stretch(work, gap, now, &clock)?;
+        now = progress.batch(work, gap, now, &clock)?;
         if progress.position < progress.end && gaps.adapt(gap, now - begun) {
             progress.early.len = 0;
         }
@@ -71,7 +71,7 @@ pub fn sample(
             progress.early.record(&mut progress.latencies);
         }
         if progress.position < progress.end {
-            now = progress.stretch(work, 1, now, &clock)?;
+            now = progress.batch(work, 1, now, &clock)?;
         }
     }
     progress.checksum = progress.checksum.wrapping_add(work.finish()?);
@@ -122,7 +122,7 @@ impl WorkProgress {
     /// clock after the operations before them. A single operation has its own clock reading, so
     /// that its latency includes nothing else.
     #[inline(always)]
-    fn stretch(
+    fn batch(
         &mut self,
         work: &mut dyn Operations,
         wanted: u64,
@@ -174,7 +174,7 @@ impl Gaps {
         if gap < self.mean {
             return false;
         }
-        let mean_takes_ns = Stretch { operations: gap, took_ns }.pace(self.mean);
+        let mean_takes_ns = Batch { operations: gap, took_ns }.pace(self.mean);
         if mean_takes_ns < GAP_MIN_NS {
             self.mean *= 2;
             let begins = self.steady < STEADY_MEASURES;

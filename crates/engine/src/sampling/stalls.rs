@@ -12,12 +12,12 @@ const STALL_NS: u64 = 1_000_000;
 
 /// Operations and their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct Batch {
     pub(super) operations: u64,
     pub(super) took_ns: u64,
 }
 
-impl Stretch {
+impl Batch {
     /// Time of this many operations at this pace, computed with doubles as in every language's
     /// worker.
     pub(super) fn pace(self, operations: u64) -> u64 {
@@ -33,9 +33,9 @@ pub struct Stalls {
     /// The longest, less the average of the other operations in its batch.
     pub longest_ns: u64,
     /// The first batch, until there is another to compare it with; alone it is not a stall.
-    first: Option<Stretch>,
+    first: Option<Batch>,
     /// Time of operations without stalls.
-    calm: Option<Stretch>,
+    calm: Option<Batch>,
 }
 
 impl Stalls {
@@ -46,34 +46,34 @@ impl Stalls {
                 calm.operations += operations;
                 calm.took_ns += took_ns;
             }
-            _ => self.judge(Stretch { operations, took_ns }),
+            _ => self.judge(Batch { operations, took_ns }),
         }
     }
 
     #[cold]
-    fn judge(&mut self, stretch: Stretch) {
+    fn judge(&mut self, batch: Batch) {
         let Some(calm) = self.calm else {
             return match self.first.take() {
-                None => self.first = Some(stretch),
-                Some(first) => self.begin(first, stretch),
+                None => self.first = Some(batch),
+                Some(first) => self.begin(first, batch),
             };
         };
-        let due_ns = calm.pace(stretch.operations);
-        let mut counted_ns = stretch.took_ns;
-        if stretch.took_ns > due_ns + due_ns.max(STALL_NS) {
+        let due_ns = calm.pace(batch.operations);
+        let mut counted_ns = batch.took_ns;
+        if batch.took_ns > due_ns + due_ns.max(STALL_NS) {
             self.count += 1;
-            let others_ns = calm.pace(stretch.operations.saturating_sub(1));
-            self.longest_ns = self.longest_ns.max(stretch.took_ns - others_ns);
+            let others_ns = calm.pace(batch.operations.saturating_sub(1));
+            self.longest_ns = self.longest_ns.max(batch.took_ns - others_ns);
             counted_ns = due_ns;
         }
-        self.calm = Some(Stretch {
-            operations: calm.operations + stretch.operations,
+        self.calm = Some(Batch {
+            operations: calm.operations + batch.operations,
             took_ns: calm.took_ns + counted_ns,
         });
     }
 
     /// Of the first two batches, the one with the faster operations is the reference for the other.
-    fn begin(&mut self, first: Stretch, second: Stretch) {
+    fn begin(&mut self, first: Batch, second: Batch) {
         let (calm, other) = if first.pace(1) <= second.pace(1) { (first, second) } else { (second, first) };
         self.calm = Some(calm);
         self.judge(other);
@@ -84,9 +84,9 @@ impl Stalls {
 mod tests {
     use super::*;
 
-    fn stalls(stretches: &[(u64, u64)]) -> (u64, u64) {
+    fn stalls(batches: &[(u64, u64)]) -> (u64, u64) {
         let mut stalls = Stalls::default();
-        stretches.iter().for_each(|(operations, took_ns)| stalls.note(*operations, *took_ns));
+        batches.iter().for_each(|(operations, took_ns)| stalls.note(*operations, *took_ns));
         (stalls.count, stalls.longest_ns)
     }
 

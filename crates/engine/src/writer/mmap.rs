@@ -62,14 +62,14 @@ pub(super) fn straight(
 
 impl<M: RingMemory> Straight<M> {
     /// Bytes of whole records up to the next action other than copying.
-    fn stretch(&self, left: u64) -> u64 {
-        let stretch = left.min(self.progress.room());
+    fn piece(&self, left: u64) -> u64 {
+        let piece = left.min(self.progress.room());
         let pause = self.pretoucher.as_ref().map_or(u64::MAX, Pretoucher::stride);
         let limit = self.progress.until_sync().min(pause);
-        if limit >= stretch {
-            return stretch;
+        if limit >= piece {
+            return piece;
         }
-        limit.next_multiple_of(self.source.record_bytes() as u64).min(stretch)
+        limit.next_multiple_of(self.source.record_bytes() as u64).min(piece)
     }
 }
 
@@ -82,11 +82,11 @@ impl<M: RingMemory> Writer for Straight<M> {
             pretoucher.begin(self.progress.cursor());
         }
         while left > 0 {
-            let stretch = self.stretch(left);
+            let piece = self.piece(left);
             let start = self.progress.cursor() as usize;
-            self.source.records(&mut self.memory.bytes_mut()[start..start + stretch as usize]);
-            left -= stretch;
-            if self.progress.advance(stretch) {
+            self.source.records(&mut self.memory.bytes_mut()[start..start + piece as usize]);
+            left -= piece;
+            if self.progress.advance(piece) {
                 sync_now(&mut self.memory, &mut self.progress)?;
             }
             if let Some(pretoucher) = &mut self.pretoucher {

@@ -31,14 +31,14 @@ pub fn sweep(path: &Path) -> io::Result<bool> {
     // A symbolic link is not followed: a group is not a link.
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return Err(foreign(path)),
+        Ok(_) => return Err(not_ours(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     }
     let version = match rustix::fs::statfs(path)?.f_type {
         CGROUP_SUPER_MAGIC => Version::V1,
         CGROUP2_SUPER_MAGIC => Version::V2,
-        _ => return Err(foreign(path)),
+        _ => return Err(not_ours(path)),
     };
     let swept = match ours {
         Ours::Leaf(_) => path.parent().map_or(Ok(()), leave_leaves),
@@ -57,7 +57,7 @@ pub fn is_gone(path: &Path) -> bool {
     })
 }
 
-fn foreign(path: &Path) -> io::Error {
+fn not_ours(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not a cgroup", path.display()))
 }
 

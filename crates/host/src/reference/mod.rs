@@ -163,13 +163,13 @@ impl Reference {
         if !has_part || !self.repeats && end > self.part {
             return None;
         }
-        let stretch = |first, count| {
-            let places = order.stretch(thread, first, count);
+        let range = |first, count| {
+            let places = order.range(thread, first, count);
             places.map(|(place, operation)| self.sums.at(place, operation)).fold(0, u64::wrapping_add)
         };
         let (passes, rest) = (operations / self.part, operations % self.part);
-        let whole = if passes > 0 { stretch(0, self.part).wrapping_mul(passes) } else { 0 };
-        Some(whole.wrapping_add(stretch(first_operation, rest)))
+        let whole = if passes > 0 { range(0, self.part).wrapping_mul(passes) } else { 0 };
+        Some(whole.wrapping_add(range(first_operation, rest)))
     }
 
     /// The checksum of an operation of the table at `place`, both counted in operations.

@@ -72,7 +72,7 @@ impl OperationOrder {
 
     /// Places and operations of `count` operations of thread `thread` from `first` on, within one
     /// pass and wrapped at its end.
-    pub(crate) fn stretch(
+    pub(crate) fn range(
         &self,
         thread: u32,
         first: u64,

@@ -453,12 +453,12 @@ proptest! {
         prop_assert_eq!(table.reads() % 8, 0);
         let mut pages = HashSet::new();
         for operation in table.offsets().chunks_exact(4) {
-            let stretches: Vec<(u64, u64)> = if sequential {
+            let ranges: Vec<(u64, u64)> = if sequential {
                 vec![(operation[0], operation[3] + read)]
             } else {
                 operation.iter().map(|offset| (*offset, offset + read)).collect()
             };
-            for (start, end) in stretches {
+            for (start, end) in ranges {
                 prop_assert!(start % align == 0 && end <= span);
                 if cold {
                     for page in start / 4096..end.div_ceil(4096) {

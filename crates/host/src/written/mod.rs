@@ -149,7 +149,7 @@ fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &RecordRing, source
     let (places, tail) = piece.split_at_mut(records);
     let mut done = 0;
     while done < records {
-        let (start, len) = stretch(ring, 0, ring.slots(), offset + done as u64);
+        let (start, len) = range(ring, 0, ring.slots(), offset + done as u64);
         let len = len.min((records - done) as u64) as usize;
         places[done..done + len].copy_from_slice(&source[start..start + len]);
         done += len;
@@ -166,7 +166,7 @@ fn record_bytes(ring: &RecordRing) -> u64 {
 /// Position in the source of byte `at` of the file, and the length up to which file and source run
 /// in parallel: to the end of the record at which the source begins again, or to place `end`.
 /// Places up to there hold the records with `pass_records` added to their own numbers.
-fn stretch(ring: &RecordRing, pass_records: u64, end: u64, at: u64) -> (usize, u64) {
+fn range(ring: &RecordRing, pass_records: u64, end: u64, at: u64) -> (usize, u64) {
     let record_bytes = record_bytes(ring);
     let slot = at / record_bytes;
     let within = at - slot * record_bytes;

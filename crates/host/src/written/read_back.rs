@@ -14,7 +14,7 @@ use pagewise_model::sample::Written;
 use pagewise_sys::{Advice, FileMapping};
 use rustix::io::Errno;
 
-use super::{Before, WrittenFile, record_bytes, stretch};
+use super::{Before, WrittenFile, range, record_bytes};
 
 /// Bytes compared together.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -181,11 +181,11 @@ impl<'a> FoundBytes<'a> {
         let end = if slot < newest { newest } else { slots };
         match (ring.record_in(slot, self.records), self.before) {
             (Some(record), _) => {
-                let (start, len) = stretch(ring, record - slot, end, at);
+                let (start, len) = range(ring, record - slot, end, at);
                 (ExpectedBytes::Records(start), len)
             }
             (None, Before::Complement) => {
-                let (start, len) = stretch(ring, 0, end, at);
+                let (start, len) = range(ring, 0, end, at);
                 (ExpectedBytes::Complement(start), len)
             }
             (None, Before::Zeros) => (ExpectedBytes::Zeros, ring.bytes() - at),

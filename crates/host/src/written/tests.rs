@@ -35,7 +35,7 @@ fn read_back(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64,
     written
 }
 
-/// Missing bytes, the offset of the first, foreign bytes.
+/// Missing bytes, the offset of the first, others bytes.
 fn found(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) -> (u64, Option<u64>, u64) {
     let [one, other] = WAYS.map(|way| {
         let written = read_back(file, ring, source, records, way);
@@ -293,10 +293,10 @@ proptest! {
         for (at, change) in &damage {
             bytes[at.index(file_bytes as usize)] ^= change;
         }
-        let (mut missing, mut foreign) = (BTreeSet::new(), 0);
+        let (mut missing, mut others) = (BTreeSet::new(), 0);
         for at in (0..file_bytes).filter(|at| bytes[*at as usize] != expected[*at as usize]) {
             let slot = at / record;
-            if ring.record_in(slot, records).is_some() { missing.insert(slot); } else { foreign += 1; }
+            if ring.record_in(slot, records).is_some() { missing.insert(slot); } else { others += 1; }
         }
         let directory = tempfile::tempdir().expect("directory");
         let mut file = new_file(&directory, file_bytes);
@@ -304,7 +304,7 @@ proptest! {
             file.make_warm(&ring, &source).expect("warm");
         }
         file.file().write_all_at(&bytes, 0).expect("write");
-        let wanted = (missing.len() as u64 * record, missing.first().map(|slot| slot * record), foreign);
+        let wanted = (missing.len() as u64 * record, missing.first().map(|slot| slot * record), others);
         prop_assert_eq!(found(&file, &ring, &source, records), wanted);
     }
 }

@@ -35,7 +35,7 @@ const MIN_ROUNDS: u32 = 7;
 const TRIAL_ROUNDS: RangeInclusive<u32> = 1..=FEWEST_ROUNDS as u32 - 1;
 /// Time that a quick run spends on writing its dataset.
 const DATASET_SECONDS: u64 = 8;
-/// Blocks of a full run: so often is the luck of a dataset drawn.
+/// Blocks of a full run: a run has so many datasets, since one may be fast by chance.
 const FULL_BLOCKS: u32 = 3;
 /// The usual budget, in per cent of what the first rounds take.
 const BUDGET_PERCENT: u32 = 200;

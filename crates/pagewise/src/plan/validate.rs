@@ -388,7 +388,7 @@ fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
 /// unavailable cells.
 pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> {
     let needs_evict = matches!(source, Source::File { evict: false, .. });
-    refuse_foreign_cache(cells, if needs_evict { " and --evict" } else { "" })?;
+    refuse_cache_of_others(cells, if needs_evict { " and --evict" } else { "" })?;
     if !needs_evict {
         return Ok(());
     }
@@ -405,14 +405,14 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
 }
 
 /// Existing page cache is charged to the group that brought it in.
-fn refuse_foreign_cache(cells: &[Cell], besides: &str) -> Result<()> {
-    let foreign = cells.iter().any(|cell| {
+fn refuse_cache_of_others(cells: &[Cell], besides: &str) -> Result<()> {
+    let charged_to_others = cells.iter().any(|cell| {
         cell.conditions.cache == CacheState::AsIs
             && cell.conditions.host_settings.memory_limit_bytes.is_some()
             && cell.depends_on_cache()
     });
     ensure!(
-        !foreign,
+        !charged_to_others,
         "existing page cache is not charged to the worker: with a memory limit use --cache warm, cold or cold-start{besides}"
     );
     Ok(())

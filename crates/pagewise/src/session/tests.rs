@@ -294,7 +294,7 @@ fn a_race_that_is_stopped_goes_on_as_its_file_says() {
     let place = Place::new();
     let plan = place.session_of(|plan| {
         (plan.rounds, plan.budget) = (56, Some(Budget::of(60_000_000_000)));
-        // Failed checks of a crowded machine are not repeated.
+        // Failed checks of a busy machine are not repeated.
         plan.retakes = 0;
     });
     assert!(matches!(complete(plan, stops, PATIENCE, &STOP), SamplingEnd::Interrupted));

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, process};
-use pagewise_model::sample::OutsideStretch;
+use pagewise_model::sample::OutsideActivity;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
 use pagewise_protocol::SampleReply;
 
@@ -36,11 +36,11 @@ impl Totals {
     }
 }
 
-/// Activity of a worker in several stretches, such as those in which it waits.
+/// Activity of a worker in several intervals, such as those in which it waits.
 #[derive(Default)]
-pub struct Stretches {
+pub struct ActivitySum {
     since: Option<Begun>,
-    total: Option<OutsideStretch>,
+    total: Option<OutsideActivity>,
 }
 
 /// A moment, and the CPU time that a worker had used by then.
@@ -56,7 +56,7 @@ pub struct CounterReading {
     threads: Vec<ThreadCounters>,
 }
 
-/// The beginning of a stretch.
+/// The beginning of an interval.
 struct Begun {
     moment: Moment,
     counters: CounterReading,
@@ -121,32 +121,33 @@ pub fn wait_until_asleep(pid: u32) {
     }
 }
 
-/// The time of a stretch is that between two moments, to the point. Its other counters take time to
-/// be read, and what the worker does meanwhile may be in the stretch before or behind.
-impl Stretches {
-    /// Begin a stretch.
+/// The time of an interval is that between two moments, to the point. Its other counters take time
+/// to be read, and what the worker does meanwhile may be in the interval before or behind.
+impl ActivitySum {
+    /// Begin an interval.
     pub fn begin(&mut self, pid: u32) {
         self.begin_at(pid, Moment::now(pid));
     }
 
-    /// Begin a stretch at a moment that has just passed.
+    /// Begin an interval at a moment that has just passed.
     pub fn begin_at(&mut self, pid: u32, moment: Moment) {
         let supervisor = CpuWait::begin();
         self.since = Some(Begun { moment, counters: CounterReading::read(pid), supervisor });
     }
 
-    /// End the stretch, if one has begun.
+    /// End the interval, if one has begun.
     pub fn end(&mut self, pid: u32) {
         self.end_at(CounterReading::read(pid), Moment::now(pid));
     }
 
-    /// End the stretch, if one has begun, at a moment close to the one when the counters were read.
+    /// End the interval, if one has begun, at a moment close to the one when the counters were
+    /// read.
     pub fn end_at(&mut self, CounterReading { process, threads }: CounterReading, moment: Moment) {
         let Some(begun) = self.since.take() else { return };
         let now = ProcessCounters::difference(&begun.counters.process, &process);
         let threads = process::thread_differences(&begun.counters.threads, &threads);
         let threads = ProcessCounters::of_threads(&threads);
-        let stretch = OutsideStretch {
+        let interval = OutsideActivity {
             wall_ns: moment.at.saturating_duration_since(begun.moment.at).as_nanos() as u64,
             cpu_ns: moment.cpu_ns_since(&begun.moment).or(threads.cpu_ns),
             run_queue_ns: threads.run_queue_ns,
@@ -157,21 +158,21 @@ impl Stretches {
             faults: now.minor_faults.zip(now.major_faults).map(|(minor, major)| minor + major),
         };
         self.total = Some(match self.total.take() {
-            None => stretch,
-            Some(total) => sum(&total, &stretch),
+            None => interval,
+            Some(total) => sum(&total, &interval),
         });
     }
 
-    /// Sum of all stretches; `None` if there was none.
-    pub fn total(self) -> Option<OutsideStretch> {
+    /// Sum of all intervals; `None` if there was none.
+    pub fn total(self) -> Option<OutsideActivity> {
         self.total
     }
 }
 
-/// Sum of two stretches; a value unknown in one is unknown in the sum.
-fn sum(one: &OutsideStretch, other: &OutsideStretch) -> OutsideStretch {
+/// Sum of two intervals; a value unknown in one is unknown in the sum.
+fn sum(one: &OutsideActivity, other: &OutsideActivity) -> OutsideActivity {
     let add = |one: Option<u64>, other: Option<u64>| one?.checked_add(other?);
-    OutsideStretch {
+    OutsideActivity {
         wall_ns: one.wall_ns + other.wall_ns,
         cpu_ns: add(one.cpu_ns, other.cpu_ns),
         run_queue_ns: add(one.run_queue_ns, other.run_queue_ns),

@@ -65,7 +65,7 @@ impl Input {
     }
 
     /// The user's file, opened for reading.
-    pub fn foreign(path: PathBuf, file: File, identity: FileIdentity) -> std::io::Result<Self> {
+    pub fn of_user(path: PathBuf, file: File, identity: FileIdentity) -> std::io::Result<Self> {
         let file_bytes = identity.file_bytes.0;
         let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
         let key = FileKey::of(&file)?;

@@ -4,7 +4,7 @@
 //!
 //! Timed region: `for each chunk of the memory: memcpy(buffer, chunk)`, or counting a byte in it.
 //! The memory is not larger than what the cell's accesses reach, and chunks are at least a page, so
-//! that caches help as much as possible; the fastest of several stretches counts.
+//! that caches help as much as possible; the fastest of several intervals counts.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const CHUNK_MAX_BYTES: u64 = 4 << 20;
 const CHUNK_MIN_BYTES: u64 = 4 << 10;
 /// Size of the pieces of a scan.
 const PIECE_BYTES: u64 = 64 << 10;
-/// Number of stretches, and their minimum length.
+/// Number of intervals, and their minimum length.
 const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(1);
 /// Bytes between two readings of the clock, at least: a reading takes as long as some ten copies of

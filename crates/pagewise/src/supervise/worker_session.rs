@@ -20,13 +20,13 @@ use pagewise_model::{
     Access, CacheState, Cell, CheckContext, Evidence, Failure, FailureKind, Plan, RateWindow, WorkerWarmup,
 };
 use pagewise_protocol::{
-    Beats, Conversation, ConversationError, Go, Job, SampleReply, Wait, descriptor_path,
+    Conversation, ConversationError, Go, Heartbeats, Job, SampleReply, Wait, descriptor_path,
 };
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
-use super::evidence::{CounterReading, CpuWait, Moment, Stretches, Totals, between, wait_until_asleep};
+use super::evidence::{ActivitySum, CounterReading, CpuWait, Moment, Totals, between, wait_until_asleep};
 use super::files::{Input, NoState, slowest};
 use super::follower::Follower;
 use super::looks::{self, DirtyLooks};
@@ -87,7 +87,7 @@ struct GoProgress {
     first_operation: u64,
     windows: Vec<RateWindow>,
     /// Activity of the worker while it waits.
-    waiting: Stretches,
+    waiting: ActivitySum,
 }
 
 /// Outcome of one `go`.
@@ -137,7 +137,7 @@ impl WorkerSession<'_> {
         // What it had and gave back before it knew its file is no room for a copy of it.
         process::begin_peak_anew(pid);
         let before_setup = process::totals(pid);
-        let mut before_ready = Stretches::default();
+        let mut before_ready = ActivitySum::default();
         before_ready.begin(pid);
         let opening = Instant::now();
         let job = self.job(memory);
@@ -158,7 +158,7 @@ impl WorkerSession<'_> {
         let in_setup = opened.unwrap_or_else(set_up);
         before_ready.end_at(CounterReading::read(pid), ready);
         self.follower.ready(worker);
-        let mut idling = Stretches::default();
+        let mut idling = ActivitySum::default();
         let (idle, since) = self.idle(worker, &mut idling, ready)?;
         let mut progress = GoProgress::default();
         progress.waiting.begin_at(pid, since);
@@ -226,7 +226,7 @@ impl WorkerSession<'_> {
         let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns);
         self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
 
-        let mut closing = Stretches::default();
+        let mut closing = ActivitySum::default();
         closing.begin(pid);
         let asked_to_close = Instant::now();
         let (teardown_ns, sync_ns) = worker.close(self.setup_wait())?;
@@ -265,17 +265,17 @@ impl WorkerSession<'_> {
     fn idle(
         &self,
         worker: &mut Conversation,
-        stretch: &mut Stretches,
+        interval: &mut ActivitySum,
         ready: Moment,
-    ) -> Result<(Beats, Moment), ConversationError> {
+    ) -> Result<(Heartbeats, Moment), ConversationError> {
         if self.plan.workers.heartbeat_ns == 0 {
-            return Ok((Beats::default(), ready));
+            return Ok((Heartbeats::default(), ready));
         }
         let idle_ns = idle_ns(self.plan);
-        stretch.begin_at(worker.pid(), ready);
+        interval.begin_at(worker.pid(), ready);
         let beats = worker.idle(idle_ns, self.sample_wait(idle_ns))?;
         let idled = Moment::now(worker.pid());
-        stretch.end_at(CounterReading::read(worker.pid()), idled);
+        interval.end_at(CounterReading::read(worker.pid()), idled);
         Ok((beats, idled))
     }
 

@@ -19,15 +19,15 @@ const OPERATIONS: u64 = 4;
 /// Length of its lines, if it is text.
 const LINE_BYTES: usize = 64;
 
-/// Length of a stretch, whose rate is compared.
+/// Length of an interval, whose rate is compared.
 const STRETCH_NS: u64 = 100_000_000;
 /// Length of the latency phase: its code must be compiled too.
 const LATENCY_NS: u64 = 10_000_000;
-/// Number of last stretches, which are compared with those before them.
+/// Number of last intervals, which are compared with those before them.
 const RECENT: usize = 5;
 /// Maximum ratio of the fastest of them to the fastest before.
 const FASTER: f64 = 1.02;
-/// Maximum number of stretches; after them, the sample is unsettled.
+/// Maximum number of intervals; after them, the sample is unsettled.
 const STRETCHES: usize = 80;
 
 /// The small file and its offsets, made before the worker, which inherits them.
@@ -166,8 +166,8 @@ fn rate(reply: &SampleReply) -> u64 {
     u64::try_from(per_second).unwrap_or(u64::MAX)
 }
 
-/// True if the fastest of the last stretches is hardly faster than the fastest before. Slow
-/// stretches, which occur on a busy machine, have no effect.
+/// True if the fastest of the last intervals is hardly faster than the fastest before. Slow
+/// intervals, which occur on a busy machine, have no effect.
 fn is_steady(rates: &[u64]) -> bool {
     let Some(before) = rates.len().checked_sub(RECENT).filter(|before| *before >= RECENT) else {
         return false;
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_rate_is_steady_once_it_rises_no_more() {
-        let rising: Vec<u64> = (1..=30).map(|stretch| 1000 * stretch).collect();
+        let rising: Vec<u64> = (1..=30).map(|interval| 1000 * interval).collect();
         assert!(!is_steady(&rising));
         assert!(!is_steady(&[100; 9]), "too few to tell");
         assert!(is_steady(&[100; 10]));
-        assert!(is_steady(&[50, 80, 99, 100, 100, 60, 101, 100, 90, 100]), "slow stretches tell nothing");
+        assert!(is_steady(&[50, 80, 99, 100, 100, 60, 101, 100, 90, 100]), "slow intervals tell nothing");
         assert!(!is_steady(&[50, 80, 99, 100, 100, 60, 101, 100, 90, 120]));
     }
 

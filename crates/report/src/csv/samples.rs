@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use pagewise_analysis::judge::{Lateness, stall_withheld};
 use pagewise_analysis::proof;
 use pagewise_model::run::Run;
-use pagewise_model::sample::{Measurement, OutsideStretch, Placement, Written};
+use pagewise_model::sample::{Measurement, OutsideActivity, Placement, Written};
 use pagewise_model::{
     Bytes, Cell, CheckContext, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome, RateWindow,
     Sample, SettingsInForce, ThreadCounters, Work, WorkerWarmup,
@@ -158,10 +158,10 @@ fn whole_evidence() -> Evidence {
         threads: vec![ThreadCounters::default()],
         placement: Some(Placement::default()),
         written: Some(Written::default()),
-        before_ready: Some(OutsideStretch::default()),
-        idling: Some(OutsideStretch::default()),
-        waiting: Some(OutsideStretch::default()),
-        closing: Some(OutsideStretch::default()),
+        before_ready: Some(OutsideActivity::default()),
+        idling: Some(OutsideActivity::default()),
+        waiting: Some(OutsideActivity::default()),
+        closing: Some(OutsideActivity::default()),
         mapping_line: Some(String::new()),
         windows: vec![RateWindow::default()],
         worker_warmup: Some(WorkerWarmup::default()),
@@ -407,7 +407,7 @@ mod tests {
             clock_step_ns: Some(-3),
             descriptor_direct: Some(true),
             group: Some(GroupCounters { peak_bytes: Some(7), ..GroupCounters::default() }),
-            waiting: Some(OutsideStretch { wall_ns: 4, ..OutsideStretch::default() }),
+            waiting: Some(OutsideActivity { wall_ns: 4, ..OutsideActivity::default() }),
             thread_reads: vec![7, 8],
             witnessed: vec![Failure { kind: FailureKind::FileChanged, detail: "it changed".into() }],
             windows: vec![

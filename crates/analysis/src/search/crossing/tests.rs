@@ -56,7 +56,7 @@ fn a_quick_search_brackets_it_to_ten_percent() {
     assert!(tally.added_cells_most <= 8, "{tally:?}");
 }
 
-/// Steps of unequal sides, slow changes and a stretch without any difference, under noise of real
+/// Steps of unequal sides, slow changes and a range without any difference, under noise of real
 /// reads and noise that outlasts rounds.
 #[test]
 fn intervals_hold_steps_and_slow_changes_whatever_the_noise() {

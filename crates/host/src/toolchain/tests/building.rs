@@ -135,7 +135,7 @@ fn what_a_killed_build_left_is_swept() {
 
 #[test]
 fn what_a_dying_compiler_still_writes_is_swept() {
-    // Removal may succeed by luck between two files: not five times.
+    // Removal may succeed by chance between two files: not five times.
     for _ in 0..5 {
         let (fakes, found) = with_jdk(JAVAC);
         let left = fakes.workers().join(".tmp-1/product");

@@ -1,7 +1,7 @@
 //! One job of the worker under test: the conversation of a sample of a run, with what only an
 //! examination asks for and looks at.
 
-use pagewise_analysis::proof::{self, CROWDED};
+use pagewise_analysis::proof::{self, CPU_OF_OTHERS};
 use pagewise_host::{OperationOrder, ReadBack};
 use pagewise_model::sample::{Measurement, Written};
 use pagewise_model::{
@@ -280,8 +280,8 @@ impl Onlooker<'_> {
         self.tried.beats = evidence.heartbeats.iter().map(|beats| beats.kind.clone()).collect();
         for failure in proof::failures(cell, measurement, &evidence, &self.context) {
             if failure.kind == FailureKind::Disturbed {
-                // Rates of a crowded machine are nothing that a worker claims.
-                if !failure.detail.starts_with(CROWDED) {
+                // Rates of a busy machine are nothing that a worker claims.
+                if !failure.detail.starts_with(CPU_OF_OTHERS) {
                     self.tried.disturbed.extend(part_of(&failure).map(|part| (part, failure.detail)));
                 }
             } else if let Some(part) = part_of(&failure) {
@@ -298,13 +298,13 @@ fn part_of(failure: &Failure) -> Option<&'static str> {
     Some(match failure.kind {
         FailureKind::Contaminated | FailureKind::NotReleased => return None,
         FailureKind::FalseTime => CLOCK,
-        FailureKind::Disturbed if detail.contains("in the idle stretch") => IDLE_BEATS,
+        FailureKind::Disturbed if detail.contains("in the idle interval") => IDLE_BEATS,
         FailureKind::Disturbed if detail.contains("heartbeats of kind") => BEATS,
         FailureKind::Disturbed => CLOCK,
         FailureKind::WrongBytes => VERIFIED,
         FailureKind::LostRecords => KEPT,
         FailureKind::NotInForce if detail.starts_with("sync=") => SYNCS,
-        FailureKind::InconsistentCounts if detail.contains("in the idle stretch") => IDLE_BEATS,
+        FailureKind::InconsistentCounts if detail.contains("in the idle interval") => IDLE_BEATS,
         FailureKind::InconsistentCounts if detail.starts_with("heartbeats of kind") => BEATS,
         FailureKind::MissingReads
         | FailureKind::MissingWrites

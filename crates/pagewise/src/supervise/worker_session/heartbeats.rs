@@ -1,11 +1,11 @@
 //! Heartbeats of a sample: what the worker tells of the time in which it idles, and of the sample.
 
 use pagewise_model::{Delays, Failure, FailureKind, Heartbeat};
-use pagewise_protocol::{Beats, ConversationError};
+use pagewise_protocol::{ConversationError, Heartbeats};
 
 /// Delays of the beats of each kind, idle and at work.
-pub(super) fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, ConversationError> {
-    let by_kind = |beats: &Beats| {
+pub(super) fn heartbeats(idle: &Heartbeats, busy: &Heartbeats) -> Result<Vec<Heartbeat>, ConversationError> {
+    let by_kind = |beats: &Heartbeats| {
         beats.by_kind().map_err(|detail| {
             ConversationError::Broken(Failure { kind: FailureKind::WorkerNonsense, detail })
         })
@@ -28,9 +28,9 @@ pub(super) fn heartbeats(idle: &Beats, busy: &Beats) -> Result<Vec<Heartbeat>, C
 mod tests {
     use super::*;
 
-    fn beats(kinds: &str) -> Beats {
+    fn beats(kinds: &str) -> Heartbeats {
         let count = kinds.split(',').filter(|kind| !kind.is_empty()).count();
-        Beats {
+        Heartbeats {
             heartbeat_kinds: kinds.to_string(),
             heartbeat_buckets: vec![1; count],
             heartbeat_ns: vec![1000; count],
