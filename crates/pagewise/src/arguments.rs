@@ -243,7 +243,7 @@ pub struct QuestionArguments {
     #[arg(long, value_name = "TIME")]
     pub budget: Option<ChosenBudget>,
     /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files
-    /// smaller, and disturbed ones are not repeated
+    /// smaller, and disturbed samples are repeated only as far as the time allows
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with = "budget")]
     pub time: Option<u64>,
     /// Exactly so many samples of every method instead, at least 7
@@ -383,7 +383,7 @@ pub struct CompareArguments {
     /// Fail if the runs show it: slower=5%, advice-changed, crossover-moved
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     pub fail_on: Vec<Gate>,
-    /// Divide the times of methods by that of this one, run by run: what slows both cancels out
+    /// Divide the times of methods by that of this one, round by round: what slows both cancels out
     #[arg(long, value_name = "METHOD")]
     pub relative_to: Option<String>,
     /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead

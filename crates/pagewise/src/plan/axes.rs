@@ -129,8 +129,8 @@ axes! {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync_call: OrUsual, WRITES;
     /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole
-    /// file was read once; cold-start measures the time to warm. A written file is new if cold; if
-    /// warm, it was written before, and its pages lie in folios as large as its filesystem makes
+    /// file was read once; cold-start measures the time to warm. append, fill: cold is a new file,
+    /// warm one that was written before, whose pages lie in folios as large as its filesystem makes
     /// them: a store through a mapping makes a whole folio dirty
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cache: CacheState, Workload::ALL;
