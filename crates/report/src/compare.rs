@@ -200,7 +200,11 @@ fn table(situation: &ChangedSituation, relative_to: Option<&str>) -> TextTable {
 /// `failed: slower=5%`, and what it found, one sentence each.
 fn of_gate(gate: &GateFindings) -> Vec<Block> {
     let passed = gate.failed.is_empty();
-    let verdict = format!("{}: {}", if passed { "passed" } else { "failed" }, gate.gate);
+    let open = match gate.undecided.len() {
+        0 => String::new(),
+        some => format!(", {some} not decided"),
+    };
+    let verdict = format!("{}{open}: {}", if passed { "passed" } else { "failed" }, gate.gate);
     let undecided = gate.undecided.iter().map(|one| format!("not decided: {one}"));
     let found: Vec<String> = gate.failed.iter().cloned().chain(undecided).collect();
     let heading = Block::Heading(3, if passed { Line::strong(verdict) } else { Line::bad(verdict) });

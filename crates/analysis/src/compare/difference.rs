@@ -21,7 +21,8 @@ pub struct Difference {
     pub base: Side,
     /// The second side.
     pub new: Side,
-    /// The method whose time others are divided by, run by run; `None`: they stand by themselves.
+    /// The method whose time others are divided by, round by round; `None`: they stand by
+    /// themselves.
     pub relative_to: Option<String>,
     /// True if both sides have enough runs to tell the noise between runs.
     pub noise_is_known: bool,

@@ -1,4 +1,4 @@
-//! Methods as bars: the first work of a run, with its data cached and cold side by side if both
+//! Methods as bars: the first work of a run, warm and cold side by side if both
 //! were measured.
 
 use pagewise_analysis::Judged;
@@ -146,7 +146,7 @@ impl<'a> Bars<'a> {
     }
 
     fn state(&self) -> &'static str {
-        if self.cache() == CacheState::Warm { "cached" } else { "cold" }
+        if self.cache() == CacheState::Warm { "warm" } else { "cold" }
     }
 
     fn cell(&self, method: &str) -> Option<&'a CellJudgement> {

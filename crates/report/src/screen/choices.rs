@@ -80,8 +80,8 @@ fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
         Verdict::Close => {
             let most = percent_up(staying.iter().filter_map(|ratio| ratio.bound).fold(0.0, f64::max));
             vec![
-                format!("close: {others}, at most {most} slower"),
-                format!("close: {others}"),
+                format!("close: {others} may be as fast, at most {most} slower"),
+                format!("close: {others} may be as fast"),
                 format!("close: {} others", staying.len()),
                 "close".to_string(),
             ]
