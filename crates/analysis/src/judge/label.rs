@@ -159,7 +159,7 @@ fn details(work: &Work) -> Vec<Option<String>> {
         }
         Work::Scan(Scan { consume: _ }) => Vec::new(),
         Work::Replay(replay) => vec![
-            (replay.ballast.0 > 0).then(|| format!("beside {} of memory", bytes(replay.ballast))),
+            (replay.ballast.0 > 0).then(|| format!("{} of program memory reserved", bytes(replay.ballast))),
             (replay.consume != Consume::Touch).then(|| consume_in_words(replay.consume).to_string()),
         ],
         Work::Append(Append { record_bytes: _, passes: _, sync, sync_call })

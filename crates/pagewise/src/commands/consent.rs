@@ -80,7 +80,12 @@ pub(super) fn announcement(runs: &[Prepared]) -> String {
     };
     // A budget is what its samples may take: a run whose questions are decided ends earlier.
     let most = if runs.iter().any(|one| one.plan.budget.is_some()) { "at most " } else { "" };
-    format!("{}: {most}about {}; {writes}", names(runs), duration(takes))
+    // How much slower than its program a replay is shows only when it is measured.
+    let (most, provided) = match runs.iter().any(|one| one.plan.trace.is_some()) {
+        true => ("", ", longer if a method is slower than the program"),
+        false => (most, ""),
+    };
+    format!("{}: {most}about {}{provided}; {writes}", names(runs), duration(takes))
 }
 
 fn names(runs: &[Prepared]) -> String {
