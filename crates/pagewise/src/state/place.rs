@@ -10,8 +10,10 @@ use pagewise_host::{accounts, boot};
 use rustix::fs::{Access, AtFlags};
 
 use super::{NAMES, journal};
+use crate::output;
 
 const NAMED: &str = "PAGEWISE_STATE_DIR";
+const CHOSEN: &str = "XDG_STATE_HOME";
 
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
@@ -63,7 +65,7 @@ fn of_host(base: &Directory) -> Result<Vec<Directory>> {
 fn candidates() -> Vec<PathBuf> {
     let own = format!("pagewise-{}", rustix::process::geteuid().as_raw());
     let candidates = [
-        variable("XDG_STATE_HOME").filter(|base| base.is_absolute()).map(|base| base.join("pagewise")),
+        variable(CHOSEN).filter(|base| base.is_absolute()).map(|base| base.join("pagewise")),
         accounts::home().map(|home| home.join(".local/state/pagewise")),
         Some(std::env::temp_dir().join(&own)),
         Some(PathBuf::from("/tmp").join(&own)),
@@ -78,15 +80,22 @@ pub fn usable() -> Result<StatePlace> {
             prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()))?;
         return Ok(StatePlace { directory, earlier: Vec::new() });
     }
-    let mut refusal = None;
+    let mut refusal: Option<anyhow::Error> = None;
     for candidate in candidates() {
         match prepare(&candidate.join(own_name())) {
             Ok(directory) => {
                 let mut earlier = of_host(&Directory::open(&candidate)?)?;
                 earlier.retain(|other| other.path() != directory.path());
+                // That of the user's own choice comes first.
+                if let Some(refusal) = refusal.filter(|_| variable(CHOSEN).is_some()) {
+                    let used = candidate.display();
+                    output::say(format_args!(
+                        "note: {CHOSEN} cannot be used ({refusal:#}): the state is in {used}"
+                    ));
+                }
                 return Ok(StatePlace { directory, earlier });
             }
-            Err(error) => refusal = Some(error),
+            Err(error) => refusal = refusal.or(Some(error)),
         }
     }
     Err(refusal.expect("there is a candidate")).context("no directory was found for the state of a run")

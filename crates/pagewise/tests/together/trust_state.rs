@@ -492,6 +492,26 @@ fn clean_finds_what_was_left_wherever_a_run_could_leave_it() {
     assert_eq!(fs::read_dir(&other).expect("list").count(), 1);
 }
 
+#[test]
+fn a_chosen_state_home_is_not_passed_over_silently() {
+    let place = Place::new();
+    let (chosen, home) = (place.root().join("open"), place.root().join("home"));
+    for directory in [&chosen, &home] {
+        fs::create_dir(directory).expect("directory");
+    }
+    mode(&chosen, 0o777);
+    let mut command = place.command(&SMALL);
+    command.env_remove("PAGEWISE_STATE_DIR").env("HOME", &home).env("XDG_STATE_HOME", &chosen);
+    // On a busy machine it may lack samples.
+    let run = place.finish(command.spawn().expect("start"));
+    let note = format!(
+        "note: XDG_STATE_HOME cannot be used ({} can be written by others): the state is in {}",
+        chosen.display(),
+        home.join(".local/state/pagewise").display()
+    );
+    assert!(run.stderr.contains(&note), "{run:?}");
+}
+
 /// A home on a network filesystem: each host has its own right to run, and none sweeps what another
 /// holds.
 #[test]
