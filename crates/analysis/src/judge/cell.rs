@@ -470,7 +470,7 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
         return (Status::Unavailable, Some(reason.to_string()));
     }
     if samples.attempts.is_empty() {
-        return (Status::Unavailable, Some("the run ended before its first sample".to_string()));
+        return (Status::Unavailable, Some("the run has no sample of it".to_string()));
     }
     let failure = main_failure(samples);
     let reasons: Vec<String> = failure.into_iter().chain(refused(samples)).collect();

@@ -180,7 +180,7 @@ fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
         CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
         // It cannot be completely warm: it is as warm as it gets.
         CacheState::Warm if !conditions.fits_memory() && !without.contains(&LabelPart::Data) => {
-            "settled".to_string()
+            "steady state".to_string()
         }
         cache => cache.to_string(),
     }

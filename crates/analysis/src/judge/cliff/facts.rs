@@ -292,5 +292,5 @@ fn why_none(samples: &CellSamples<'_>) -> Option<String> {
     }
     let failures = || samples.attempts.iter().flat_map(|sample| sample.failures());
     let first = failures().next().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
-    Some(first.unwrap_or_else(|| "the run ended before its first sample".to_string()))
+    Some(first.unwrap_or_else(|| "the run has no sample of it".to_string()))
 }

@@ -197,7 +197,7 @@ fn labels_name_every_condition_that_is_not_usual() {
         conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(128));
         conditions.host_settings.device_cap = Some("microsd".parse().expect("a cap"));
     });
-    let settled = usual.replace("warm", "settled");
+    let settled = usual.replace("warm", "steady state");
     let limited = honest::limited("pread", CacheState::Warm, 128).conditions;
     let ratio = limited.span_bytes.0 as f64 / limited.cache_capacity().expect("a limit").0 as f64;
     assert_eq!(
