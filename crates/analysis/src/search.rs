@@ -12,6 +12,7 @@ mod self_replay;
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Plan};
 
+use crate::judge::collected::{FAR_ROUNDS, collect, far_behind};
 use schedule::{Ledger, Step};
 use self_replay::Gate;
 
@@ -36,7 +37,8 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
         Gate::First(step) => return Next::Take(step),
         Gate::Shut => return Next::Done,
     }
-    if let Some(step) = first_steps(plan).find(|step| !step.is_done(plan, ledger)) {
+    let mut first = first_steps(plan).map(|step| without_far_behind(run, ledger, step));
+    if let Some(step) = first.find(|step| !step.is_done(plan, ledger)) {
         return Next::Take(step);
     }
     if let Some(step) = race::next(run, ledger) {
@@ -46,6 +48,23 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
         cells if cells.is_empty() => Next::Done,
         cells => Next::Add(cells),
     }
+}
+
+/// Of the first rounds of replays, those that are due: after some rounds without those that are far
+/// behind, each of which takes as long as all others together.
+fn without_far_behind(run: &Run, ledger: &Ledger, step: Step) -> Step {
+    let plan = &run.header.plan;
+    if plan.trace.is_none() || plan.budget.is_none() || step.rounds.end <= FAR_ROUNDS {
+        return step;
+    }
+    let of_all = Step { rounds: step.rounds.start..FAR_ROUNDS, ..step.clone() };
+    if !of_all.is_done(plan, ledger) {
+        return of_all;
+    }
+    let samples = collect(run);
+    let far: Vec<usize> = far_behind(plan, &samples).collect();
+    let cells = step.cells.into_iter().filter(|cell| !far.contains(cell)).collect();
+    Step { rounds: FAR_ROUNDS..step.rounds.end, cells, ..step }
 }
 
 /// The rounds that every method has: all of them in as many blocks as the plan has, or those before

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Sample};
+use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Role, Sample};
 
+use crate::judge::gap::FEWEST_ROUNDS_OF_A_GAP;
 use crate::proof::measured::{is_done, ops_per_second, total_ns};
 use crate::proof::steady::time_to_warm;
-use crate::statistics::ByRound;
+use crate::statistics::{ByRound, paired_log_ratios};
 
 /// One cell with all of its attempts.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct CellSamples<'a> {
     pub regular: u32,
     /// Number of samples that it must have, at least.
     pub least: u32,
+    /// True if it takes no more samples, because it is far behind in rounds that take long.
+    pub left: bool,
     /// The last valid attempt by round. Only rounds that have one take memory, so a large number in
     /// a run file costs nothing.
     pub rounds: BTreeMap<u32, &'a Sample>,
@@ -54,13 +57,13 @@ impl<'a> CellSamples<'a> {
     }
 
     /// Number of regular rounds, from the first, in which it was tried; all there are if its cell
-    /// ended early, since it takes no more samples.
+    /// ended early or left, since it takes no more samples.
     pub fn regular_rounds(&self) -> u32 {
         // One that was killed from outside is tried again.
         let ended = self.attempts.last().is_some_and(|sample| sample.outcome.ends_cell());
         let rounds = self.attempts.iter().map(|sample| sample.round);
         let last = rounds.filter(|round| *round < self.regular).max();
-        if ended { u32::MAX } else { last.map_or(0, |round| round + 1) }
+        if ended || self.left { u32::MAX } else { last.map_or(0, |round| round + 1) }
     }
 
     /// Number of rounds in which it was tried.
@@ -139,6 +142,7 @@ pub fn collect_those<'a>(
         attempts: Vec::new(),
         regular: plan.rounds,
         least: plan.first_samples_of(cell),
+        left: false,
         rounds: BTreeMap::new(),
     };
     let mut cells: Vec<CellSamples<'_>> = plan.cells.iter().enumerate().map(of_cell).collect();
@@ -151,7 +155,38 @@ pub fn collect_those<'a>(
             cell.rounds.insert(sample.round, sample);
         }
     }
+    let left: Vec<usize> = far_behind(plan, &cells).collect();
+    for index in left {
+        let cell = &mut cells[index];
+        cell.left = cell.attempts.iter().all(|sample| sample.round < FAR_ROUNDS);
+        cell.least = if cell.left { FAR_ROUNDS } else { cell.least };
+    }
     cells
+}
+
+/// Rounds after which a replay that is far behind is known to be.
+pub const FAR_ROUNDS: u32 = FEWEST_ROUNDS_OF_A_GAP as u32;
+/// Times as long as another replay takes one that is far behind.
+const FAR: f64 = 10.0;
+
+/// Replays that took over ten times as long as another one in each of the first [`FAR_ROUNDS`]
+/// rounds: each further one would take as long again, and none can change that it is behind. The
+/// program's own method is measured in every round.
+pub fn far_behind<'a>(plan: &'a Plan, cells: &'a [CellSamples<'a>]) -> impl Iterator<Item = usize> + use<'a> {
+    let own = plan.trace.as_ref().filter(|_| plan.budget.is_some()).map(|trace| &trace.method);
+    let rates = |cell: &CellSamples<'_>| cell.rates().within(|round| round < FAR_ROUNDS);
+    let leads = move |leader: &CellSamples<'_>, other: &CellSamples<'_>| {
+        let ratios = paired_log_ratios(&rates(leader), &rates(other));
+        leader.cell.conditions == other.cell.conditions
+            && !leader.cell.method.is_bound(&leader.cell.conditions.work)
+            && ratios.len() == FAR_ROUNDS as usize
+            && ratios.iter().all(|ratio| *ratio > FAR.ln())
+    };
+    let may_leave = move |cell: &&CellSamples<'_>| {
+        cell.cell.role == Role::Measured && own.is_some_and(|own| *own != cell.cell.method)
+    };
+    let is_far = move |cell: &&CellSamples<'_>| cells.iter().any(|leader| leads(leader, cell));
+    cells.iter().filter(may_leave).filter(is_far).map(|cell| cell.index)
 }
 
 /// The samples of a cell outside of a run, one for each round.
@@ -165,6 +200,7 @@ pub(crate) fn of_samples<'a>(cell: &'a Cell, samples: &'a [Sample]) -> CellSampl
         attempts: samples.iter().collect(),
         regular: samples.len() as u32,
         least: 1,
+        left: false,
         rounds: valid.map(|sample| (sample.round, sample)).collect(),
     }
 }

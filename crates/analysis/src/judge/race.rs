@@ -237,10 +237,19 @@ pub struct Stage {
 /// it costs.
 pub fn next(comparisons: &[Vec<Candidate>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Stage> {
     let standings = standings(comparisons, looks, false);
-    let is_open = |standing: &Standing| !standing.decided && standing.staying.len() > 1;
-    let methods: Vec<Vec<usize>> = standings
+    // One alone changes nothing with further rounds.
+    let is_open = |candidates: &[Candidate], standing: &Standing| {
+        let going_on = standing.staying.iter().filter(|method| candidates[**method].tried < u32::MAX);
+        !standing.decided && going_on.count() > 1
+    };
+    let methods: Vec<Vec<usize>> = comparisons
         .iter()
-        .map(|standing| if is_open(standing) { standing.staying.clone() } else { Vec::new() })
+        .zip(&standings)
+        .map(
+            |(candidates, standing)| {
+                if is_open(candidates, standing) { standing.staying.clone() } else { Vec::new() }
+            },
+        )
         .collect();
     let pairs = || {
         methods

@@ -160,7 +160,7 @@ impl<'a> State<'a> {
             self.cells.iter().map(|cells| cells.iter().map(|cell| self.costs[*cell]).collect()).collect();
         let step = race::next(&self.candidates, looks, &costs, left)?;
         let of_comparison = |(cells, methods): (&Vec<usize>, &Vec<usize>)| -> Vec<usize> {
-            methods.iter().map(|method| cells[*method]).collect()
+            methods.iter().map(|method| cells[*method]).filter(|cell| !self.samples[*cell].left).collect()
         };
         let mut cells: Vec<usize> = self.cells.iter().zip(&step.methods).flat_map(of_comparison).collect();
         cells.sort_unstable();

@@ -2,7 +2,10 @@
 
 use super::one_shot::{Timed, run_of, timed};
 use super::*;
-use pagewise_model::plan::PlannedTrace;
+use crate::judge::verdict::Place;
+use crate::search::schedule::Ledger;
+use crate::search::{self, Next};
+use pagewise_model::plan::{Budget, PlannedTrace};
 use pagewise_model::run::ProgramRun;
 
 /// A replay by `pread`, the program's own method, and by `pread:direct`, which takes two thirds of
@@ -168,4 +171,44 @@ fn a_gain_is_that_of_the_quickest_that_may_be() {
     assert!(open.at_most.is_none_or(|share| share > 0.0), "{open:?}");
     let best = own_leads(9_000);
     assert_eq!(best.at_most, Some(0.0), "{best:?}");
+}
+
+#[test]
+fn a_replay_that_is_far_behind_leaves_after_three_rounds() {
+    // In milliseconds: one takes 33 times as long as the fastest, one 8 times.
+    let replay = |(method, ms)| timed(Role::Measured, honest::replay(method), [0, ms, 0]);
+    let times = [("pread", 900), ("mmap", 20_000), ("mmap:random", 4_800), ("pread:direct", 600)];
+    let whole = run_of(&times.map(replay));
+    let mut run = Run { samples: Vec::new(), ..whole.clone() };
+    run.header.plan.trace = replayed_plan(own_bytes(), None);
+    run.header.plan.budget = Some(Budget::of(1));
+    run.header.plan.rounds = 56;
+    let mut ledger = Ledger::new(&run.header.plan, &[]);
+    while let Next::Take(step) = search::next(&run, &ledger) {
+        let plan = run.header.plan.clone();
+        let before = run.samples.len();
+        for (index, round) in step.rounds.clone().flat_map(|round| step.order(&plan, round)) {
+            let cell = &plan.cells[index];
+            if ledger.next_attempt(cell, round).is_some() {
+                let like = |sample: &&Sample| sample.cell == cell.id() && sample.round == round % 7;
+                let sample = whole.samples.iter().find(like).expect("a sample of it");
+                let sample = Sample { round, ..sample.clone() };
+                ledger.note(&plan, &sample);
+                run.samples.push(sample);
+            }
+        }
+        assert!(run.samples.len() > before, "each step brings samples: {step:?}");
+    }
+    let judged = judge(&run);
+    let rounds = times.map(|(method, _)| {
+        let cell = judged.cells.iter().find(|cell| cell.method == method).expect("a cell");
+        cell.rounds_tried
+    });
+    assert!(rounds[1] == 3 && rounds[0] >= 5 && rounds[2] >= 5 && rounds[3] >= 5, "{rounds:?}");
+    assert_eq!(judged.short_cells().count(), 0, "it has all samples that were asked for");
+    let comparison = &judged.comparisons[0];
+    let place =
+        |method: &str| comparison.ratios.iter().find(|ratio| ratio.method == method).map(|it| it.place);
+    assert_eq!((place("mmap"), place("mmap:random")), (Some(Place::Behind), Some(Place::Behind)));
+    assert_eq!(comparison.best.as_deref(), Some("pread:direct"));
 }
