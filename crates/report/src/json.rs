@@ -1,18 +1,54 @@
-//! The judged JSON, indented.
+//! The judged JSON, indented: judged runs, and the sentences that are made of them.
 
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
+use pagewise_analysis::judge::advice::Recommendation;
+use pagewise_analysis::judge::schema;
+use schemars::Schema;
 use serde::Serialize;
 
 use crate::printed::{Escape, Printed};
 
+/// The judged JSON of one run, or of several as a list.
+#[derive(Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+enum Runs<'a> {
+    /// One run.
+    One(JudgedJson<'a>),
+    /// Several runs.
+    Several(Vec<JudgedJson<'a>>),
+}
+
+/// A run with its results.
+#[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Judged")]
+pub struct JudgedJson<'a> {
+    #[serde(flatten)]
+    judged: &'a Judged,
+    /// Recommendations, one for each comparison.
+    advice: &'a [Recommendation],
+}
+
+impl<'a> JudgedJson<'a> {
+    /// A judged run as it is printed.
+    pub fn of(judged: &'a Judged) -> Self {
+        Self { judged, advice: &judged.advice }
+    }
+}
+
+/// The schema of the judged JSON: field names, their types, and their descriptions.
+pub fn schema() -> Schema {
+    schema::of::<Runs<'_>>()
+}
+
 /// Write one judged run as an object, several as an array of such objects.
 pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
-    match runs {
-        [only] => write_one(out, only),
-        several => write_one(out, &several),
-    }
+    let runs = match runs {
+        [only] => Runs::One(JudgedJson::of(only)),
+        several => Runs::Several(several.iter().map(JudgedJson::of).collect()),
+    };
+    write_one(out, &runs)
 }
 
 /// Write any value as JSON for people and programs: strings keep their content, escaped so that a

@@ -1,5 +1,5 @@
-//! The judged run: everything that is shown of a run, as one value that serializes to the judged
-//! JSON.
+//! The judged run: everything that is shown of a run, as one value. The judged JSON consists of it
+//! and of the sentences that the report makes of it.
 //!
 //! Other programs use this JSON; its fields only ever grow. Units are part of the keys, missing
 //! values are `null`.
@@ -42,6 +42,7 @@ pub struct Judged {
     /// Validity of the samples.
     pub validity: Validity,
     /// Recommendations, one for each comparison.
+    #[serde(skip)]
     pub advice: Vec<Recommendation>,
     /// Choices for data of which it is not known whether they are cached, for work that was
     /// measured in both states.

@@ -472,7 +472,7 @@ fn a_plan_without_samples_is_judged_too() {
 #[test]
 fn the_fields_that_others_build_on_are_there() {
     let json = serde_json::to_value(judge(&run(&three(CacheState::Cold)))).expect("json");
-    for key in ["schema", "run", "environment", "ceilings", "cells", "comparisons", "validity", "advice"] {
+    for key in ["schema", "run", "environment", "ceilings", "cells", "comparisons", "validity"] {
         assert!(!json[key].is_null(), "{key}");
     }
     let cell = json["cells"][0].as_object().expect("a cell");

@@ -74,7 +74,7 @@ fn visible(command: &Command) -> Command {
 /// Print the JSON Schema of what a command prints.
 pub fn schema(of: Schemas) -> Result<Exit> {
     let schema = match of {
-        Schemas::Report => schema::schema(),
+        Schemas::Report => json::schema(),
         Schemas::Compare => schema::of::<Gated>(),
         Schemas::CompareBy => schema::of::<Split>(),
         Schemas::Reproduce => schema::of::<Reproduction>(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use pagewise_report::json::JudgedJson;
 use serde_json::{Value, json};
 
 use crate::support::schema::whole;
@@ -32,7 +33,7 @@ fn what_is_printed_is_what_the_schema_says() {
         let Ok(run) = pagewise_model::run::Run::parse(&fs::read(entry.path()).expect("read")) else {
             continue;
         };
-        let judged = serde_json::to_value(pagewise_analysis::judge(&run)).expect("JSON");
+        let judged = serde_json::to_value(JudgedJson::of(&pagewise_analysis::judge(&run))).expect("JSON");
         holds(&judged, &entry.path().display().to_string());
         all.push(judged);
         files += 1;
