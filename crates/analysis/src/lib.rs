@@ -8,6 +8,10 @@
 //! [`inspect`] adds up what a watched program did, and needs no run; [`mod@record`] makes a trace
 //! of its reads.
 
+// The report's words, which are tested here by what they are made of, name this crate.
+#[cfg(test)]
+extern crate self as pagewise_analysis;
+
 pub mod compare;
 pub mod inspect;
 pub mod judge;

@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::Recommendation;
+use pagewise_analysis::judge::advice::{Buffers, Recommendation};
 use pagewise_analysis::judge::schema;
 use schemars::Schema;
 use serde::Serialize;
 
 use crate::printed::{Escape, Printed};
+use crate::words;
 
 /// The judged JSON of one run, or of several as a list.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -27,13 +28,45 @@ pub struct JudgedJson<'a> {
     #[serde(flatten)]
     judged: &'a Judged,
     /// Recommendations, one for each comparison.
-    advice: &'a [Recommendation],
+    advice: Vec<AdviceJson<'a>>,
+}
+
+/// Recommendation for one set of conditions.
+#[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Recommendation")]
+struct AdviceJson<'a> {
+    #[serde(flatten)]
+    advice: &'a Recommendation,
+    /// Buffers that are as good as the best, if methods of an append differ in that.
+    buffers: Vec<BuffersJson<'a>>,
+    /// Explanations of the result, one sentence each; the insight is the first.
+    notes: Vec<String>,
+    /// Effects of methods on everything else in their process, one sentence each; empty for a run
+    /// without heartbeats.
+    stalls: &'a [String],
+}
+
+/// Methods of one comparison that differ only in their buffer.
+#[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Buffers")]
+struct BuffersJson<'a> {
+    #[serde(flatten)]
+    buffers: &'a Buffers,
+    /// All of it as a sentence.
+    sentence: String,
 }
 
 impl<'a> JudgedJson<'a> {
     /// A judged run as it is printed.
     pub fn of(judged: &'a Judged) -> Self {
-        Self { judged, advice: &judged.advice }
+        let buffers = |buffers| BuffersJson { buffers, sentence: words::advice::buffers(buffers) };
+        let advice = judged.advice.iter().map(|advice| AdviceJson {
+            buffers: advice.buffers().map(buffers).collect(),
+            notes: words::advice::notes(advice),
+            stalls: &advice.stalls,
+            advice,
+        });
+        Self { judged, advice: advice.collect() }
     }
 }
 

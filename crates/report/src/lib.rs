@@ -27,3 +27,4 @@ pub mod svg;
 pub mod table;
 pub mod text_table;
 pub mod vmstat;
+pub mod words;

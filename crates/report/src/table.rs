@@ -25,7 +25,7 @@ use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::paragraph::{NARROWEST, WIDEST, paragraph};
-use crate::{cliff, pivot};
+use crate::{cliff, pivot, words};
 use columns::against_leader;
 use pagewise_model::format::{bytes, counted, percent_down, rate, times};
 
@@ -57,9 +57,8 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         }
         paragraph(out, "  ", &verdict(comparison), width)?;
         if let Some(advice) = judged.advice.get(index) {
-            for sentence in advice.notes.iter().chain(&advice.stalls).chain(std::iter::once(&advice.sentence))
-            {
-                paragraph(out, "  ", sentence, width)?;
+            for sentence in words::advice::sentences(advice) {
+                paragraph(out, "  ", &sentence, width)?;
             }
         }
     }

@@ -10,6 +10,7 @@ mod case;
 mod effort;
 mod fill;
 pub(crate) mod given;
+pub mod note;
 pub(crate) mod phrases;
 mod read_advice;
 mod scan;
@@ -28,11 +29,12 @@ use crate::judge::verdict::{Place, Verdict};
 use case::Case;
 use effort::effort;
 use pagewise_model::format::times;
-use phrases::{interval, slower, what};
+use phrases::{interval, what};
 
 pub use cache_unknown::{CacheUnknown, WorstCase};
-pub use given::{Buffers, PRICE_OF_SIMPLICITY, Recommendation};
-pub use phrases::{ahead_in_few_rounds, listed};
+pub use given::{PRICE_OF_SIMPLICITY, Recommendation};
+pub use note::{Buffers, FilesByBuffer, Lack, Note};
+pub use phrases::{ahead_in_few_rounds, listed, slower};
 pub use read_advice::AMPLIFIED;
 pub use situations::situations;
 
@@ -51,8 +53,8 @@ pub(super) fn advise_all(
     };
     let mut all: Vec<Recommendation> =
         comparisons.iter().map(|comparison| advise(&case(comparison))).collect();
-    for (index, sentence) in append::by_file_size(&all) {
-        all[index].notes.push(sentence);
+    for (index, note) in append::by_file_size(&all) {
+        all[index].notes.push(note);
     }
     all
 }
@@ -64,24 +66,14 @@ fn compared<'a>(comparison: &Comparison, by_id: &ById<'a>) -> Vec<&'a CellJudgem
 /// Return the advice that follows from a comparison.
 fn advise(case: &Case<'_>) -> Recommendation {
     let comparison = case.comparison;
-    let (insight, buffers, notes) = match comparison.conditions.conditions.workload() {
-        Workload::RandomRead | Workload::SequentialRead => (None, Vec::new(), read_advice::notes(case)),
-        Workload::Replay => (None, Vec::new(), Vec::new()),
-        Workload::Scan => {
-            let (insight, notes) = scan::explain(case);
-            (insight, Vec::new(), notes)
-        }
-        Workload::Append => {
-            let (buffers, notes) = append::explain(case);
-            (None, buffers, notes)
-        }
-        Workload::Fill => {
-            let (insight, notes) = fill::explain(case);
-            (insight, Vec::new(), notes)
-        }
+    let (insight, notes) = match comparison.conditions.conditions.workload() {
+        Workload::RandomRead | Workload::SequentialRead => (None, read_advice::notes(case)),
+        Workload::Replay => (None, Vec::new()),
+        Workload::Scan => scan::explain(case),
+        Workload::Append => (None, append::notes(case)),
+        Workload::Fill => fill::explain(case),
     };
     let stalls = stall::sentences(case);
-    let first = insight.as_ref().map(|insight| format!("{insight}."));
     let others = comparison.staying().into_iter().filter(|method| case.recommended != Some(*method));
     Recommendation {
         conditions: comparison.conditions.clone(),
@@ -90,8 +82,7 @@ fn advise(case: &Case<'_>) -> Recommendation {
         reason: case.silence(),
         sentence: sentence(case),
         insight,
-        buffers,
-        notes: first.into_iter().chain(notes).collect(),
+        notes,
         stalls,
     }
 }

@@ -71,17 +71,6 @@ impl Syncs {
             count: durations.count(),
         })
     }
-
-    /// Sentence about syncs that leave bytes in memory or in a volatile cache; `None` of any other.
-    pub fn not_durable(&self) -> Option<String> {
-        let call = self.call;
-        (!self.is_durable).then(|| match self.in_memory {
-            true => format!("{call} is not durable here: the file is stored in memory."),
-            false => {
-                format!("{call} is not durable: neither metadata nor the cache of the device are flushed.")
-            }
-        })
-    }
 }
 
 #[cfg(test)]
@@ -123,11 +112,8 @@ mod tests {
         assert_eq!(syncs.p999, None, "fewer than ten are beyond it");
         assert_eq!(syncs.per_second.map(|rate| rate.median), Some(2000.0));
         assert_eq!(syncs.bytes_per_sync.map(|bytes| bytes.median), Some(100.0));
-        assert_eq!(syncs.not_durable(), None);
-        let ranges = Syncs { call: SyncCall::SyncFileRange, is_durable: false, ..syncs };
-        assert!(ranges.not_durable().is_some_and(|text| text.starts_with("sync_file_range is not durable")));
         let memory = Syncs::of(&collected::of_samples(&cell, &samples), true).expect("syncs");
-        assert!(memory.not_durable().is_some_and(|text| text.ends_with("the file is stored in memory.")));
+        assert!(memory.in_memory && !memory.is_durable);
         let none = Sample::of(&cell, 0, Outcome::Unavailable { reason: "none".into() });
         assert_eq!(Syncs::of(&collected::of_samples(&cell, &[none]), false), None);
     }

@@ -3,6 +3,10 @@
 mod one_shot;
 mod replay;
 mod settings;
+/// The sentences of the report, which has more uses for them.
+#[allow(dead_code)]
+#[path = "../../../report/src/words/advice.rs"]
+pub(crate) mod words;
 
 pub(crate) use replay::{own_bytes, replays};
 

@@ -14,7 +14,7 @@ use crate::plots::colours::Colours;
 use crate::plots::plot::Plot;
 use crate::table::{heading, verdict};
 use crate::text_table::{TextCell, TextTable};
-use crate::{inspect, plots, svg};
+use crate::{inspect, plots, svg, words};
 
 /// Warnings and failed checks that are listed.
 const MOST_DOUBTS: usize = 100;
@@ -158,8 +158,7 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
         own.heading(4, &comparison.conditions.label);
         own.paragraph(verdict(comparison));
         if let Some(advice) = judged.advice.get(index) {
-            let sentences = advice.notes.iter().chain(&advice.stalls).chain([&advice.sentence]);
-            sentences.for_each(|sentence| own.paragraph(sentence));
+            words::advice::sentences(advice).iter().for_each(|sentence| own.paragraph(sentence));
         }
         own.table(&table, &comparison.conditions.label);
         own.list(&notes);

@@ -1,44 +1,34 @@
 //! Advice for appends: the buffers that pay off, and the dirty bytes left when the last record is
 //! written.
 
-use std::collections::BTreeSet;
-
-use pagewise_model::{Bytes, Conditions, Method, Workload};
+use pagewise_model::{Bytes, Conditions, Method};
 
 use super::case::Case;
-use super::given::{Buffers, Recommendation};
-use super::phrases::{capital, listed, slower};
+use super::given::Recommendation;
+use super::note::{Buffers, FilesByBuffer, Lack, Note};
 use crate::judge::cell::CellJudgement;
 use crate::judge::verdict::{BOUND_LEVEL, FALSE_WINNERS, FEWEST_ROUNDS, SMALLEST_DIFFERENCE};
 use crate::proof::measured::ops_per_second;
 use crate::statistics::paired::PairedTest;
-use pagewise_model::format::{bytes, time, times};
 
 /// From this many bytes written by the device per byte appended, write amplification is reported.
 const WRITTEN_AGAIN: f64 = 1.05;
 
-/// Return the good buffers of each distinguishable family, and notes.
-pub(super) fn explain(case: &Case<'_>) -> (Vec<Buffers>, Vec<String>) {
+/// The good buffers of each distinguishable family, and what applies to all writing.
+pub(super) fn notes(case: &Case<'_>) -> Vec<Note> {
     let families = families(case);
-    let debts = notes_of_writes(case);
-    if families.is_empty() {
-        return (Vec::new(), debts);
-    }
-    if let Some(reason) = case.silence() {
-        let silent = format!("No buffer is advised, because {reason}.");
-        return (Vec::new(), std::iter::once(silent).chain(debts).collect());
-    }
-    let judged = || families.iter().map(|family| (family, family.judge(case)));
-    let notes = judged().map(|(family, found)| match found {
-        Some(found) => found.sentence,
-        None => format!("{}: no buffer is advised, because {}.", family.base, listed(&family.missing)),
-    });
-    (judged().filter_map(|(_, found)| found).collect(), notes.chain(debts).collect())
+    let mut notes: Vec<Note> = match case.recommended {
+        None if !families.is_empty() => vec![Note::NoBuffer],
+        _ => families.into_iter().map(|family| family.judge(case)).collect(),
+    };
+    notes.extend(notes_of_writes(case));
+    notes
 }
 
 /// Notes that apply to all workloads that write.
-pub(super) fn notes_of_writes(case: &Case<'_>) -> Vec<String> {
-    let not_durable = case.compared.iter().find_map(|cell| cell.syncs.as_ref()?.not_durable());
+pub(super) fn notes_of_writes(case: &Case<'_>) -> Vec<Note> {
+    let syncs = case.compared.iter().filter_map(|cell| cell.syncs.as_ref()).find(|syncs| !syncs.is_durable);
+    let not_durable = syncs.map(|syncs| Note::NotDurable { call: syncs.call, in_memory: syncs.in_memory });
     [not_durable, debt(case), stalls(case), written_again(case)].into_iter().flatten().collect()
 }
 
@@ -66,7 +56,7 @@ struct BufferFamily<'a> {
     /// Number of requested buffers, with or without figures.
     buffers: usize,
     /// Reasons that some have no figures.
-    missing: Vec<String>,
+    missing: Vec<Lack>,
 }
 
 /// Families with several buffers.
@@ -85,7 +75,7 @@ fn families<'a>(case: &Case<'a>) -> Vec<BufferFamily<'a>> {
                 family.members.push(BufferCost { buffer, cell, ns: ns.median });
             }
             // It may be a rival for the verdict, but has too few rounds for an interval.
-            Some(_) => family.missing.push(format!("{} has too few valid rounds", cell.method)),
+            Some(_) => family.missing.push(Lack::FewRounds(cell.method.clone(), cell.samples)),
             None => family.missing.extend(case.missing(&cell.method)),
         }
     }
@@ -103,13 +93,13 @@ pub(super) fn split(method: &str) -> Option<(String, Bytes)> {
 }
 
 impl BufferFamily<'_> {
-    /// `None` if fewer than two have figures.
-    fn judge(&self, case: &Case<'_>) -> Option<Buffers> {
-        if self.members.len() < 2 {
-            return None;
-        }
-        let best =
-            (0..self.members.len()).min_by(|a, b| self.members[*a].ns.total_cmp(&self.members[*b].ns))?;
+    /// The good buffers, if at least two have figures.
+    fn judge(self, case: &Case<'_>) -> Note {
+        let ns = |index: &usize| self.members[*index].ns;
+        let best = (0..self.members.len()).min_by(|a, b| ns(a).total_cmp(&ns(b)));
+        let Some(best) = best.filter(|_| self.members.len() > 1) else {
+            return Note::NoBufferOf(self.base, self.missing);
+        };
         let against = self.against(best, case);
         let good = |index: &usize| against[*index].bound.is_some_and(|bound| bound <= case.price);
         let first = (0..best).rev().take_while(good).last().unwrap_or(best);
@@ -117,28 +107,18 @@ impl BufferFamily<'_> {
         let outside = || (0..self.members.len()).filter(|index| !(first..=last).contains(index));
         let buffer = |index: usize| self.members[index].buffer;
         let (costs, open): (Vec<usize>, Vec<usize>) = outside().partition(|index| against[*index].is_behind);
-        let words = |index: &usize| match against[*index].bound {
-            Some(bound) => format!("{} is {}", with(buffer(*index)), slower(bound)),
-            None => format!("{} has too few rounds", with(buffer(*index))),
-        };
-        let unclear: Vec<Bytes> = open.iter().map(|index| buffer(*index)).collect();
-        let behind: Vec<String> = costs
-            .iter()
-            .map(|index| format!("{} costs {}x", with(buffer(*index)), times(against[*index].ratio)))
-            .chain(open.iter().map(words))
-            .collect();
-        let mut found = Buffers {
-            base: self.base.clone(),
+        Note::Buffers(Buffers {
             smallest_bytes: buffer(first),
             largest_bytes: buffer(last),
             bound: against[first..=last].iter().filter_map(|member| member.bound).fold(0.0, f64::max),
             best_bytes: buffer(best),
             best_ns_per_op: self.members[best].ns,
-            unclear_bytes: unclear,
-            sentence: String::new(),
-        };
-        found.sentence = self.sentence(&found, &behind);
-        Some(found)
+            costs: costs.iter().map(|index| (buffer(*index), against[*index].ratio)).collect(),
+            unclear_bytes: open.iter().map(|index| buffer(*index)).collect(),
+            unclear_bounds: open.iter().map(|index| against[*index].bound).collect(),
+            base: self.base,
+            missing: self.missing,
+        })
     }
 
     /// Each member compared with the best, by the records alone.
@@ -161,182 +141,87 @@ impl BufferFamily<'_> {
         against.insert(best, AgainstBest { ratio: 1.0, is_behind: false, bound: Some(0.0) });
         against
     }
-
-    fn sentence(&self, found: &Buffers, behind: &[String]) -> String {
-        let (smallest, largest) = (found.smallest_bytes, found.largest_bytes);
-        let best = format!("the best ({} a record)", time(found.best_ns_per_op));
-        let within = format!("{} than {best}", slower(found.bound));
-        let unclear_below = found.unclear_bytes.iter().any(|unclear| *unclear < smallest);
-        let known = if unclear_below { "buffer known to be good" } else { "good buffer" };
-        let of = format!("{} (by the records alone, without set-up)", self.base);
-        let lead = match (smallest.0, smallest == largest) {
-            (_, true) if !found.unclear_bytes.is_empty() => {
-                let leads = with(smallest);
-                format!("{of}: {leads} is ahead ({} a record)", time(found.best_ns_per_op))
-            }
-            (0, true) => format!("{of}: no buffer is {best}"),
-            (0, false) => {
-                format!(
-                    "{of}: no buffer is needed: without one and up to {} all are {within}",
-                    bytes(largest)
-                )
-            }
-            (_, true) => format!("{of}: a buffer of {} is {best}", bytes(smallest)),
-            (_, false) => format!(
-                "{of}: the smallest {known} is {}: from it to {} all are {within}",
-                bytes(smallest),
-                bytes(largest)
-            ),
-        };
-        let behind = (!behind.is_empty()).then(|| behind.join(", "));
-        let parts: Vec<String> =
-            [Some(lead), behind].into_iter().flatten().chain(self.missing.iter().cloned()).collect();
-        format!("{}.", parts.join("; "))
-    }
 }
 
-/// A buffer as a phrase.
-fn with(buffer: Bytes) -> String {
-    if buffer.0 == 0 { "no buffer".to_string() } else { bytes(buffer) }
-}
-
-/// Sentence about the bytes that have not reached the device when the clock stops.
-fn debt(case: &Case<'_>) -> Option<String> {
-    let of = bytes(case.comparison.conditions.conditions.file_bytes);
-    let owed: Vec<(u64, &CellJudgement)> = case
+/// The bytes that have not reached the device when the clock stops.
+fn debt(case: &Case<'_>) -> Option<Note> {
+    let owed: Vec<(String, u64)> = case
         .ranked()
-        .filter_map(|cell| Some((cell.dirty_end_bytes.filter(|dirty| *dirty > 0)?, cell)))
+        .filter_map(|cell| Some((cell.method.clone(), cell.dirty_end_bytes.filter(|dirty| *dirty > 0)?)))
         .collect();
-    let least = bytes(owed.iter().map(|(dirty, _)| *dirty).min()? as f64);
-    let most = bytes(owed.iter().map(|(dirty, _)| *dirty).max()? as f64);
-    let dirty = if least == most { most } else { format!("from {least} to {most}") };
-    let methods: Vec<String> = owed.iter().map(|(_, cell)| cell.method.clone()).collect();
-    Some(format!(
-        "{} of {of} are still dirty at the end with {}: they have not reached the device.",
-        capital(&dirty),
-        among(&methods, case.ranked().count())
-    ))
+    (!owed.is_empty()).then(|| Note::StillDirty {
+        of_bytes: case.comparison.conditions.conditions.file_bytes,
+        every: owed.len() > 1 && owed.len() == case.ranked().count(),
+        methods: owed,
+    })
 }
 
-/// Methods by name, or "all".
-fn among(methods: &[String], of: usize) -> String {
-    if methods.len() == of && of > 1 { "every method".to_string() } else { listed(methods) }
-}
-
-/// Sentence about the intervals that took over a millisecond too long.
-fn stalls(case: &Case<'_>) -> Option<String> {
-    let mut stalled: Vec<(u64, u64, &str)> = case
+/// The intervals that took over a millisecond too long.
+fn stalls(case: &Case<'_>) -> Option<Note> {
+    let mut stalled: Vec<(String, u64, u64)> = case
         .ranked()
-        .filter_map(|cell| Some((cell.stall_longest_ns?, cell.stalls?, cell.method.as_str())))
-        .filter(|(longest, ..)| *longest > 0)
+        .filter_map(|cell| Some((cell.method.clone(), cell.stalls?, cell.stall_longest_ns?)))
+        .filter(|(.., longest)| *longest > 0)
         .collect();
-    stalled.sort_by_key(|(longest, ..)| std::cmp::Reverse(*longest));
-    let words: Vec<String> = stalled
-        .iter()
-        .map(|(longest, count, method)| {
-            // The count is a median over samples.
-            let often = if *count > 0 { format!("{count} a sample") } else { "in some samples".to_string() };
-            format!("{method} {often}, the longest {}", time(*longest as f64))
-        })
-        .collect();
-    (!words.is_empty()).then(|| format!("Stalls over 1 ms: {}.", words.join("; ")))
+    stalled.sort_by_key(|(.., longest)| std::cmp::Reverse(*longest));
+    (!stalled.is_empty()).then_some(Note::Stalls(stalled))
 }
 
-/// Sentence about bytes that the device wrote per byte that reached the file, if syncs fall in the
-/// measured region. A sync at the end falls after it, and writes at the kernel's discretion say
-/// nothing about the method.
-fn written_again(case: &Case<'_>) -> Option<String> {
+/// Bytes that the device wrote per byte that reached the file, if syncs fall in the measured
+/// region. A sync at the end falls after it, and writes at the kernel's discretion say nothing
+/// about the method.
+fn written_again(case: &Case<'_>) -> Option<Note> {
     case.comparison.conditions.conditions.writes().filter(|writes| writes.sync.is_measured())?;
     let ratio = |cell: &CellJudgement| {
         let reached = cell.evidence.as_ref()?.requested_bytes;
         Some(cell.device_written_bytes? as f64 / reached as f64).filter(|_| reached > 0)
     };
-    let words: Vec<String> = case
+    let written: Vec<(String, f64)> = case
         .ranked()
-        .filter_map(|cell| Some((ratio(cell).filter(|ratio| *ratio >= WRITTEN_AGAIN)?, cell)))
-        .map(|(ratio, cell)| format!("{} {} B", cell.method, times(ratio)))
+        .filter_map(|cell| Some((cell.method.clone(), ratio(cell).filter(|ratio| *ratio >= WRITTEN_AGAIN)?)))
         .collect();
-    (!words.is_empty()).then(|| {
-        format!("Written to the device by any process, per byte that reached the file: {}.", words.join(", "))
-    })
+    (!written.is_empty()).then_some(Note::WrittenAgain(written))
 }
 
 /// For each size of record that was appended to files of several sizes: the smallest good buffer by
-/// file size. Each sentence comes with the index of the last advice it is about.
-pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, String)> {
+/// file size. Each note comes with the index of the last advice it is about.
+pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, Note)> {
     let alike = |advice: &Recommendation| {
         let mut conditions = advice.conditions.conditions.clone();
         (conditions.file_bytes, conditions.span_bytes) = (Bytes(0), Bytes(0));
         conditions
     };
-    let advised: Vec<(usize, Conditions, &Recommendation)> = all
-        .iter()
-        .enumerate()
-        .filter(|(_, advice)| {
-            advice.conditions.conditions.workload() == Workload::Append && !advice.buffers.is_empty()
-        })
-        .map(|(index, advice)| (index, alike(advice), advice))
-        .collect();
-    let mut done: Vec<&Conditions> = Vec::new();
-    let mut sentences = Vec::new();
-    for (_, conditions, _) in &advised {
-        if done.contains(&conditions) {
-            continue;
-        }
-        done.push(conditions);
-        let group: Vec<(usize, &Recommendation)> = advised
-            .iter()
-            .filter(|(_, other, _)| other == conditions)
-            .map(|(index, _, advice)| (*index, *advice))
-            .collect();
-        if let Some(sentence) = of_file_sizes(conditions, &group) {
-            sentences.push((group.last().map_or(0, |(index, _)| *index), sentence));
+    let mut groups: Vec<(Conditions, Vec<usize>)> = Vec::new();
+    for (index, advice) in all.iter().enumerate().filter(|(_, advice)| advice.buffers().next().is_some()) {
+        let conditions = alike(advice);
+        match groups.iter_mut().find(|(other, _)| *other == conditions) {
+            Some((_, group)) => group.push(index),
+            None => groups.push((conditions, vec![index])),
         }
     }
-    sentences
-}
-
-fn of_file_sizes(conditions: &Conditions, group: &[(usize, &Recommendation)]) -> Option<String> {
-    let record = bytes(conditions.writes()?.record_bytes);
-    let buffers =
-        || group.iter().flat_map(|(_, advice)| advice.buffers.iter().map(move |found| (*advice, found)));
-    let mut bases: Vec<&str> = Vec::new();
-    for (_, found) in buffers() {
-        if !bases.contains(&found.base.as_str()) {
-            bases.push(&found.base);
-        }
-    }
-    let mut words = Vec::new();
-    for base in bases {
-        let of_base: Vec<(Bytes, &Buffers)> = buffers()
-            .filter(|(_, found)| found.base == base)
-            .map(|(advice, found)| (advice.conditions.conditions.file_bytes, found))
-            .collect();
-        if of_base.len() > 1 {
-            words.push(format!("of {base} is {}", by_size(&of_base)));
-        }
-    }
-    (!words.is_empty()).then(|| {
-        format!(
-            "{}.",
-            capital(&format!("for records of {record} the smallest good buffer {}", words.join("; that ")))
-        )
-    })
-}
-
-/// `4 KiB at 10 MiB and 100 MiB, 16 KiB at 1 GiB`.
-fn by_size(found: &[(Bytes, &Buffers)]) -> String {
-    let smallest: BTreeSet<Bytes> = found.iter().map(|(_, found)| found.smallest_bytes).collect();
-    let at = |smallest: &Bytes| {
-        let files: Vec<String> = found
-            .iter()
-            .filter(|(_, found)| found.smallest_bytes == *smallest)
-            .map(|(file, found)| {
-                let doubt = found.unclear_bytes.iter().any(|unclear| unclear < smallest);
-                format!("{}{}", bytes(*file), if doubt { " (a smaller one is unclear)" } else { "" })
-            })
-            .collect();
-        format!("{} at {}", with(*smallest), listed(&files))
+    let note = |(conditions, group): (Conditions, Vec<usize>)| {
+        let last = *group.last()?;
+        Some((last, of_file_sizes(&conditions, group.into_iter().map(|index| &all[index]))?))
     };
-    smallest.iter().map(at).collect::<Vec<_>>().join(", ")
+    groups.into_iter().filter_map(note).collect()
+}
+
+fn of_file_sizes<'a>(
+    conditions: &Conditions,
+    group: impl Iterator<Item = &'a Recommendation>,
+) -> Option<Note> {
+    let mut bases: Vec<(String, FilesByBuffer)> = Vec::new();
+    for advice in group {
+        for found in advice.buffers() {
+            let index = bases.iter().position(|(base, _)| *base == found.base).unwrap_or_else(|| {
+                bases.push((found.base.clone(), FilesByBuffer::new()));
+                bases.len() - 1
+            });
+            let doubt = found.unclear_bytes.iter().any(|unclear| *unclear < found.smallest_bytes);
+            let file = (advice.conditions.conditions.file_bytes, doubt);
+            bases[index].1.entry(found.smallest_bytes).or_default().push(file);
+        }
+    }
+    bases.retain(|(_, files)| files.values().map(Vec::len).sum::<usize>() > 1);
+    (!bases.is_empty()).then_some(Note::BufferByFileSize(conditions.writes()?.record_bytes, bases))
 }

@@ -2,6 +2,7 @@
 
 use pagewise_model::sample::Measurement;
 
+use super::note::Lack;
 use super::phrases::ahead_in_few_rounds;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::collected::SamplesById;
@@ -53,13 +54,13 @@ impl<'a> Case<'a> {
     }
 
     /// Reason that a method has no figures to compare; `None` if it has them or was not asked for.
-    pub fn missing(&self, method: &str) -> Option<String> {
+    pub fn missing(&self, method: &str) -> Option<Lack> {
         let cell = self.compared.iter().find(|cell| cell.method == method)?;
         let reason = self.not_ranked(cell).map(String::from).or_else(|| match cell.status {
             Status::Ok => None,
             _ => cell.reason.clone(),
         })?;
-        Some(format!("{method} is not ranked: {reason}"))
+        Some(Lack::NotRanked(method.to_string(), reason))
     }
 
     /// Reason that nothing can be advised; `None` if something can.

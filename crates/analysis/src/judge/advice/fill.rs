@@ -5,6 +5,7 @@ use pagewise_model::{Method, MethodOption};
 use super::append::notes_of_writes;
 use super::case::{Case, Total};
 use super::effort::effort;
+use super::note::Note;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::NEAR;
 use pagewise_model::format::{time, times};
@@ -16,7 +17,7 @@ const PLAIN: &str = "mmap";
 const HIDDEN: f64 = 1.1;
 
 /// Return the effect of prefaulting, and notes.
-pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
+pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<Note>) {
     let outcome = match case.silence() {
         Some(_) => None,
         None => Some(prefaulting(case)),
@@ -27,8 +28,8 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
         None => (None, None),
     };
     let pretouch = case.silence().is_none().then(|| pretouch_in_sight(case)).flatten();
-    let notes = [why_not, pretouch, faults(case)].into_iter().flatten().chain(notes_of_writes(case));
-    (insight, notes.collect())
+    let notes = [why_not, pretouch, faults(case)].into_iter().flatten().map(Note::Said);
+    (insight, notes.chain(notes_of_writes(case)).collect())
 }
 
 /// Sentence about the gain of the fill and about the total.
@@ -58,7 +59,7 @@ fn prefaulting(case: &Case<'_>) -> Result<String, String> {
 
 fn plain<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
     case.ranked().find(|cell| cell.method == PLAIN).ok_or_else(|| {
-        case.missing(PLAIN).unwrap_or_else(|| format!("plain {PLAIN} is not among the methods"))
+        case.missing(PLAIN).map_or_else(|| format!("plain {PLAIN} is not among the methods"), lack)
     })
 }
 
@@ -172,4 +173,11 @@ fn faults(case: &Case<'_>) -> Option<String> {
         .collect();
     (words.len() > 1)
         .then(|| format!("Page faults in a block's time, p99.9 and longest: {}.", words.join(", ")))
+}
+
+fn lack(lack: super::note::Lack) -> String {
+    match lack {
+        super::note::Lack::NotRanked(method, reason) => format!("{method} is not ranked: {reason}"),
+        super::note::Lack::FewRounds(method, rounds) => format!("{method} {rounds}"),
+    }
 }

@@ -16,7 +16,7 @@ pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
 }
 
 /// The sentence with a capital letter.
-pub(crate) fn capital(sentence: &str) -> String {
+pub fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -34,7 +34,7 @@ pub(super) fn what(workload: Workload) -> &'static str {
 }
 
 /// `at most 9 % slower`, or `up to 3.3x slower`.
-pub(super) fn slower(bound: f64) -> String {
+pub fn slower(bound: f64) -> String {
     match bound {
         bound if bound < 1.0 => format!("at most {} slower", percent_up(bound)),
         bound => format!("up to {}x slower", times(1.0 + bound)),

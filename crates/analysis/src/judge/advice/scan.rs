@@ -3,6 +3,7 @@
 use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Worker};
 
 use super::case::Case;
+use super::note::Note;
 use super::phrases::{capital, interval, listed, slower};
 use super::read_advice::amplification;
 use crate::judge::bound::BoundName;
@@ -14,7 +15,7 @@ use pagewise_model::format::{percent, time, times};
 const NEARLY_ALL: f64 = 0.95;
 
 /// Return what follows from the comparison beyond the choice: the insight, and notes.
-pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
+pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<Note>) {
     let counting = counting(case);
     match case.comparison.conditions.conditions.cache {
         CacheState::Cold => {
@@ -24,10 +25,13 @@ pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<String>) {
                     (None, Some(format!("The possible gain of a method is unknown, because {reason}.")))
                 }
             };
-            let notes = [why_not, shares(case), counting].into_iter().flatten().chain(amplification(case));
-            (insight, notes.collect())
+            let notes = [why_not, shares(case), counting].into_iter().flatten().map(Note::Said);
+            (insight, notes.chain(amplification(case)).collect())
         }
-        _ => (None, limits(case).into_iter().chain(counting).chain(amplification(case)).collect()),
+        _ => {
+            let notes = limits(case).into_iter().chain(counting).map(Note::Said);
+            (None, notes.chain(amplification(case)).collect())
+        }
     }
 }
 
@@ -93,7 +97,7 @@ fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
         return Ok(cell);
     }
     let missing = streams.first().and_then(|(cell, _)| case.missing(&cell.method));
-    Err(missing.unwrap_or_else(|| "no plain stream (read:buffer=SIZE) is among the methods".to_string()))
+    Err(missing.map_or_else(|| "no plain stream (read:buffer=SIZE) is among the methods".to_string(), lack))
 }
 
 /// Sentence about the share of the device's bandwidth that each method reaches.
@@ -175,4 +179,11 @@ fn touching(case: &Case<'_>, cell: &CellJudgement) -> Option<u64> {
             && place(other) == place(cell)
     };
     case.cells.iter().find(same)?.total_ns
+}
+
+fn lack(lack: super::note::Lack) -> String {
+    match lack {
+        super::note::Lack::NotRanked(method, reason) => format!("{method} is not ranked: {reason}"),
+        super::note::Lack::FewRounds(method, rounds) => format!("{method} {rounds}"),
+    }
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::judge::collected::{collect, samples_by_id};
 use crate::judge::judge;
 use crate::judge::judged::Judged;
+use crate::judge::tests::words;
 use crate::proof::honest;
 use pagewise_model::run::{Header, Run};
 use pagewise_model::{Cell, Failure, FailureKind, Outcome, Plan, Role, Sample};
@@ -130,8 +131,6 @@ pub(super) fn changed(mut of: JudgedRun, change: impl Fn(&mut CellJudgement)) ->
     of
 }
 
-/// Panics unless one of the notes is `note`.
-#[track_caller]
 /// Each situation with its choice.
 pub(super) fn choices(judged: &Judged) -> Vec<String> {
     let chosen = |advice: &Recommendation| advice.recommended.clone().unwrap_or("–".to_string());
@@ -139,8 +138,11 @@ pub(super) fn choices(judged: &Judged) -> Vec<String> {
     all.map(|(situation, advice)| format!("{situation}: {}", chosen(advice))).collect()
 }
 
+/// Panics unless one of the notes is `note`.
+#[track_caller]
 pub(super) fn noted(advice: &Recommendation, note: &str) {
-    assert!(advice.notes.iter().any(|other| other == note), "{:#?}", advice.notes);
+    let notes = words::notes(advice);
+    assert!(notes.iter().any(|other| other == note), "{notes:#?}");
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn a_scan_that_outruns_the_ceiling_is_the_ceiling() {
     assert_eq!(outrun["ceilings"]["device"][1]["reached_by"], "read:buffer=64KiB");
     let advice = &judged.advice[0];
     assert_eq!(
-        advice.notes[0],
+        words::notes(advice)[0],
         "read:buffer=64KiB runs at 100 % [100, 100] of the most that this device delivered in this run; no method here is \
          faster."
     );

@@ -90,7 +90,7 @@ fn faults_and_refaults_explain_a_mapping_that_loses() {
         evidence.major_faults = Some(4 * (measurement.operations + 40));
         evidence.group.as_mut().expect("a group").refaults = Some(2 * (measurement.operations + 40));
     });
-    let notes = &judge(&run).advice[0].notes;
+    let notes = words::notes(&judge(&run).advice[0]);
     assert_eq!(
         notes.as_slice(),
         [

@@ -1,7 +1,7 @@
 //! Advice of appends.
 
 use super::*;
-use pagewise_model::{Bytes, CacheState, Work};
+use pagewise_model::{Bytes, CacheState, SyncCall, Work};
 
 /// A method with nanoseconds a record.
 fn append(method: &str, ns: f64) -> Timed {
@@ -21,9 +21,9 @@ fn mapped(times: &[(&str, f64)]) -> Vec<Timed> {
 }
 
 fn buffers(judged: &Judged) -> &Buffers {
-    match judged.advice[0].buffers.as_slice() {
+    match judged.advice[0].buffers().collect::<Vec<_>>()[..] {
         [found] => found,
-        other => panic!("{other:#?}"),
+        ref other => panic!("{other:#?}"),
     }
 }
 
@@ -44,11 +44,11 @@ fn the_plateau_has_edges() {
     );
     assert!((found.best_ns_per_op - 12.04).abs() < 0.01, "{}", found.best_ns_per_op);
     assert_eq!(
-        found.sentence,
+        words::buffers(found),
         "mmap (by the records alone, without set-up): the smallest good buffer is 4 KiB: from it to 1 MiB all are at most 2 % slower than the best (12 ns a record); \
          no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
     );
-    noted(&judged.advice[0], &found.sentence);
+    noted(&judged.advice[0], &words::buffers(found));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_gap_ends_the_plateau() {
         (found.smallest_bytes, found.unclear_bytes.as_slice()),
         (Bytes::kib(64), &[Bytes::kib(1)][..])
     );
-    assert!(found.sentence.ends_with("4 KiB costs 1.17x, 1 KiB is at most 1 % slower."));
+    assert!(words::buffers(found).ends_with("4 KiB costs 1.17x, 1 KiB is at most 1 % slower."));
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn a_buffer_that_is_not_needed_is_not_advised() {
     let none = judged(mapped(&[("", 12.1), ("4KiB", 12.0), ("64KiB", 12.2)]));
     assert_eq!(buffers(&none).smallest_bytes, Bytes(0));
     assert_eq!(
-        buffers(&none).sentence,
+        words::buffers(buffers(&none)),
         "mmap (by the records alone, without set-up): no buffer is needed: without one and up to 64 KiB all are at most 2 % slower than the best (12 ns a record)."
     );
     let worse = judged(mapped(&[("", 10.0), ("4KiB", 12.0), ("64KiB", 13.0)]));
     assert_eq!(
-        buffers(&worse).sentence,
+        words::buffers(buffers(&worse)),
         "mmap (by the records alone, without set-up): no buffer is the best (10 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
     );
 }
@@ -95,14 +95,14 @@ fn what_swings_is_unclear_and_not_behind() {
         (Bytes::kib(64), &[Bytes::kib(4)][..])
     );
     assert_eq!(
-        found.sentence,
+        words::buffers(found),
         "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are at most 1 % slower than \
          the best (12 ns a record); 4 KiB is at most 87 % slower."
     );
     let mut cells = mapped(&[("64KiB", 12.0)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     assert_eq!(
-        buffers(&self::judged(cells)).sentence,
+        words::buffers(buffers(&self::judged(cells))),
         "mmap (by the records alone, without set-up): 64 KiB is ahead (12 ns a record); 4 KiB is at most 87 % slower."
     );
 }
@@ -116,9 +116,10 @@ fn scatter_widens_the_bound_of_what_is_good() {
     assert_eq!(found.smallest_bytes, Bytes::kib(4));
     assert!((0.01..0.05).contains(&found.bound), "{}", found.bound);
     assert!(
-        found.sentence.contains("% slower than the best") && found.sentence.contains("1 KiB costs 2.0"),
+        words::buffers(found).contains("% slower than the best")
+            && words::buffers(found).contains("1 KiB costs 2.0"),
         "{}",
-        found.sentence
+        words::buffers(found)
     );
 }
 
@@ -126,9 +127,9 @@ fn scatter_widens_the_bound_of_what_is_good() {
 fn nothing_is_said_of_buffers_with_too_few_rounds() {
     let cells = || mapped(&[("4KiB", 13.0), ("64KiB", 12.0)]);
     let short = judged_in(3, cells());
-    assert!(short.advice[0].buffers.is_empty());
+    assert!(short.advice[0].buffers().next().is_none());
     assert!(
-        short.advice[0].notes[0]
+        words::notes(&short.advice[0])[0]
             .starts_with("No buffer is advised, because no method has the 5 valid rounds")
     );
 }
@@ -138,7 +139,7 @@ fn a_buffer_without_figures_is_named_with_why() {
     let mut cells = mapped(&[("4KiB", 12.0), ("64KiB", 12.1), ("1MiB", 12.2)]);
     let last = cells.pop().expect("three").invalid();
     cells.push(last);
-    let sentence = &buffers(&judged(cells)).sentence.clone();
+    let sentence = words::buffers(buffers(&judged(cells)));
     assert!(sentence.ends_with("; mmap:buffer=1MiB is not ranked: no sample of it is valid."), "{sentence}");
     let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
     cells.push(append("pwrite:buffer=4KiB", 30.0));
@@ -161,7 +162,7 @@ fn methods_of_one_kind_are_held_together_and_one_buffer_is_no_choice() {
         append("pwrite:direct+buffer=64KiB", 50.0),
         append("pwrite:direct+buffer=1MiB", 25.0),
     ]);
-    let bases: Vec<&str> = judged.advice[0].buffers.iter().map(|found| found.base.as_str()).collect();
+    let bases: Vec<&str> = judged.advice[0].buffers().map(|found| found.base.as_str()).collect();
     assert_eq!(bases, ["mmap:prealloc", "pwrite:direct"]);
 }
 
@@ -188,6 +189,27 @@ fn debts_and_stalls_are_told() {
 }
 
 #[test]
+fn syncs_that_are_not_durable_are_told() {
+    let told = |call: SyncCall, memory: bool| {
+        let cell = honest::synced(append("pwrite", 30.0).cell, "every:1MiB");
+        let run = changed(judged(vec![Timed { cell, ..append("pwrite", 30.0) }]), |cell| {
+            let syncs = cell.syncs.as_mut().expect("syncs");
+            (syncs.call, syncs.in_memory, syncs.is_durable) = (call, memory, call.is_durable() && !memory);
+        });
+        words::notes(&run.advice[0]).into_iter().find(|note| note.contains("not durable"))
+    };
+    assert_eq!(told(SyncCall::Fdatasync, false), None);
+    assert_eq!(
+        told(SyncCall::SyncFileRange, false).as_deref(),
+        Some("sync_file_range is not durable: neither metadata nor the cache of the device are flushed.")
+    );
+    assert_eq!(
+        told(SyncCall::Fdatasync, true).as_deref(),
+        Some("fdatasync is not durable here: the file is stored in memory.")
+    );
+}
+
+#[test]
 fn what_is_written_again_is_told_where_syncs_are_measured() {
     let notes = |sync: &str| {
         let with = |method: &str, ns| {
@@ -195,13 +217,11 @@ fn what_is_written_again_is_told_where_syncs_are_measured() {
             Timed { cell: honest::synced(timed.cell, sync), ..timed }
         };
         let run = judged(vec![with("mmap", 20.0), with("pwrite", 30.0)]);
-        changed(run, |cell| {
+        let run = changed(run, |cell| {
             let reached = cell.evidence.as_ref().expect("evidence").requested_bytes;
             cell.device_written_bytes = Some(if cell.method == "mmap" { reached * 3 / 2 } else { reached });
-        })
-        .advice[0]
-            .notes
-            .clone()
+        });
+        words::notes(&run.advice[0])
     };
     let note =
         "Written to the device by any process, per byte that reached the file: mmap 1.50 B.".to_string();
@@ -224,7 +244,7 @@ fn file_sizes_are_summed_up_in_one_sentence() {
     let run = judged(sized(10, 12.2).chain(sized(100, 12.1)).chain(sized(1024, 20.0)).collect());
     let summary = "For records of 100 B the smallest good buffer of mmap is 4 KiB at 10 MiB and 100 MiB, 16 KiB at 1 GiB.";
     noted(&run.advice[2], summary);
-    assert!(!run.advice[0].notes.iter().chain(&run.advice[1].notes).any(|note| note == summary));
+    assert!(!run.advice[..2].iter().flat_map(words::notes).any(|note| note == summary));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn populate_gains_in_total() {
     let both =
         "mmap:populate makes the fill 2.70x faster by moving 291 ms into set-up; in total it gains 1.10x";
     assert_eq!(insight(&judged), both);
-    assert_eq!(judged.advice[0].notes[0], format!("{both}."));
+    assert_eq!(words::notes(&judged.advice[0])[0], format!("{both}."));
     assert_eq!(choices(&judged), ["fill: mmap:populate"]);
 }
 
@@ -119,11 +119,11 @@ fn pretouch_that_hides_nothing_is_told_so() {
     for (fill_ms, p999) in [(300, 180), (210, 2090)] {
         let judged = with_pretouch(fill_ms, p999);
         assert!(!insight(&judged).contains("steady writer"));
-        let text = judged.advice[0].notes.iter().any(|note| {
+        let text = words::notes(&judged.advice[0]).iter().any(|note| {
             note.starts_with("mmap:pretouch=4MiB does not hide the page faults: its fill takes ")
                 && note.contains(", where mmap:populate takes 201 ms, and p99.9 of a block ")
         });
-        assert!(text, "{:#?}", judged.advice[0].notes);
+        assert!(text, "{:#?}", words::notes(&judged.advice[0]));
     }
 }
 

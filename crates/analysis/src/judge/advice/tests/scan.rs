@@ -40,7 +40,7 @@ fn a_stream_that_leads_at_97_percent_leaves_nothing_to_tell() {
                    method here is faster";
     let advice = &judged.advice[0];
     assert_eq!(advice.insight.as_deref(), Some(insight));
-    assert_eq!(advice.notes[0], format!("{insight}."));
+    assert_eq!(words::notes(advice)[0], format!("{insight}."));
     noted(
         advice,
         "Of the most that this device delivered: uring:direct+depth=8+buffer=256KiB 99 %, read:buffer=64KiB 97 %.",
@@ -58,7 +58,7 @@ fn a_gain_is_that_of_the_leader_whatever_the_share() {
              uring:direct+depth=8+buffer=256KiB gains 1.22x [1.22, 1.22]"
         )
     );
-    let text = [&[advice.sentence.clone()][..], &advice.notes].concat().join(" ");
+    let text = [&[advice.sentence.clone()][..], &words::notes(advice)].concat().join(" ");
     assert!(!text.contains("no method"), "{text}");
 }
 
@@ -98,7 +98,7 @@ fn without_a_ceiling_or_a_stream_or_quiet_nothing_is_known_to_be_gained() {
     let cold = CacheState::Cold;
     let why = |run: &Judged| {
         assert_eq!(run.advice[0].insight, None);
-        run.advice[0].notes[0].clone()
+        words::notes(&run.advice[0]).remove(0)
     };
     let bare = judged(vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 120)]);
     assert_eq!(
@@ -148,7 +148,7 @@ fn counting_is_told_from_touching() {
         let lines = [scan(STREAM, warm, 50), scan("mmap:in-place", warm, 40)];
         let touched = [touching(STREAM, touched_ms), touching("mmap:in-place", touched_ms)];
         let run = judged(lines.into_iter().chain(touched).collect());
-        (run.advice[0].notes.clone(), run.advice[1].notes.clone())
+        (words::notes(&run.advice[0]), words::notes(&run.advice[1]))
     };
     let (lines, touched) = with(30);
     let costs =

@@ -59,9 +59,9 @@ fn nothing_is_said_of_how_an_unknown_way_works() {
         seen.major_faults_per_op = Some(9.0);
     });
     assert!(
-        faulting.advice[0].notes.iter().all(|note| !note.contains("fault")),
+        words::notes(&faulting.advice[0]).iter().all(|note| !note.contains("fault")),
         "{:?}",
-        faulting.advice[0].notes
+        words::notes(&faulting.advice[0])
     );
 }
 

@@ -1,0 +1,92 @@
+//! Findings that explain the result of a comparison. The report makes a sentence of each.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, SyncCall};
+use serde::Serialize;
+
+/// A finding that explains the result of a comparison. Methods come with their figures.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// A sentence.
+    Said(String),
+    /// Bytes that a method reads from the device per requested byte.
+    Amplified(String, f64),
+    /// Major faults per operation of a mapping that is behind.
+    MajorFaults(String, f64),
+    /// Page faults per operation of a mapping that is behind although nothing came from the device.
+    MinorFaults(String, f64),
+    /// Refaults per operation, because of the memory limit.
+    Refaults(Vec<(String, f64)>),
+    /// Syncs that leave bytes in memory or in a volatile cache.
+    NotDurable {
+        /// The call.
+        call: SyncCall,
+        /// True if the file is stored in memory.
+        in_memory: bool,
+    },
+    /// Bytes that have not reached the device when the clock stops.
+    StillDirty {
+        /// Those of each method that leaves any.
+        methods: Vec<(String, u64)>,
+        /// The size of the file.
+        of_bytes: Bytes,
+        /// True if there are several methods and all of them do.
+        every: bool,
+    },
+    /// Intervals that took over a millisecond too long: their number in half of the samples, and
+    /// the longest in ns.
+    Stalls(Vec<(String, u64, u64)>),
+    /// Bytes that the device wrote, for any process, per byte that reached the file.
+    WrittenAgain(Vec<(String, f64)>),
+    /// No buffer is advised, for the reason that no method is.
+    NoBuffer,
+    /// No buffer is advised for methods of a base, because too few of them have figures.
+    NoBufferOf(String, Vec<Lack>),
+    /// The buffers of a base.
+    Buffers(Buffers),
+    /// The smallest good buffer by the size of the file, for records of one size.
+    BufferByFileSize(Bytes, Vec<(String, FilesByBuffer)>),
+}
+
+/// Sizes of files by their smallest good buffer; true if a smaller one is unclear.
+pub type FilesByBuffer = BTreeMap<Bytes, Vec<(Bytes, bool)>>;
+
+/// Reason that the figures of a method are not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lack {
+    /// It is not ranked, for this reason.
+    NotRanked(String, String),
+    /// It has so many valid rounds, and a verdict needs more.
+    FewRounds(String, usize),
+}
+
+/// Methods of one comparison that differ only in their buffer.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Buffers {
+    /// The method without its buffer: `mmap:prealloc`.
+    pub base: String,
+    /// The smallest buffer from which on, up to the best, all are within `bound`; 0: none needed.
+    pub smallest_bytes: Bytes,
+    /// The largest buffer up to which all are within `bound`.
+    pub largest_bytes: Bytes,
+    /// The most that any of those may be slower than the best, as a share; 0 if there is only the
+    /// best.
+    pub bound: f64,
+    /// The best buffer; 0: none.
+    pub best_bytes: Bytes,
+    /// Nanoseconds per record with the best.
+    pub best_ns_per_op: f64,
+    /// Buffers outside of that range which these rounds do not show to be slower.
+    pub unclear_bytes: Vec<Bytes>,
+    /// The most that each of those may be slower than the best, as a share; `None` with too few
+    /// rounds.
+    #[serde(skip)]
+    pub unclear_bounds: Vec<Option<f64>>,
+    /// Buffers that are slower, and the best over each.
+    #[serde(skip)]
+    pub costs: Vec<(Bytes, f64)>,
+    /// Methods of this base that could not be compared.
+    #[serde(skip)]
+    pub missing: Vec<Lack>,
+}

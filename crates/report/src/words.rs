@@ -1,0 +1,3 @@
+//! Sentences made of what the analysis found.
+
+pub mod advice;
