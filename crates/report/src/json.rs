@@ -37,6 +37,10 @@ pub struct JudgedJson<'a> {
 struct AdviceJson<'a> {
     #[serde(flatten)]
     advice: &'a Recommendation,
+    /// The meaning of the result beyond the choice, without a full stop: the remaining potential of
+    /// a cold scan, the gain and the moved cost of prefaulting a fill. It is shown as a sentence
+    /// among the notes.
+    insight: Option<String>,
     /// Buffers that are as good as the best, if methods of an append differ in that.
     buffers: Vec<BuffersJson<'a>>,
     /// Explanations of the result, one sentence each; the insight is the first.
@@ -61,6 +65,7 @@ impl<'a> JudgedJson<'a> {
     pub fn of(judged: &'a Judged) -> Self {
         let buffers = |buffers| BuffersJson { buffers, sentence: words::advice::buffers(buffers) };
         let advice = judged.advice.iter().map(|advice| AdviceJson {
+            insight: advice.insight.as_ref().map(words::advice::insight),
             buffers: advice.buffers().map(buffers).collect(),
             notes: words::advice::notes(advice),
             stalls: &advice.stalls,

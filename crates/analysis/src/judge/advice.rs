@@ -10,6 +10,7 @@ mod case;
 mod effort;
 mod fill;
 pub(crate) mod given;
+pub mod insight;
 pub mod note;
 pub(crate) mod phrases;
 mod read_advice;
@@ -29,12 +30,13 @@ use crate::judge::verdict::{Place, Verdict};
 use case::Case;
 use effort::effort;
 use pagewise_model::format::times;
-use phrases::{interval, what};
+use phrases::what;
 
 pub use cache_unknown::{CacheUnknown, WorstCase};
 pub use given::{PRICE_OF_SIMPLICITY, Recommendation};
+pub use insight::{FillFigures, Insight, StreamGain};
 pub use note::{Buffers, FilesByBuffer, Lack, Note};
-pub use phrases::{ahead_in_few_rounds, listed, slower};
+pub use phrases::{ahead_in_few_rounds, capital, interval, listed, slower};
 pub use read_advice::AMPLIFIED;
 pub use situations::situations;
 

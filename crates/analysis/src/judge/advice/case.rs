@@ -27,17 +27,6 @@ pub(super) struct Case<'a> {
     pub recommended: Option<&'a str>,
 }
 
-/// Comparison of the totals of two methods.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Total {
-    /// The first takes less: the ratio of the second's total to its own.
-    Gains(f64),
-    /// The first takes this many times as long.
-    Costs(f64),
-    /// Not distinguishable in these rounds.
-    Indistinguishable,
-}
-
 impl<'a> Case<'a> {
     /// Ranked cells with figures.
     pub fn ranked(&self) -> impl Iterator<Item = &'a CellJudgement> + '_ {
@@ -89,19 +78,13 @@ impl<'a> Case<'a> {
         decide(log_ratios, SMALLEST_DIFFERENCE, self.comparison.inflation, ClaimedTogether::Alone)
     }
 
-    /// Compare the totals of two methods; `None` unless both are ranked on enough rounds.
-    pub fn total(&self, method: &str, other: &str) -> Option<Total> {
+    /// Ratio of the totals of `slow` and `fast`; `None` unless both are ranked on enough rounds and
+    /// distinguishable.
+    pub fn times_faster_in_total(&self, fast: &str, slow: &str) -> Option<f64> {
         let cell = |method: &str| self.ranked().find(|cell| cell.method == method);
-        let log_ratios =
-            self.paired(cell(other)?, cell(method)?, |measurement| total_ns(measurement) as f64)?;
+        let log_ratios = self.paired(cell(slow)?, cell(fast)?, |measurement| total_ns(measurement) as f64)?;
         let decision = self.decide(&log_ratios);
-        let ratio = decision.log_ratio?.exp();
-        match decision.finding {
-            Finding::Higher => Some(Total::Gains(ratio)),
-            Finding::Lower => Some(Total::Costs(1.0 / ratio)),
-            Finding::Indistinguishable => Some(Total::Indistinguishable),
-            Finding::TooFewRounds => None,
-        }
+        decision.log_ratio.filter(|_| decision.is_clear()).map(f64::exp)
     }
 
     /// Ratio of the measured regions of `slow` and `fast`, without set-up and tear-down; `None`

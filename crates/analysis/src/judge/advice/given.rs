@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::insight::Insight;
 use super::note::{Buffers, Note};
 use crate::judge::comparison::ComparedConditions;
 
@@ -22,10 +23,9 @@ pub struct Recommendation {
     pub reason: Option<String>,
     /// All of it as a sentence.
     pub sentence: String,
-    /// The meaning of the result beyond the choice, without a full stop: the remaining potential of
-    /// a cold scan, the gain and the moved cost of prefaulting a fill. It is shown as a sentence
-    /// among the notes.
-    pub insight: Option<String>,
+    /// The meaning of the result beyond the choice.
+    #[serde(skip)]
+    pub insight: Option<Insight>,
     /// Explanations of the result.
     #[serde(skip)]
     pub notes: Vec<Note>,

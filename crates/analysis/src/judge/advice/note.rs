@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_model::{Bytes, SyncCall};
+use pagewise_model::{Bytes, Consume, SyncCall};
 use serde::Serialize;
 
+use super::insight::FillFigures;
+use crate::judge::bound::BoundName;
+
 /// A finding that explains the result of a comparison. Methods come with their figures.
+#[allow(clippy::large_enum_variant)] // There are few.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// A sentence.
-    Said(String),
     /// Bytes that a method reads from the device per requested byte.
     Amplified(String, f64),
     /// Major faults per operation of a mapping that is behind.
@@ -47,6 +49,38 @@ pub enum Note {
     Buffers(Buffers),
     /// The smallest good buffer by the size of the file, for records of one size.
     BufferByFileSize(Bytes, Vec<(String, FilesByBuffer)>),
+    /// It is unknown what a method could gain over a stream.
+    UnknownGain(Lack),
+    /// The share of the device's bandwidth that each method reaches, the largest first.
+    Shares(Vec<(String, f64)>),
+    /// The methods that each resource limits.
+    Limits(Vec<(BoundName, Vec<String>)>),
+    /// The cost of reading every byte.
+    Consuming {
+        /// The way in which bytes are read.
+        consume: Consume,
+        /// The method.
+        method: String,
+        /// Its total.
+        full_ns: u64,
+        /// Its total where a word of each page is read.
+        touched_ns: u64,
+        /// True if the two are distinguishable.
+        costs: bool,
+    },
+    /// It is unknown what prefaulting gains.
+    UnknownPrefault(Lack),
+    /// A thread that touches pages ahead does not hide their faults.
+    Unhidden {
+        /// The method with that thread.
+        pretouch: FillFigures,
+        /// The method that prefaults.
+        prefaulted: FillFigures,
+        /// The mapping without options.
+        plain: FillFigures,
+    },
+    /// The time of a block, with its page faults: p99.9 and longest.
+    Blocks(Vec<(String, u64, u64)>),
 }
 
 /// Sizes of files by their smallest good buffer; true if a smaller one is unclear.
@@ -59,6 +93,14 @@ pub enum Lack {
     NotRanked(String, String),
     /// It has so many valid rounds, and a verdict needs more.
     FewRounds(String, usize),
+    /// The share of the device that it reaches was not measured.
+    NoShare(String),
+    /// No plain stream is among the methods.
+    NoStream,
+    /// The mapping without options is not among the methods.
+    NoPlainMapping,
+    /// No method that prefaults is ranked.
+    NoPrefault,
 }
 
 /// Methods of one comparison that differ only in their buffer.

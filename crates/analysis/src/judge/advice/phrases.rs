@@ -49,7 +49,7 @@ pub fn ahead_in_few_rounds(comparison: &Comparison) -> Option<String> {
 }
 
 /// The interval of a share in percent: `[95, 99]`.
-pub(super) fn interval(low: f64, high: f64) -> String {
+pub fn interval(low: f64, high: f64) -> String {
     format!("[{:.0}, {:.0}]", low * 100.0, high * 100.0)
 }
 

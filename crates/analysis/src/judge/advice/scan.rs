@@ -3,83 +3,61 @@
 use pagewise_model::{Access, CacheState, Consume, Method, MethodOption, Role, Worker};
 
 use super::case::Case;
-use super::note::Note;
-use super::phrases::{capital, interval, listed, slower};
+use super::insight::{Insight, StreamGain};
+use super::note::{Lack, Note};
 use super::read_advice::amplification;
 use crate::judge::bound::BoundName;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::{FEWEST_ROUNDS, NEAR, Place};
-use pagewise_model::format::{percent, time, times};
 
 /// From this share of the device's bandwidth, the rest is not worth a word.
 const NEARLY_ALL: f64 = 0.95;
 
 /// Return what follows from the comparison beyond the choice: the insight, and notes.
-pub(super) fn explain(case: &Case<'_>) -> (Option<String>, Vec<Note>) {
-    let counting = counting(case);
-    match case.comparison.conditions.conditions.cache {
-        CacheState::Cold => {
-            let (insight, why_not) = match insight(case) {
-                Ok(insight) => (Some(insight), None),
-                Err(reason) => {
-                    (None, Some(format!("The possible gain of a method is unknown, because {reason}.")))
-                }
-            };
-            let notes = [why_not, shares(case), counting].into_iter().flatten().map(Note::Said);
-            (insight, notes.chain(amplification(case)).collect())
-        }
-        _ => {
-            let notes = limits(case).into_iter().chain(counting).map(Note::Said);
-            (None, notes.chain(amplification(case)).collect())
-        }
-    }
+pub(super) fn explain(case: &Case<'_>) -> (Option<Insight>, Vec<Note>) {
+    let (insight, first) = match case.comparison.conditions.conditions.cache {
+        CacheState::Cold => match insight(case) {
+            Ok(insight) => (Some(insight), [None, shares(case)]),
+            Err(lack) => (None, [Some(Note::UnknownGain(lack)), shares(case)]),
+        },
+        _ => (None, [limits(case), None]),
+    };
+    let notes = first.into_iter().flatten().chain(consuming(case)).chain(amplification(case));
+    (insight, notes.collect())
 }
 
-/// Sentence about the share of the device that the plain stream reaches and what another method
-/// gains, or the reason that it is unknown.
-fn insight(case: &Case<'_>) -> Result<String, String> {
+/// The share of the device that the plain stream reaches and what another method gains, or the
+/// reason that it is unknown.
+fn insight(case: &Case<'_>) -> Result<Insight, Lack> {
     let stream = stream(case)?;
-    let (method, share) = (&stream.method, stream.of_device_bandwidth);
+    let method = stream.method.clone();
     let (Some(share), Some(low), Some(high)) =
-        (share, stream.of_device_bandwidth_low, stream.of_device_bandwidth_high)
+        (stream.of_device_bandwidth, stream.of_device_bandwidth_low, stream.of_device_bandwidth_high)
     else {
-        return Err(format!("the share of this device that {method} reaches was not measured"));
+        return Err(Lack::NoShare(method));
     };
     if stream.samples < FEWEST_ROUNDS {
-        return Err(format!("{method} has {} valid rounds, and {FEWEST_ROUNDS} are needed", stream.samples));
+        return Err(Lack::FewRounds(method, stream.samples));
     }
-    let (text, ends) = (percent(share), interval(low, high));
-    let runs = format!("{method} runs at {text} {ends} of the most that this device delivered in this run");
-    let others = match gained(case, method) {
-        Some(gained) => format!("; {gained}"),
-        // Of a share of 0 nothing follows.
-        None if share < NEARLY_ALL && low > 0.0 => format!(
-            "; no method here is faster, though another had {}x [{}, {}] as much of it",
-            times(1.0 / share),
-            times(1.0 / high),
-            times(1.0 / low)
-        ),
-        None => "; no method here is faster".to_string(),
-    };
-    Ok(runs + &others)
+    // Of a share of 0 nothing follows.
+    let gain = gain(case, &method).unwrap_or(StreamGain::Nothing(share < NEARLY_ALL && low > 0.0));
+    Ok(Insight::Stream { method, share, low, high, gain })
 }
 
 /// The gain of the leader over the stream, with its interval; `None` if the stream leads.
-fn gained(case: &Case<'_>, stream: &str) -> Option<String> {
-    let leader = case.comparison.leader.as_deref().filter(|leader| *leader != stream)?;
+fn gain(case: &Case<'_>, stream: &str) -> Option<StreamGain> {
+    let leader = case.comparison.leader.clone().filter(|leader| *leader != stream)?;
     let ratio = case.comparison.ratios.iter().find(|ratio| ratio.method == stream)?;
     Some(match (ratio.place, ratio.low, ratio.high, ratio.bound) {
-        (Place::Behind, Some(low), Some(high), _) => {
-            format!("{leader} gains {}x [{}, {}]", times(ratio.ratio), times(low), times(high))
-        }
-        (_, _, _, Some(bound)) => format!("it is {} than {leader}, these rounds do not tell", slower(bound)),
-        _ => format!("too few rounds compare it with {leader}"),
+        (Place::Behind, Some(low), Some(high), _) => StreamGain::Known(leader, [ratio.ratio, low, high]),
+        (_, _, _, Some(bound)) => StreamGain::AtMost(leader, bound),
+        _ => StreamGain::FewRounds(leader),
     })
 }
 
 /// The most obvious stream: read(2) with only a buffer, of the usual size if that was measured,
 /// else the fastest.
-fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
+fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, Lack> {
     let is_stream = |method: &Method| {
         let plain = method.options().iter().all(|option| matches!(option, MethodOption::Buffer(_)));
         *method.worker() == Worker::Native && method.access() == Access::Read && plain
@@ -97,22 +75,20 @@ fn stream<'a>(case: &Case<'a>) -> Result<&'a CellJudgement, String> {
         return Ok(cell);
     }
     let missing = streams.first().and_then(|(cell, _)| case.missing(&cell.method));
-    Err(missing.map_or_else(|| "no plain stream (read:buffer=SIZE) is among the methods".to_string(), lack))
+    Err(missing.unwrap_or(Lack::NoStream))
 }
 
-/// Sentence about the share of the device's bandwidth that each method reaches.
-fn shares(case: &Case<'_>) -> Option<String> {
+/// The share of the device's bandwidth that each method reaches.
+fn shares(case: &Case<'_>) -> Option<Note> {
     let cells = case.compared.iter().filter(|cell| cell.status == Status::Ok);
-    let mut shares: Vec<(f64, &str)> =
-        cells.filter_map(|cell| Some((cell.of_device_bandwidth?, cell.method.as_str()))).collect();
-    shares.sort_by(|left, right| right.0.total_cmp(&left.0));
-    let words: Vec<String> =
-        shares.iter().map(|(share, method)| format!("{method} {}", percent(*share))).collect();
-    (!words.is_empty()).then(|| format!("Of the most that this device delivered: {}.", words.join(", ")))
+    let mut shares: Vec<(String, f64)> =
+        cells.filter_map(|cell| Some((cell.method.clone(), cell.of_device_bandwidth?))).collect();
+    shares.sort_by(|left, right| right.1.total_cmp(&left.1));
+    (!shares.is_empty()).then_some(Note::Shares(shares))
 }
 
-/// Sentence about the limits of the methods if the bytes come from memory.
-fn limits(case: &Case<'_>) -> Option<String> {
+/// The limits of the methods if the bytes come from memory.
+fn limits(case: &Case<'_>) -> Option<Note> {
     let limited = |name: BoundName| -> Vec<String> {
         let cells = case.compared.iter().filter(|cell| cell.limit.is_named(name));
         cells.map(|cell| cell.method.clone()).collect()
@@ -120,40 +96,25 @@ fn limits(case: &Case<'_>) -> Option<String> {
     let mut names: Vec<BoundName> = case.compared.iter().filter_map(|cell| cell.limit.bound).collect();
     names.sort_by_key(|name| name.subject());
     names.dedup();
-    let words: Vec<String> = names
+    let limits: Vec<(BoundName, Vec<String>)> = names
         .into_iter()
-        .map(|name| (limited(name), name.subject()))
-        .filter(|(methods, _)| !methods.is_empty())
-        .map(|(methods, subject)| format!("{subject} limits {}", listed(&methods)))
+        .map(|name| (name, limited(name)))
+        .filter(|(_, methods)| !methods.is_empty())
         .collect();
-    (!words.is_empty()).then(|| format!("{}.", capital(&words.join("; "))))
+    (!limits.is_empty()).then_some(Note::Limits(limits))
 }
 
-/// Sentence about the cost of reading every byte: the same method against one that touches a word
-/// of each page.
-fn counting(case: &Case<'_>) -> Option<String> {
-    let consumes = match case.comparison.conditions.conditions.consume()? {
-        Consume::Touch => return None,
-        Consume::Sum => "Summing the bytes",
-        Consume::Lines => "Counting lines",
-    };
+/// The cost of reading every byte: the same method against one that touches a word of each page.
+fn consuming(case: &Case<'_>) -> Option<Note> {
+    let consume = case.comparison.conditions.conditions.consume().filter(|read| *read != Consume::Touch)?;
     let advised = case.recommended.or(case.comparison.leader.as_deref());
     let mut candidates: Vec<&CellJudgement> =
         case.compared.iter().copied().filter(|cell| cell.status == Status::Ok).collect();
     candidates.sort_by_key(|cell| advised != Some(cell.method.as_str()));
     let (cell, full_ns, touched_ns) =
         candidates.into_iter().find_map(|cell| Some((cell, cell.total_ns?, touching(case, cell)?)))?;
-    let (all, alone) = (time(full_ns), time(touched_ns));
-    let method = &cell.method;
-    if full_ns as f64 <= touched_ns as f64 * NEAR {
-        return Some(format!(
-            "{consumes} costs {method} no distinguishable time: {all}, and {alone} where pages are only touched."
-        ));
-    }
-    Some(format!(
-        "{consumes} costs {method} {}: {all}, and {alone} where pages are only touched.",
-        time((full_ns - touched_ns) as f64)
-    ))
+    let costs = full_ns as f64 > touched_ns as f64 * NEAR;
+    Some(Note::Consuming { consume, method: cell.method.clone(), full_ns, touched_ns, costs })
 }
 
 /// The total of the same method under the same conditions with pages only touched.
@@ -179,11 +140,4 @@ fn touching(case: &Case<'_>, cell: &CellJudgement) -> Option<u64> {
             && place(other) == place(cell)
     };
     case.cells.iter().find(same)?.total_ns
-}
-
-fn lack(lack: super::note::Lack) -> String {
-    match lack {
-        super::note::Lack::NotRanked(method, reason) => format!("{method} is not ranked: {reason}"),
-        super::note::Lack::FewRounds(method, rounds) => format!("{method} {rounds}"),
-    }
 }

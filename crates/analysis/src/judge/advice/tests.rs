@@ -138,6 +138,11 @@ pub(super) fn choices(judged: &Judged) -> Vec<String> {
     all.map(|(situation, advice)| format!("{situation}: {}", chosen(advice))).collect()
 }
 
+/// The insight of the first comparison, as the report says it.
+pub(super) fn insight(judged: &Judged) -> Option<String> {
+    judged.advice[0].insight.as_ref().map(words::insight)
+}
+
 /// Panics unless one of the notes is `note`.
 #[track_caller]
 pub(super) fn noted(advice: &Recommendation, note: &str) {

@@ -7,8 +7,8 @@ fn fill(method: &str, setup_ms: u64, fill_ms: u64) -> Timed {
     timed(honest::fill(method, CacheState::Cold), setup_ms * MS, fill_ms * MS)
 }
 
-fn insight(judged: &Judged) -> &str {
-    judged.advice[0].insight.as_deref().unwrap_or_else(|| panic!("{:#?}", judged.advice[0]))
+fn insight(judged: &Judged) -> String {
+    super::insight(judged).unwrap_or_else(|| panic!("{:#?}", judged.advice[0]))
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_stream_that_leads_at_97_percent_leaves_nothing_to_tell() {
     let insight = "read:buffer=64KiB runs at 97 % [95, 99] of the most that this device delivered in this run; no \
                    method here is faster";
     let advice = &judged.advice[0];
-    assert_eq!(advice.insight.as_deref(), Some(insight));
+    assert_eq!(super::insight(&judged).as_deref(), Some(insight));
     assert_eq!(words::notes(advice)[0], format!("{insight}."));
     noted(
         advice,
@@ -50,9 +50,10 @@ fn a_stream_that_leads_at_97_percent_leaves_nothing_to_tell() {
 #[test]
 fn a_gain_is_that_of_the_leader_whatever_the_share() {
     // A stream at the ceiling beside a method 1.22x as fast.
-    let advice = &reaching(0.99, 82).advice[0];
+    let judged = reaching(0.99, 82);
+    let advice = &judged.advice[0];
     assert_eq!(
-        advice.insight.as_deref(),
+        insight(&judged).as_deref(),
         Some(
             "read:buffer=64KiB runs at 99 % [97, 100] of the most that this device delivered in this run; \
              uring:direct+depth=8+buffer=256KiB gains 1.22x [1.22, 1.22]"
@@ -65,7 +66,7 @@ fn a_gain_is_that_of_the_leader_whatever_the_share() {
 #[test]
 fn a_stream_at_58_percent_leaves_much() {
     let judged = reaching(0.58, 60);
-    let insight = judged.advice[0].insight.as_deref().expect("an insight");
+    let insight = insight(&judged).expect("an insight");
     assert!(insight.ends_with("uring:direct+depth=8+buffer=256KiB gains 1.67x [1.67, 1.67]"), "{insight}");
     assert!(
         judged.advice[0].sentence.contains(
@@ -76,7 +77,7 @@ fn a_stream_at_58_percent_leaves_much() {
         judged.advice[0].sentence
     );
     let none = reaching(0.58, 101);
-    let insight = none.advice[0].insight.as_deref().expect("an insight");
+    let insight = super::insight(&none).expect("an insight");
     assert!(
         insight.ends_with("no method here is faster, though another had 1.72x [1.67, 1.79] as much of it"),
         "{insight}"
@@ -85,7 +86,7 @@ fn a_stream_at_58_percent_leaves_much() {
 
 #[test]
 fn a_gain_that_is_not_shown_is_bounded() {
-    let insight = reaching(0.9, 99).advice[0].insight.clone().expect("an insight");
+    let insight = insight(&reaching(0.9, 99)).expect("an insight");
     assert!(
         insight.contains("it is at most ")
             && insight.ends_with(" slower than uring:direct+depth=8+buffer=256KiB, these rounds do not tell"),
@@ -127,7 +128,7 @@ fn the_usual_buffer_stands_for_streams_else_the_fastest() {
     let cold = CacheState::Cold;
     let insight = |methods: &[(&str, u64)]| {
         let run = judged(methods.iter().map(|(method, ms)| scan(method, cold, *ms)).collect());
-        changed(run, |cell| reach(cell, Some(0.97))).advice[0].insight.clone().expect("an insight")
+        super::insight(&changed(run, |cell| reach(cell, Some(0.97)))).expect("an insight")
     };
     assert!(insight(&[("read:buffer=1MiB", 90), (STREAM, 100)]).starts_with("read:buffer=64KiB"));
     assert!(insight(&[("read:buffer=4KiB", 110), ("read:buffer=1MiB", 90)]).starts_with("read:buffer=1MiB"));
