@@ -15,6 +15,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
+use pagewise_report::words::advice::sentence;
 
 use crate::dataset::Scratch;
 use crate::pagewise::{Pagewise, Place};
@@ -110,7 +111,7 @@ impl Case {
 
 /// The cases of a run that advises.
 fn cases_of(run: &str, advising: &Judged, telling: &[Judged]) -> Vec<Case> {
-    let cases = advising.advice.iter().map(|advice| {
+    let cases = advising.advice.iter().zip(&advising.comparisons).map(|(advice, own)| {
         let rankings: Vec<Ranking> = telling
             .iter()
             .flat_map(|judged| &judged.comparisons)
@@ -124,7 +125,7 @@ fn cases_of(run: &str, advising: &Judged, telling: &[Judged]) -> Vec<Case> {
             run: run.to_string(),
             label: advice.conditions.label.clone(),
             method: advice.recommended.clone(),
-            text: tell(advice.recommended.as_deref(), &advice.sentence, &rankings),
+            text: tell(advice.recommended.as_deref(), &sentence(advice, own), &rankings),
         }
     });
     cases.collect()

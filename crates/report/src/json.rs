@@ -37,6 +37,10 @@ pub struct JudgedJson<'a> {
 struct AdviceJson<'a> {
     #[serde(flatten)]
     advice: &'a Recommendation,
+    /// Reason that nothing is recommended; `None` if something is.
+    reason: Option<String>,
+    /// All of it as a sentence.
+    sentence: String,
     /// The meaning of the result beyond the choice, without a full stop: the remaining potential of
     /// a cold scan, the gain and the moved cost of prefaulting a fill. It is shown as a sentence
     /// among the notes.
@@ -47,7 +51,7 @@ struct AdviceJson<'a> {
     notes: Vec<String>,
     /// Effects of methods on everything else in their process, one sentence each; empty for a run
     /// without heartbeats.
-    stalls: &'a [String],
+    stalls: Vec<String>,
 }
 
 /// Methods of one comparison that differ only in their buffer.
@@ -64,11 +68,13 @@ impl<'a> JudgedJson<'a> {
     /// A judged run as it is printed.
     pub fn of(judged: &'a Judged) -> Self {
         let buffers = |buffers| BuffersJson { buffers, sentence: words::advice::buffers(buffers) };
-        let advice = judged.advice.iter().map(|advice| AdviceJson {
+        let advice = judged.advice.iter().zip(&judged.comparisons).map(|(advice, comparison)| AdviceJson {
+            reason: words::advice::silence(comparison),
+            sentence: words::advice::sentence(advice, comparison),
             insight: advice.insight.as_ref().map(words::advice::insight),
             buffers: advice.buffers().map(buffers).collect(),
-            notes: words::advice::notes(advice),
-            stalls: &advice.stalls,
+            notes: words::advice::notes(advice, comparison),
+            stalls: advice.stalls.iter().map(words::advice::held_up).collect(),
             advice,
         });
         Self { judged, advice: advice.collect() }

@@ -12,6 +12,7 @@ use crate::comparison::ComparisonText;
 use crate::judged_run::JudgedRun;
 use crate::table::verdict;
 use crate::text_table::TextTable;
+use crate::words;
 
 /// Write the comparisons of all runs.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
@@ -42,7 +43,7 @@ fn write_run(out: &mut dyn Write, run: &JudgedRun<'_>) -> io::Result<()> {
         let ComparisonText { table, notes } = ComparisonText::of(&by_id, comparison);
         writeln!(out, "\n#### {}\n\n{}", text(&comparison.conditions.label), text(verdict(comparison)))?;
         if let Some(advice) = judged.advice.get(index) {
-            writeln!(out, "\n**Advice:** {}", text(&advice.sentence))?;
+            writeln!(out, "\n**Advice:** {}", text(words::advice::sentence(advice, comparison)))?;
         }
         writeln!(out)?;
         write_table(out, &table)?;

@@ -15,6 +15,7 @@ use pagewise_model::pivot::PivotColumn;
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::{paragraph, shortened};
+use crate::words;
 use pagewise_model::format::{MISSING, bytes, rate, time};
 
 /// Columns between two columns of a table.
@@ -148,7 +149,7 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
     let own = of_comparison.filter(|(comparison, _)| comparison.cells.iter().any(|id| ids.contains(&id)));
     own.flat_map(|(comparison, advice)| {
         let threads = PivotColumn::Threads(comparison.conditions.conditions.threads);
-        advice.stalls.iter().map(move |sentence| format!("{threads}: {sentence}"))
+        advice.stalls.iter().map(move |effect| format!("{threads}: {}", words::advice::held_up(effect)))
     })
     .collect()
 }

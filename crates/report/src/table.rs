@@ -19,7 +19,7 @@ pub(crate) mod standing;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::{ahead_in_few_rounds, listed};
+use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 use pagewise_model::{Bytes, Role, Workload};
@@ -57,7 +57,7 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         }
         paragraph(out, "  ", &verdict(comparison), width)?;
         if let Some(advice) = judged.advice.get(index) {
-            for sentence in words::advice::sentences(advice) {
+            for sentence in words::advice::sentences(advice, comparison) {
                 paragraph(out, "  ", &sentence, width)?;
             }
         }
@@ -80,7 +80,7 @@ pub(crate) fn verdict(comparison: &Comparison) -> String {
         Verdict::Best => format!("{leader} is best"),
         Verdict::Tie => format!("{} tie, within 2 %", listed(&comparison.staying())),
         Verdict::Close => format!("close: {leader} is ahead, not for certain of {others}"),
-        Verdict::Open => match ahead_in_few_rounds(comparison) {
+        Verdict::Open => match words::advice::ahead_in_few_rounds(comparison) {
             Some(ahead) => format!("open: {ahead}"),
             None => format!("open: {leader} is ahead, not for certain of {others}; these rounds do not tell"),
         },

@@ -158,7 +158,7 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
         own.heading(4, &comparison.conditions.label);
         own.paragraph(verdict(comparison));
         if let Some(advice) = judged.advice.get(index) {
-            words::advice::sentences(advice).iter().for_each(|sentence| own.paragraph(sentence));
+            words::advice::sentences(advice, comparison).iter().for_each(|sentence| own.paragraph(sentence));
         }
         own.table(&table, &comparison.conditions.label);
         own.list(&notes);

@@ -10,6 +10,7 @@ use super::syncs;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::text_table::{TextCell, TextTable};
+use crate::words;
 
 /// A situation and what to use in it.
 pub(super) struct Choice {
@@ -42,8 +43,7 @@ pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
     let (Some(method), Some(leader)) = (&advice.recommended, &comparison.leader) else {
-        let why = advice.reason.as_deref().unwrap_or("the data do not support a verdict");
-        return vec![format!("no advice: {why}")];
+        return vec![format!("no advice: {}", words::advice::silence(comparison).unwrap_or_default())];
     };
     if method != leader {
         let bound = percent_up(comparison.bound(method).unwrap_or(0.0));

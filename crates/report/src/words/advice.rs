@@ -1,28 +1,31 @@
-//! Sentences of the advice: one function for each kind of finding.
+//! Sentences of the advice.
 
+use pagewise_analysis::judge::advice::stall::{FEWEST_BEATS, FEWEST_IDLE_BEATS, LEAST_NS, TIMES_IDLE};
 use pagewise_analysis::judge::advice::{
-    Buffers, FilesByBuffer, FillFigures, Insight, Lack, Note, Recommendation, StreamGain, capital, interval,
-    listed, slower,
+    Buffers, FilesByBuffer, FillFigures, HeldUp, Insight, Lack, Note, Recommendation, StreamGain, listed,
 };
-use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
-use pagewise_model::format::{bytes, counted, percent, time, times};
-use pagewise_model::{Bytes, Consume};
+use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
+use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
+use pagewise_analysis::judge::{ComparedConditions, Comparison, Stall};
+use pagewise_model::format::{bytes, counted, percent, percent_up, time, times};
+use pagewise_model::{Bytes, CacheState, Consume, Workload};
 
 /// All of an advice, one sentence each: explanations of the result, effects of methods on
 /// everything else in their process, and the choice.
-pub fn sentences(advice: &Recommendation) -> Vec<String> {
-    let mut sentences = notes(advice);
-    sentences.extend(advice.stalls.iter().chain([&advice.sentence]).cloned());
+pub fn sentences(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
+    let mut sentences = notes(advice, comparison);
+    sentences.extend(advice.stalls.iter().map(held_up));
+    sentences.push(sentence(advice, comparison));
     sentences
 }
 
 /// Explanations of the result, one sentence each; the insight is the first.
-pub fn notes(advice: &Recommendation) -> Vec<String> {
+pub fn notes(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
     let first = advice.insight.iter().map(|found| format!("{}.", insight(found)));
-    first.chain(advice.notes.iter().map(|one| note(one, advice))).collect()
+    first.chain(advice.notes.iter().map(|one| note(one, comparison))).collect()
 }
 
-fn note(note: &Note, advice: &Recommendation) -> String {
+fn note(note: &Note, comparison: &Comparison) -> String {
     match note {
         Note::Amplified(method, read) => {
             format!("{method}: {} B read from the device per requested byte.", times(*read))
@@ -62,8 +65,7 @@ fn note(note: &Note, advice: &Recommendation) -> String {
             format!("Written to the device by any process, per byte that reached the file: {written}.")
         }
         Note::NoBuffer => {
-            let reason = advice.reason.as_deref().unwrap_or_default();
-            format!("No buffer is advised, because {reason}.")
+            format!("No buffer is advised, because {}.", silence(comparison).unwrap_or_default())
         }
         Note::NoBufferOf(base, missing) => {
             format!("{base}: no buffer is advised, because {}.", listed(&each(missing, lack)))
@@ -121,24 +123,26 @@ fn note(note: &Note, advice: &Recommendation) -> String {
 /// The meaning of a result beyond the choice, without a full stop.
 pub fn insight(found: &Insight) -> String {
     match found {
-        Insight::Stream { method, share, low, high, gain } => {
+        Insight::Stream { method, share, gain } => {
             let others = match gain {
-                StreamGain::Known(leader, [ratio, low, high]) => {
-                    format!("{leader} gains {}x [{}, {}]", times(*ratio), times(*low), times(*high))
+                StreamGain::Known(leader, ratio) => {
+                    let [ratio, low, high] = [ratio.median, ratio.low, ratio.high].map(times);
+                    format!("{leader} gains {ratio}x [{low}, {high}]")
                 }
                 StreamGain::AtMost(leader, bound) => {
                     format!("it is {} than {leader}, these rounds do not tell", slower(*bound))
                 }
                 StreamGain::FewRounds(leader) => format!("too few rounds compare it with {leader}"),
                 StreamGain::Nothing(false) => "no method here is faster".to_string(),
-                StreamGain::Nothing(true) => format!(
-                    "no method here is faster, though another had {}x [{}, {}] as much of it",
-                    times(1.0 / share),
-                    times(1.0 / high),
-                    times(1.0 / low)
-                ),
+                StreamGain::Nothing(true) => {
+                    let [most, low, high] =
+                        [share.median, share.high, share.low].map(|part| times(1.0 / part));
+                    format!(
+                        "no method here is faster, though another had {most}x [{low}, {high}] as much of it"
+                    )
+                }
             };
-            let (share, ends) = (percent(*share), interval(*low, *high));
+            let (share, ends) = (percent(share.median), interval(share.low, share.high));
             format!(
                 "{method} runs at {share} {ends} of the most that this device delivered in this run; {others}"
             )
@@ -268,4 +272,162 @@ fn by_file_size(files: &FilesByBuffer) -> String {
         format!("{} at {}", buffer(*smallest), listed(&each(files, file)))
     };
     files.iter().map(at).collect::<Vec<_>>().join(", ")
+}
+
+/// The choice as a sentence.
+pub fn sentence(advice: &Recommendation, comparison: &Comparison) -> String {
+    let subject = subject(&comparison.conditions);
+    let (Some(method), Some(leader)) = (advice.recommended.as_deref(), comparison.leader.as_deref()) else {
+        return format!("{subject}: no advice, because {}.", silence(comparison).unwrap_or_default());
+    };
+    let limit = advice.limit.as_ref().and_then(limited_by).unwrap_or_default();
+    let why = match comparison.bound(method) {
+        Some(bound) if method != leader => format!(": simpler than {leader}, and {}", slower(bound)),
+        _ if comparison.verdict == Verdict::Best => format!("; {}", lead(comparison)),
+        _ => String::new(),
+    };
+    format!("{subject}: choose {method}{limit}{why}{}.", simpler(advice, comparison))
+}
+
+/// The methods that are simpler than the chosen one and not behind the leader, with what they may
+/// cost.
+fn simpler(advice: &Recommendation, comparison: &Comparison) -> String {
+    let words = each(&advice.simpler, |other| match comparison.bound(other) {
+        Some(bound) => format!("{other} ({})", slower(bound)),
+        None => format!("{other} (too few rounds)"),
+    });
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => format!("; simpler and not shown to be behind is {one}"),
+        several => format!("; simpler and not shown to be behind are {}", listed(several)),
+    }
+}
+
+fn subject(conditions: &ComparedConditions) -> String {
+    format!(
+        "{}, {}",
+        what(conditions.conditions.workload()),
+        conditions.label.split_once(" · ").map_or("", |(_, rest)| rest).replace(" · ", ", ")
+    )
+}
+
+fn lead(comparison: &Comparison) -> String {
+    let is = match comparison.conditions.conditions.cache {
+        CacheState::ColdStart => "it is warm",
+        _ if comparison.conditions.conditions.is_one_shot() => "in total it is",
+        _ => "it is",
+    };
+    if let Some((method, ratio)) = comparison.closest_unranked() {
+        return format!(
+            "{is} about {}x as fast as {method}, which has too few rounds to be ranked",
+            times(ratio)
+        );
+    }
+    let Some(next) = comparison.ratios.iter().find(|ratio| ratio.place == Place::Behind) else {
+        return "it is alone".to_string();
+    };
+    let interval = match (next.low, next.high) {
+        _ if next.is_gap() => format!(" in {} rounds", next.rounds),
+        (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
+        _ => String::new(),
+    };
+    format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
+}
+
+fn limited_by(limit: &Bound) -> Option<String> {
+    let Bound { of_ceiling_low: Some(low), of_ceiling_high: Some(high), .. } = limit else { return None };
+    if limit.bound == Some(BoundName::Unknown) {
+        return None;
+    }
+    let text = limit.text()?;
+    let interval = interval(*low, *high);
+    Some(match limit.bound_certainty? {
+        Certainty::Named if limit.is_at_ceiling() => format!(" (limited by {text})"),
+        Certainty::Named => format!(" (limited by {text} {interval})"),
+        Certainty::About => format!(" ({text} {interval})"),
+        Certainty::Between => format!(" ({text})"),
+    })
+}
+
+/// Reason that nothing is advised; `None` if something is.
+pub fn silence(comparison: &Comparison) -> Option<String> {
+    match comparison.verdict {
+        Verdict::NotComparable => {
+            let reason = comparison.reason.clone();
+            Some(reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
+        }
+        _ => ahead_in_few_rounds(comparison),
+    }
+}
+
+/// That a method was ahead of the leader in too few rounds to be ranked; `None` if none was.
+pub fn ahead_in_few_rounds(comparison: &Comparison) -> Option<String> {
+    let (ahead, leader) = (comparison.ahead_of_leader()?, comparison.leader.as_deref()?);
+    let rounds = counted(ahead.rounds as u64, "round");
+    Some(format!("{} was ahead of {leader} in {rounds}, too few to rank it", ahead.method))
+}
+
+/// An effect of methods on everything else in their process.
+pub fn held_up(effect: &HeldUp) -> String {
+    let beyond = || format!("by more than {TIMES_IDLE} times the idle worker's p99 and {}", time(LEAST_NS));
+    match effect {
+        HeldUp::By(method, stalls) => format!("{method} holds up {}.", listed(&each(stalls, held))),
+        HeldUp::ByNone(methods, true) => format!(
+            "No method holds up anything else in its process {}: 99 of 100 heartbeats are late by at most {}.",
+            beyond(),
+            time(methods.iter().map(|(_, p99_ns)| *p99_ns).max().unwrap_or(0))
+        ),
+        HeldUp::ByNone(methods, false) => {
+            let methods = each(methods, |(method, p99_ns)| format!("{method} (p99 {})", time(*p99_ns)));
+            format!("Heartbeats next to {} are not late {}.", listed(&methods), beyond())
+        }
+        HeldUp::Unknown(methods) => format!(
+            "Stalls by {} are not reported: fewer than {FEWEST_BEATS} heartbeats, or {FEWEST_IDLE_BEATS} of the idle worker.",
+            listed(methods)
+        ),
+    }
+}
+
+fn held(stall: &Stall) -> String {
+    let (what, waits) = match stall.kind.as_str() {
+        "thread" => ("other threads", ""),
+        "virtual-thread" => ("virtual threads", ""),
+        "safepoint" => ("safepoints", ", for which every thread of the process waits"),
+        "goroutine" => ("other goroutines", ""),
+        other => (&*format!("its heartbeat '{other}'"), ""),
+    };
+    let idle = stall.idle.map_or_else(String::new, |idle| format!("; idle worker {}", time(idle.p99_ns)));
+    let (longest, p99) = (time(stall.busy.max_ns), time(stall.busy.p99_ns));
+    format!("{what} for up to {longest} (p99 {p99}{idle}){waits}")
+}
+
+/// The work as a noun.
+fn what(workload: Workload) -> &'static str {
+    match workload {
+        Workload::RandomRead => "random reads",
+        Workload::SequentialRead => "sequential reads",
+        Workload::Scan => "a scan",
+        Workload::Append => "appending",
+        Workload::Fill => "filling a file",
+        Workload::Replay => "the reads of the trace",
+    }
+}
+
+/// `at most 9 % slower`, or `up to 3.3x slower`.
+fn slower(bound: f64) -> String {
+    match bound {
+        bound if bound < 1.0 => format!("at most {} slower", percent_up(bound)),
+        bound => format!("up to {}x slower", times(1.0 + bound)),
+    }
+}
+
+/// The interval of a share in percent: `[95, 99]`.
+fn interval(low: f64, high: f64) -> String {
+    format!("[{:.0}, {:.0}]", low * 100.0, high * 100.0)
+}
+
+/// The sentence with a capital letter.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

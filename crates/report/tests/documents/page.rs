@@ -43,8 +43,9 @@ fn a_page_has_every_plot_and_its_table() {
         // That of tables, and that of plots.
         let scripts = if plots == 0 { 1 } else { 2 };
         assert_eq!((count("script"), count("link"), count("img")), (scripts, 0, 0), "{name}");
-        for advice in &judged.advice {
-            assert!(text.contains(&pagewise_report::markup::escaped(&advice.sentence)), "{name}");
+        for (advice, comparison) in judged.advice.iter().zip(&judged.comparisons) {
+            let sentence = pagewise_report::words::advice::sentence(advice, comparison);
+            assert!(text.contains(&pagewise_report::markup::escaped(&sentence)), "{name}");
         }
         for warning in &judged.warnings {
             assert!(text.contains(&pagewise_report::markup::escaped(warning)), "{name}: {warning}");

@@ -3,11 +3,10 @@
 use pagewise_model::sample::Measurement;
 
 use super::note::Lack;
-use super::phrases::ahead_in_few_rounds;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::collected::SamplesById;
 use crate::judge::comparison::Comparison;
-use crate::judge::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, Verdict, decide};
+use crate::judge::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, decide};
 use crate::proof::measured::{region_ns, total_ns};
 use crate::statistics::paired_log_ratios;
 
@@ -50,17 +49,6 @@ impl<'a> Case<'a> {
             _ => cell.reason.clone(),
         })?;
         Some(Lack::NotRanked(method.to_string(), reason))
-    }
-
-    /// Reason that nothing can be advised; `None` if something can.
-    pub fn silence(&self) -> Option<String> {
-        match self.comparison.verdict {
-            Verdict::NotComparable => {
-                let reason = self.comparison.reason.clone();
-                Some(reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
-            }
-            _ => ahead_in_few_rounds(self.comparison),
-        }
     }
 
     /// Log ratios of a figure of `left` over that of `right`, paired by round.

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::insight::Insight;
 use super::note::{Buffers, Note};
+use super::stall::HeldUp;
+use crate::judge::bound::Bound;
 use crate::judge::comparison::ComparedConditions;
 
 /// The price that simplicity is worth: a simpler method is recommended if it is at most this share
@@ -19,20 +21,22 @@ pub struct Recommendation {
     pub recommended: Option<String>,
     /// The other methods that are not behind the leader.
     pub alternatives: Vec<String>,
-    /// Reason that nothing is recommended; `None` if something is.
-    pub reason: Option<String>,
-    /// All of it as a sentence.
-    pub sentence: String,
+    /// Those of them that are simpler than the recommended method.
+    #[serde(skip)]
+    pub simpler: Vec<String>,
+    /// The bound of the recommended method.
+    #[serde(skip)]
+    pub limit: Option<Bound>,
     /// The meaning of the result beyond the choice.
     #[serde(skip)]
     pub insight: Option<Insight>,
     /// Explanations of the result.
     #[serde(skip)]
     pub notes: Vec<Note>,
-    /// Effects of methods on everything else in their process, one sentence each; empty for a run
-    /// without heartbeats.
+    /// Effects of methods on everything else in their process, empty for a run without
+    /// heartbeats.
     #[serde(skip)]
-    pub stalls: Vec<String>,
+    pub stalls: Vec<HeldUp>,
 }
 
 impl Recommendation {

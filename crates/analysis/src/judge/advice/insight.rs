@@ -1,6 +1,7 @@
 //! The meaning of a result beyond the choice of a method.
 
 use crate::judge::cell::CellJudgement;
+use crate::statistics::Extent;
 
 /// The meaning of a result beyond the choice.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,11 +11,7 @@ pub enum Insight {
         /// The plain stream.
         method: String,
         /// The share of the device's bandwidth that it reaches.
-        share: f64,
-        /// The lower end of the interval of that share.
-        low: f64,
-        /// Its upper end.
-        high: f64,
+        share: Extent,
         /// The gain of another method.
         gain: StreamGain,
     },
@@ -36,8 +33,8 @@ pub enum Insight {
 /// The gain of the leader over a plain stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamGain {
-    /// The leader is so many times as fast, with the ends of the interval.
-    Known(String, [f64; 3]),
+    /// The leader is so many times as fast.
+    Known(String, Extent),
     /// The stream is at most this share slower than the leader, if it is.
     AtMost(String, f64),
     /// Too few rounds compare it with the leader.

@@ -9,6 +9,7 @@ use super::read_advice::amplification;
 use crate::judge::bound::BoundName;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::verdict::{FEWEST_ROUNDS, NEAR, Place};
+use crate::statistics::Extent;
 
 /// From this share of the device's bandwidth, the rest is not worth a word.
 const NEARLY_ALL: f64 = 0.95;
@@ -41,7 +42,7 @@ fn insight(case: &Case<'_>) -> Result<Insight, Lack> {
     }
     // Of a share of 0 nothing follows.
     let gain = gain(case, &method).unwrap_or(StreamGain::Nothing(share < NEARLY_ALL && low > 0.0));
-    Ok(Insight::Stream { method, share, low, high, gain })
+    Ok(Insight::Stream { method, share: Extent { low, median: share, high }, gain })
 }
 
 /// The gain of the leader over the stream, with its interval; `None` if the stream leads.
@@ -49,7 +50,9 @@ fn gain(case: &Case<'_>, stream: &str) -> Option<StreamGain> {
     let leader = case.comparison.leader.clone().filter(|leader| *leader != stream)?;
     let ratio = case.comparison.ratios.iter().find(|ratio| ratio.method == stream)?;
     Some(match (ratio.place, ratio.low, ratio.high, ratio.bound) {
-        (Place::Behind, Some(low), Some(high), _) => StreamGain::Known(leader, [ratio.ratio, low, high]),
+        (Place::Behind, Some(low), Some(high), _) => {
+            StreamGain::Known(leader, Extent { low, median: ratio.ratio, high })
+        }
         (_, _, _, Some(bound)) => StreamGain::AtMost(leader, bound),
         _ => StreamGain::FewRounds(leader),
     })

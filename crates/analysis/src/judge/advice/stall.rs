@@ -1,5 +1,4 @@
-//! Sentences about the effects of methods on everything else in their process, compared with the
-//! idle worker.
+//! The effects of methods on everything else in their process, compared with the idle worker.
 //!
 //! They are reported if something waits for the device: with data in memory, little can be held up.
 //! A difference is reported if it exceeds the idle baseline by a factor and by an amount, and the
@@ -10,23 +9,33 @@ use std::cmp::Reverse;
 use pagewise_model::CacheState;
 
 use super::case::Case;
-use super::phrases::listed;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::stall::Stall;
-use pagewise_model::format::time;
 
 /// The p99 delay is late from this many times the idle p99 ...
-const TIMES_IDLE: u64 = 3;
+pub const TIMES_IDLE: u64 = 3;
 /// ... if it also exceeds this.
-const LEAST_NS: u64 = 1_000_000;
+pub const LEAST_NS: u64 = 1_000_000;
 /// Fewest beats that support a p99.
-const FEWEST_BEATS: u64 = 300;
+pub const FEWEST_BEATS: u64 = 300;
 /// If half of the beats are late there cannot be many, so this many suffice.
 const FEWEST_LATE_BEATS: u64 = 30;
 /// Fewest beats of the baseline.
-const FEWEST_IDLE_BEATS: u64 = 100;
+pub const FEWEST_IDLE_BEATS: u64 = 100;
 
-pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
+/// Effects of methods on everything else in their process.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeldUp {
+    /// A method delays these kinds of heartbeats, the latest first.
+    By(String, Vec<Stall>),
+    /// Methods next to which heartbeats are about as regular as in an idle worker, with the p99 of
+    /// their delays in ns; true if it is so with every method.
+    ByNone(Vec<(String, u64)>, bool),
+    /// Methods with too few heartbeats.
+    Unknown(Vec<String>),
+}
+
+pub(super) fn effects(case: &Case<'_>) -> Vec<HeldUp> {
     let conditions = &case.comparison.conditions.conditions;
     let in_memory = conditions.cache == CacheState::Warm && conditions.fits_memory();
     let known = case.compared.iter().filter(|cell| cell.status == Status::Ok && cell.stall.is_some());
@@ -40,16 +49,18 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
         enough.iter().map(|cell| (*cell, held_up(cell))).filter(|(_, stalls)| !stalls.is_empty()).collect();
     held.sort_by_key(|(_, stalls)| Reverse(stalls[0].busy.p99_ns));
     let others: Vec<&CellJudgement> = enough.into_iter().filter(|cell| held_up(cell).is_empty()).collect();
-    let mut sentences: Vec<String> = held.iter().map(|(cell, stalls)| holds_up(cell, stalls)).collect();
-    sentences.extend(holds_up_nothing(&others, held.is_empty() && few.is_empty()));
-    if !few.is_empty() {
-        let methods: Vec<String> = few.iter().map(|cell| cell.method.clone()).collect();
-        sentences.push(format!(
-            "Stalls by {} are not reported: fewer than {FEWEST_BEATS} heartbeats, or {FEWEST_IDLE_BEATS} of the idle worker.",
-            listed(&methods)
-        ));
+    let by = |(cell, stalls): &(&CellJudgement, Vec<&Stall>)| {
+        HeldUp::By(cell.method.clone(), stalls.iter().copied().cloned().collect())
+    };
+    let mut effects: Vec<HeldUp> = held.iter().map(by).collect();
+    if !others.is_empty() {
+        let methods = others.iter().map(|cell| (cell.method.clone(), p99_ns(cell))).collect();
+        effects.push(HeldUp::ByNone(methods, held.is_empty() && few.is_empty()));
     }
-    sentences
+    if !few.is_empty() {
+        effects.push(HeldUp::Unknown(few.iter().map(|cell| cell.method.clone()).collect()));
+    }
+    effects
 }
 
 fn is_many(stall: &Stall) -> bool {
@@ -76,51 +87,8 @@ fn held_up(cell: &CellJudgement) -> Vec<&Stall> {
     stalls
 }
 
-/// The meaning of a kind of beats.
-fn what(kind: &str) -> String {
-    match kind {
-        "thread" => "other threads".to_string(),
-        "virtual-thread" => "virtual threads".to_string(),
-        "safepoint" => "safepoints".to_string(),
-        "goroutine" => "other goroutines".to_string(),
-        other => format!("its heartbeat '{other}'"),
-    }
-}
-
-fn holds_up(cell: &CellJudgement, stalls: &[&Stall]) -> String {
-    let text = |stall: &&Stall| {
-        let idle = stall.idle.map_or_else(String::new, |idle| format!("; idle worker {}", time(idle.p99_ns)));
-        let waits =
-            if stall.kind == "safepoint" { ", for which every thread of the process waits" } else { "" };
-        format!(
-            "{} for up to {} (p99 {}{idle}){waits}",
-            what(&stall.kind),
-            time(stall.busy.max_ns),
-            time(stall.busy.p99_ns),
-        )
-    };
-    let text: Vec<String> = stalls.iter().map(text).collect();
-    format!("{} holds up {}.", cell.method, listed(&text))
-}
-
-/// Sentence about methods whose heartbeats are about as regular as in an idle worker.
-fn holds_up_nothing(cells: &[&CellJudgement], is_all: bool) -> Option<String> {
-    let p99 = |cell: &CellJudgement| {
-        let known = cell.stall.iter().flatten().filter(|stall| is_many(stall));
-        known.map(|stall| stall.busy.p99_ns).max().unwrap_or(0)
-    };
-    let methods: Vec<String> =
-        cells.iter().map(|cell| format!("{} (p99 {})", cell.method, time(p99(cell)))).collect();
-    let beyond = format!("by more than {TIMES_IDLE} times the idle worker's p99 and {}", time(LEAST_NS));
-    match (methods.is_empty(), is_all) {
-        (true, _) => None,
-        (false, true) => {
-            let latest = cells.iter().map(|cell| p99(cell)).max().unwrap_or(0);
-            Some(format!(
-                "No method holds up anything else in its process {beyond}: 99 of 100 heartbeats are late by at most {}.",
-                time(latest)
-            ))
-        }
-        (false, false) => Some(format!("Heartbeats next to {} are not late {beyond}.", listed(&methods))),
-    }
+/// The delay of 99 of 100 beats next to a method, of the kind that is late the most.
+fn p99_ns(cell: &CellJudgement) -> u64 {
+    let known = cell.stall.iter().flatten().filter(|stall| is_many(stall));
+    known.map(|stall| stall.busy.p99_ns).max().unwrap_or(0)
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::judge::collected::{collect, samples_by_id};
 use crate::judge::judge;
 use crate::judge::judged::Judged;
-use crate::judge::tests::words;
+use crate::judge::tests::{notes, sentence, words};
 use crate::proof::honest;
 use pagewise_model::run::{Header, Run};
 use pagewise_model::{Cell, Failure, FailureKind, Outcome, Plan, Role, Sample};
@@ -143,10 +143,10 @@ pub(super) fn insight(judged: &Judged) -> Option<String> {
     judged.advice[0].insight.as_ref().map(words::insight)
 }
 
-/// Panics unless one of the notes is `note`.
+/// Panics unless one of the notes of the first comparison is `note`.
 #[track_caller]
-pub(super) fn noted(advice: &Recommendation, note: &str) {
-    let notes = words::notes(advice);
+pub(super) fn noted(judged: &Judged, note: &str) {
+    let notes = notes(judged, 0);
     assert!(notes.iter().any(|other| other == note), "{notes:#?}");
 }
 

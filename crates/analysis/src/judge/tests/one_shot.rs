@@ -54,7 +54,7 @@ fn work_that_is_done_once_is_ranked_by_its_total() {
     let prepared = &judged.cells[2];
     assert_eq!((prepared.setup_ns, prepared.teardown_ns), (Some(90_000_000), Some(10_000_000)));
     assert_eq!(prepared.total_ns.map(|ns| ns / 1_000_000), Some(140));
-    let sentence = &judged.advice[0].sentence;
+    let sentence = sentence(&judged);
     assert!(
         sentence
             .starts_with("filling a file, blocks of 128 B, new file, 16 MiB: choose mmap (limited by cpu "),
@@ -271,11 +271,10 @@ fn a_scan_that_outruns_the_ceiling_is_the_ceiling() {
     assert!(read["bound"] != "device-bandwidth" && read["bound"] != "device-iops", "it may do more still");
     assert_eq!(mmap["of_device_bandwidth"].as_f64().map(|share| (share * 100.0).round()), Some(64.0));
     assert_eq!(outrun["ceilings"]["device"][1]["reached_by"], "read:buffer=64KiB");
-    let advice = &judged.advice[0];
     assert_eq!(
-        words::notes(advice)[0],
+        notes(&judged, 0)[0],
         "read:buffer=64KiB runs at 100 % [100, 100] of the most that this device delivered in this run; no method here is \
          faster."
     );
-    assert!(!advice.sentence.contains("limited by device"), "{}", advice.sentence);
+    assert!(!sentence(&judged).contains("limited by device"), "{}", sentence(&judged));
 }

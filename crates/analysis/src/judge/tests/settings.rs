@@ -90,7 +90,7 @@ fn faults_and_refaults_explain_a_mapping_that_loses() {
         evidence.major_faults = Some(4 * (measurement.operations + 40));
         evidence.group.as_mut().expect("a group").refaults = Some(2 * (measurement.operations + 40));
     });
-    let notes = words::notes(&judge(&run).advice[0]);
+    let notes = notes(&judge(&run), 0);
     assert_eq!(
         notes.as_slice(),
         [
@@ -145,7 +145,7 @@ fn a_cold_start_is_ranked_by_its_time_to_warm() {
         (unranked.method.as_str(), unranked.reason.as_str()),
         ("pread:direct", "it bypasses the page cache, so nothing becomes warm")
     );
-    assert!(judged.advice[0].sentence.contains("it is warm 1.67x"), "{}", judged.advice[0].sentence);
+    assert!(sentence(&judged).contains("it is warm 1.67x"), "{}", sentence(&judged));
 }
 
 #[test]

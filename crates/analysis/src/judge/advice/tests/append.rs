@@ -48,7 +48,7 @@ fn the_plateau_has_edges() {
         "mmap (by the records alone, without set-up): the smallest good buffer is 4 KiB: from it to 1 MiB all are at most 2 % slower than the best (12 ns a record); \
          no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
     );
-    noted(&judged.advice[0], &words::buffers(found));
+    noted(&judged, &words::buffers(found));
 }
 
 #[test]
@@ -129,8 +129,7 @@ fn nothing_is_said_of_buffers_with_too_few_rounds() {
     let short = judged_in(3, cells());
     assert!(short.advice[0].buffers().next().is_none());
     assert!(
-        words::notes(&short.advice[0])[0]
-            .starts_with("No buffer is advised, because no method has the 5 valid rounds")
+        notes(&short, 0)[0].starts_with("No buffer is advised, because no method has the 5 valid rounds")
     );
 }
 
@@ -145,7 +144,7 @@ fn a_buffer_without_figures_is_named_with_why() {
     cells.push(append("pwrite:buffer=4KiB", 30.0));
     cells.push(append("pwrite:buffer=64KiB", 30.0).invalid());
     noted(
-        &self::judged(cells).advice[0],
+        &self::judged(cells),
         "pwrite: no buffer is advised, because pwrite:buffer=64KiB is not ranked: no sample of it is valid.",
     );
 }
@@ -179,11 +178,11 @@ fn debts_and_stalls_are_told() {
         }
     });
     noted(
-        &run.advice[0],
+        &run,
         "10 MiB of 10 MiB are still dirty at the end with mmap and pwrite: they have not reached the device.",
     );
     noted(
-        &run.advice[0],
+        &run,
         "Stalls over 1 ms: mmap 3 a sample, the longest 12.4 ms; pwrite in some samples, the longest 12.4 ms.",
     );
 }
@@ -196,7 +195,7 @@ fn syncs_that_are_not_durable_are_told() {
             let syncs = cell.syncs.as_mut().expect("syncs");
             (syncs.call, syncs.in_memory, syncs.is_durable) = (call, memory, call.is_durable() && !memory);
         });
-        words::notes(&run.advice[0]).into_iter().find(|note| note.contains("not durable"))
+        notes(&run, 0).into_iter().find(|note| note.contains("not durable"))
     };
     assert_eq!(told(SyncCall::Fdatasync, false), None);
     assert_eq!(
@@ -221,7 +220,7 @@ fn what_is_written_again_is_told_where_syncs_are_measured() {
             let reached = cell.evidence.as_ref().expect("evidence").requested_bytes;
             cell.device_written_bytes = Some(if cell.method == "mmap" { reached * 3 / 2 } else { reached });
         });
-        words::notes(&run.advice[0])
+        notes(&run, 0)
     };
     let note =
         "Written to the device by any process, per byte that reached the file: mmap 1.50 B.".to_string();
@@ -243,8 +242,8 @@ fn file_sizes_are_summed_up_in_one_sentence() {
     };
     let run = judged(sized(10, 12.2).chain(sized(100, 12.1)).chain(sized(1024, 20.0)).collect());
     let summary = "For records of 100 B the smallest good buffer of mmap is 4 KiB at 10 MiB and 100 MiB, 16 KiB at 1 GiB.";
-    noted(&run.advice[2], summary);
-    assert!(!run.advice[..2].iter().flat_map(words::notes).any(|note| note == summary));
+    assert!(notes(&run, 2).iter().any(|note| note == summary));
+    assert!(![0, 1].iter().flat_map(|index| notes(&run, *index)).any(|note| note == summary));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Advice of fills.
 
 use super::*;
+use crate::judge::verdict::Verdict;
 use pagewise_model::CacheState;
 
 fn fill(method: &str, setup_ms: u64, fill_ms: u64) -> Timed {
@@ -21,7 +22,7 @@ fn populate_gains_in_total() {
     let both =
         "mmap:populate makes the fill 2.70x faster by moving 291 ms into set-up; in total it gains 1.10x";
     assert_eq!(insight(&judged), both);
-    assert_eq!(words::notes(&judged.advice[0])[0], format!("{both}."));
+    assert_eq!(notes(&judged, 0)[0], format!("{both}."));
     assert_eq!(choices(&judged), ["fill: mmap:populate"]);
 }
 
@@ -107,7 +108,7 @@ fn pretouch_hides_the_faults_of_a_steady_writer() {
          instead of 312 ms"
     );
     noted(
-        &judged.advice[0],
+        &judged,
         "Page faults in a block's time, p99.9 and longest: mmap 2.1 µs and 1.2 ms, mmap:populate 170 ns and 30 µs, \
          mmap:pretouch=4MiB 180 ns and 90 µs.",
     );
@@ -119,11 +120,11 @@ fn pretouch_that_hides_nothing_is_told_so() {
     for (fill_ms, p999) in [(300, 180), (210, 2090)] {
         let judged = with_pretouch(fill_ms, p999);
         assert!(!insight(&judged).contains("steady writer"));
-        let text = words::notes(&judged.advice[0]).iter().any(|note| {
+        let text = notes(&judged, 0).iter().any(|note| {
             note.starts_with("mmap:pretouch=4MiB does not hide the page faults: its fill takes ")
                 && note.contains(", where mmap:populate takes 201 ms, and p99.9 of a block ")
         });
-        assert!(text, "{:#?}", words::notes(&judged.advice[0]));
+        assert!(text, "{:#?}", notes(&judged, 0));
     }
 }
 
@@ -131,17 +132,14 @@ fn pretouch_that_hides_nothing_is_told_so() {
 fn without_the_plain_mapping_nothing_is_held_against_it() {
     let absent = judged(vec![fill("mmap:touch", 300, 99), fill("mmap:populate", 300, 100)]);
     assert_eq!(absent.advice[0].insight, None);
-    noted(
-        &absent.advice[0],
-        "The gain from prefaulting is unknown, because plain mmap is not among the methods.",
-    );
+    noted(&absent, "The gain from prefaulting is unknown, because plain mmap is not among the methods.");
     let invalid = judged(vec![
         fill("mmap:touch", 300, 99),
         fill("mmap:populate", 300, 100),
         fill("mmap", 1, 100).invalid(),
     ]);
     noted(
-        &invalid.advice[0],
+        &invalid,
         "The gain from prefaulting is unknown, because mmap is not ranked: no sample of it is valid.",
     );
 }

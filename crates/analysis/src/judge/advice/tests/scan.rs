@@ -1,7 +1,7 @@
 //! Advice of scans.
 
 use super::*;
-use crate::judge::bound::Certainty;
+use crate::judge::bound::{BoundName, Certainty};
 use pagewise_model::{CacheState, Consume, Work};
 
 const STREAM: &str = "read:buffer=64KiB";
@@ -38,11 +38,10 @@ fn a_stream_that_leads_at_97_percent_leaves_nothing_to_tell() {
     let judged = reaching(0.97, 101);
     let insight = "read:buffer=64KiB runs at 97 % [95, 99] of the most that this device delivered in this run; no \
                    method here is faster";
-    let advice = &judged.advice[0];
     assert_eq!(super::insight(&judged).as_deref(), Some(insight));
-    assert_eq!(words::notes(advice)[0], format!("{insight}."));
+    assert_eq!(notes(&judged, 0)[0], format!("{insight}."));
     noted(
-        advice,
+        &judged,
         "Of the most that this device delivered: uring:direct+depth=8+buffer=256KiB 99 %, read:buffer=64KiB 97 %.",
     );
 }
@@ -51,7 +50,6 @@ fn a_stream_that_leads_at_97_percent_leaves_nothing_to_tell() {
 fn a_gain_is_that_of_the_leader_whatever_the_share() {
     // A stream at the ceiling beside a method 1.22x as fast.
     let judged = reaching(0.99, 82);
-    let advice = &judged.advice[0];
     assert_eq!(
         insight(&judged).as_deref(),
         Some(
@@ -59,7 +57,7 @@ fn a_gain_is_that_of_the_leader_whatever_the_share() {
              uring:direct+depth=8+buffer=256KiB gains 1.22x [1.22, 1.22]"
         )
     );
-    let text = [&[advice.sentence.clone()][..], &words::notes(advice)].concat().join(" ");
+    let text = [&[sentence(&judged)][..], &notes(&judged, 0)].concat().join(" ");
     assert!(!text.contains("no method"), "{text}");
 }
 
@@ -69,12 +67,12 @@ fn a_stream_at_58_percent_leaves_much() {
     let insight = insight(&judged).expect("an insight");
     assert!(insight.ends_with("uring:direct+depth=8+buffer=256KiB gains 1.67x [1.67, 1.67]"), "{insight}");
     assert!(
-        judged.advice[0].sentence.contains(
+        sentence(&judged).contains(
             "choose uring:direct+depth=8+buffer=256KiB; in total it is 1.67x [1.67, 1.67] as fast as \
              read:buffer=64KiB, the next best"
         ),
         "{}",
-        judged.advice[0].sentence
+        sentence(&judged)
     );
     let none = reaching(0.58, 101);
     let insight = super::insight(&none).expect("an insight");
@@ -99,7 +97,7 @@ fn without_a_ceiling_or_a_stream_or_quiet_nothing_is_known_to_be_gained() {
     let cold = CacheState::Cold;
     let why = |run: &Judged| {
         assert_eq!(run.advice[0].insight, None);
-        words::notes(&run.advice[0]).remove(0)
+        notes(run, 0).remove(0)
     };
     let bare = judged(vec![scan(STREAM, cold, 100), scan("mmap:in-place", cold, 120)]);
     assert_eq!(
@@ -149,7 +147,7 @@ fn counting_is_told_from_touching() {
         let lines = [scan(STREAM, warm, 50), scan("mmap:in-place", warm, 40)];
         let touched = [touching(STREAM, touched_ms), touching("mmap:in-place", touched_ms)];
         let run = judged(lines.into_iter().chain(touched).collect());
-        (words::notes(&run.advice[0]), words::notes(&run.advice[1]))
+        (notes(&run, 0), notes(&run, 1))
     };
     let (lines, touched) = with(30);
     let costs =
@@ -173,5 +171,5 @@ fn a_warm_scan_tells_what_limits_it() {
         cell.limit.bound_certainty = Some(Certainty::Named);
     });
     assert_eq!(run.advice[0].insight, None);
-    noted(&run.advice[0], "Copying from memory limits read:buffer=64KiB; the CPU limits mmap:in-place.");
+    noted(&run, "Copying from memory limits read:buffer=64KiB; the CPU limits mmap:in-place.");
 }

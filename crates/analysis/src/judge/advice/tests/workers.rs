@@ -40,7 +40,7 @@ fn a_method_of_another_language_may_win_and_is_named_in_full() {
     let judged =
         judged(vec![read("pread", warm, 100), read("jvm/mmap", warm, 80), read("mine/get", warm, 120)]);
     assert_eq!(choices(&judged), ["random reads: jvm/mmap"]);
-    let sentence = &judged.advice[0].sentence;
+    let sentence = sentence(&judged);
     assert!(
         sentence.contains("choose jvm/mmap (limited by cpu 79 % [79, 79]); it is 1.25x")
             && sentence.contains("as fast as pread"),
@@ -58,11 +58,7 @@ fn nothing_is_said_of_how_an_unknown_way_works() {
         let seen = cell.evidence.as_mut().expect("evidence");
         seen.major_faults_per_op = Some(9.0);
     });
-    assert!(
-        words::notes(&faulting.advice[0]).iter().all(|note| !note.contains("fault")),
-        "{:?}",
-        words::notes(&faulting.advice[0])
-    );
+    assert!(notes(&faulting, 0).iter().all(|note| !note.contains("fault")), "{:?}", notes(&faulting, 0));
 }
 
 fn late(p99_ns: u64, max_ns: u64, beats: u64) -> Lateness {
@@ -82,7 +78,7 @@ fn beating(cell: &mut CellJudgement, kind: &str, p99_ns: u64, beats: u64) {
 
 fn stalls(cache: CacheState, change: impl Fn(&mut CellJudgement)) -> Vec<String> {
     let judged = judged(vec![read("jvm/mmap", cache, 100), read("jvm/pread", cache, 80)]);
-    changed(judged, change).advice[0].stalls.clone()
+    changed(judged, change).advice[0].stalls.iter().map(words::held_up).collect()
 }
 
 #[test]
