@@ -1,4 +1,4 @@
-//! The curves of a run over ratios of data to cache: chart, table, and conclusions as sentences.
+//! The curves of a run over ratios of data to cache: chart, table and conclusions.
 
 use std::io::{self, Write};
 
@@ -8,6 +8,7 @@ use pagewise_model::{Bytes, Untrusted};
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::{WIDEST, paragraph, shortened, wrapped};
+use crate::words;
 use pagewise_model::format::{MISSING, rate};
 
 /// The narrowest layout; smaller widths are treated as this.
@@ -42,8 +43,8 @@ pub fn write(out: &mut dyn Write, cliff: &Cliff, width: usize) -> io::Result<()>
         paragraph(out, "", &group.label, width)?;
         write_chart(out, group, cliff.tolerance, width)?;
         write_table(out, group, width)?;
-        for sentence in &group.sentences {
-            paragraph(out, "  ", &printed(sentence), width)?;
+        for sentence in words::cliff::printed(group) {
+            paragraph(out, "  ", &sentence, width)?;
         }
     }
     Ok(())
@@ -61,11 +62,6 @@ pub(crate) fn chart_lines(cliff: &Cliff, group: &CurveGroup, width: usize) -> Ve
         .collect();
     let drawn = String::from_utf8(drawn).expect("text was written");
     drawn.lines().map(str::to_string).chain(wrapped("  ", &legend.join(" · "), width)).collect()
-}
-
-/// A sentence of a group as it is printed.
-pub(crate) fn printed(sentence: &str) -> String {
-    format!("{}.", capitalized(sentence))
 }
 
 fn write_chart(
@@ -198,15 +194,6 @@ fn headings(ratios: &[f64]) -> Vec<String> {
         times(ratios[index], (2..MOST_DECIMALS).find(are_distinct).unwrap_or(MOST_DECIMALS))
     };
     (0..ratios.len()).map(heading).collect()
-}
-
-pub(crate) fn capitalized(sentence: &str) -> String {
-    let mut characters = sentence.chars();
-    // Names of methods are lower case and do not begin a sentence.
-    match characters.next() {
-        Some(first) => first.to_uppercase().chain(characters).collect(),
-        None => String::new(),
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{Buffers, Recommendation};
+use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
+use pagewise_analysis::judge::pivot::Tables;
 use pagewise_analysis::judge::schema;
 use schemars::Schema;
 use serde::Serialize;
@@ -27,6 +29,10 @@ enum Runs<'a> {
 pub struct JudgedJson<'a> {
     #[serde(flatten)]
     judged: &'a Judged,
+    /// Changes of the order of methods as the data grow, if the run searched for them.
+    cliff: Option<CliffJson<'a>>,
+    /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
+    pivot: Option<&'a Tables>,
     /// Recommendations, one for each comparison.
     advice: Vec<AdviceJson<'a>>,
 }
@@ -77,8 +83,39 @@ impl<'a> JudgedJson<'a> {
             stalls: advice.stalls.iter().map(words::advice::held_up).collect(),
             advice,
         });
-        Self { judged, advice: advice.collect() }
+        Self {
+            judged,
+            cliff: judged.cliff.as_ref().map(CliffJson::of),
+            pivot: judged.pivot.as_ref(),
+            advice: advice.collect(),
+        }
     }
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Cliff")]
+struct CliffJson<'a> {
+    #[serde(flatten)]
+    cliff: &'a Cliff,
+    /// One for each set of conditions that differ only in the span, in the order of the plan. Only
+    /// those with a memory limit: without one there is no ratio.
+    groups: Vec<WithSentences<'a, CurveGroup>>,
+}
+
+impl<'a> CliffJson<'a> {
+    fn of(cliff: &'a Cliff) -> Self {
+        let group = |data| WithSentences { data, sentences: words::cliff::sentences(data) };
+        Self { cliff, groups: cliff.groups.iter().map(group).collect() }
+    }
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "{T}")]
+struct WithSentences<'a, T> {
+    #[serde(flatten)]
+    data: &'a T,
+    /// All of it as sentences.
+    sentences: Vec<String>,
 }
 
 /// The schema of the judged JSON: field names, their types, and their descriptions.

@@ -7,8 +7,8 @@ use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Conditions};
 
-use crate::cliff::printed;
 use crate::table::standing::Standings;
+use crate::words;
 
 /// A run file, its samples and its judgement.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl<'a> JudgedRun<'a> {
     pub(crate) fn conclusions(&self) -> Vec<String> {
         let groups = self.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         let tables = self.judged.pivot.iter().flat_map(|tables| &tables.sentences).cloned();
-        groups.flat_map(|group| &group.sentences).map(|sentence| printed(sentence)).chain(tables).collect()
+        groups.flat_map(words::cliff::printed).chain(tables).collect()
     }
 
     /// Every cell in the order of the plan.

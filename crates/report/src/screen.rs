@@ -20,6 +20,7 @@ use crate::cliff;
 pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 use crate::text_table::TextTable;
+use crate::words;
 use situation::Situation;
 
 /// Height of a screen.
@@ -316,16 +317,12 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     let (sentences, heading, chart) = match (&judged.cliff, &judged.pivot) {
         (Some(cliff), _) => {
             let Some(group) = cliff.groups.first() else { return Vec::new() };
-            (&group.sentences, Some(group.label.clone()), cliff::chart_lines(cliff, group, width))
+            (words::cliff::printed(group), Some(group.label.clone()), cliff::chart_lines(cliff, group, width))
         }
-        (None, Some(pivot)) => (&pivot.sentences, None, Vec::new()),
+        (None, Some(pivot)) => (pivot.sentences.clone(), None, Vec::new()),
         (None, None) => return Vec::new(),
     };
-    let printed = |sentence: &String| match judged.cliff {
-        Some(_) => cliff::printed(sentence),
-        None => sentence.clone(),
-    };
-    let mut text = sentences.iter().map(|sentence| wrapped("  ", &printed(sentence), width));
+    let mut text = sentences.iter().map(|sentence| wrapped("  ", sentence, width));
     let mut lines = vec![Line::new()];
     lines.extend(heading.map(Line::strong));
     lines.extend(text.next().into_iter().flatten().map(Line::plain));

@@ -25,7 +25,6 @@ pub(crate) mod curves;
 mod facts;
 mod fit;
 pub(crate) mod group;
-mod sentences;
 
 use pagewise_model::run::Run;
 

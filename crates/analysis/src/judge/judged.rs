@@ -48,8 +48,10 @@ pub struct Judged {
     /// measured in both states.
     pub cache_unknown: Vec<CacheUnknown>,
     /// Changes of the order of methods as the data grow, if the run searched for them.
+    #[serde(skip)]
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
+    #[serde(skip)]
     pub pivot: Option<Tables>,
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.

@@ -42,7 +42,7 @@ fn the_order_changes_where_a_mapping_reads_as_much_as_it_is_asked_for() {
     place.expect_no_trace();
     let cliff = judge(&run).cliff.expect("a search");
     let [group] = &cliff.groups[..] else { panic!("one group: {cliff:#?}") };
-    let [crossing] = &group.crossings[..] else { panic!("one crossing: {:#?}", group.sentences) };
+    let [crossing] = &group.crossings[..] else { panic!("one crossing: {:#?}", group.crossings) };
     assert_eq!((crossing.before.as_str(), crossing.after.as_str()), ("mmap", "pread:direct"));
     let mapped = group.curves.iter().find(|curve| curve.method == "mmap").expect("a curve");
     let read = mapped.points.iter().filter_map(|point| Some((point.ratio, point.device_bytes_per_byte?)));

@@ -6,8 +6,8 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
-use crate::cliff::capitalized;
 use crate::paragraph::paragraph;
+use crate::words::capitalized;
 use pagewise_model::format::{counted, grouped, percent_down, time};
 
 /// Write run, environment, validity and warnings.

@@ -12,6 +12,7 @@ pub struct Cliff {
     pub tolerance: Option<f64>,
     /// One for each set of conditions that differ only in the span, in the order of the plan. Only
     /// those with a memory limit: without one there is no ratio.
+    #[serde(skip)]
     pub groups: Vec<CurveGroup>,
 }
 
@@ -48,8 +49,6 @@ pub struct CurveGroup {
     pub edges: Vec<Edge>,
     /// Changes of order, those that change the leader first.
     pub crossings: Vec<Crossing>,
-    /// All of it as sentences.
-    pub sentences: Vec<String>,
 }
 
 /// Page cache that the memory limit leaves for the file.

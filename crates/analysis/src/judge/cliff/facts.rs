@@ -10,7 +10,6 @@ use super::curves::{
     WindowChoice, WindowRate,
 };
 use super::group::{CliffGroup, GroupCell, WindowFamily};
-use super::sentences;
 use crate::judge::collected::CellSamples;
 use crate::judge::figure::MedianInterval;
 use crate::judge::label::{LabelPart, label_without};
@@ -34,7 +33,7 @@ fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
     let capacity = capacity(group, &conditions)?;
     let scale = Scale { capacity_bytes: capacity.bytes.0 as f64, limit_bytes: memory_limit_bytes.0 as f64 };
     let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
-    let mut judged = CurveGroup {
+    Some(CurveGroup {
         label: label_without(&conditions, &[LabelPart::Size, LabelPart::Data]),
         workload: conditions.workload(),
         threads: conditions.threads,
@@ -54,10 +53,7 @@ fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
         leads: leads(group, &scale),
         edges: edges(group, &scale),
         crossings: change::changes(group).iter().map(|change| crossing(run, group, change, &scale)).collect(),
-        sentences: Vec::new(),
-    };
-    judged.sentences = sentences::of(&judged);
-    Some(judged)
+    })
 }
 
 /// Reference values of the ratios of spans.

@@ -284,14 +284,13 @@ fn what_is_not_offered_or_cut_short_is_skipped() {
         cut.samples.truncate(samples);
         cut.elapsed_ns = None;
         let cliff = crossings(&cut);
-        assert!(!cliff.groups[0].sentences.is_empty());
         let _ = next(&cut);
         serde_json::to_string(&cliff).expect("json");
     }
     let mut nothing = run.clone();
     nothing.samples.clear();
-    let text = crossings(&nothing).groups[0].sentences.join("\n");
-    assert!(text.starts_with("no method has a valid sample, so nothing can be said"), "{text}");
+    let points = || crossings(&nothing).groups.remove(0).curves.into_iter().flat_map(|curve| curve.points);
+    assert!(points().all(|point| point.ops_per_second.is_none()) && points().count() > 0);
     assert_eq!(next(&nothing), []);
 }
 
@@ -313,12 +312,12 @@ fn without_a_search_or_a_limit_nothing_is_looked_for() {
     let run = quiet(without, |cell| Some(rate_of(cell)));
     assert_eq!(next(&run), []);
     let group = &crossings(&run).groups[0];
-    assert_eq!(group.crossings[0].precision, Precision::Stopped);
+    let [only] = &group.crossings[..] else { panic!("{:?}", group.crossings) };
     assert_eq!(
-        group.sentences[1],
-        "somewhere between 0.5x and 4x of the cache pread overtakes plain mmap here at 1 thread, and no narrower interval is known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that \
-         was measured"
+        (only.precision, only.reason.as_deref()),
+        (Precision::Stopped, Some("the plan has no search"))
     );
+    assert_eq!((only.low, only.high), (group.curves[0].points[0].ratio, group.curves[0].points[1].ratio));
     let mut unlimited = made;
     for cell in &mut unlimited.cells {
         cell.conditions.host_settings = HostSettings::default();
@@ -349,11 +348,8 @@ fn a_group_that_scatters_at_the_crossing_says_that_the_data_cannot_tell() {
     let crossing = &crossings(&run).groups[0].crossings[0];
     assert_eq!(crossing.precision, Precision::CannotTell);
     assert!(crossing.low <= 1.0 && crossing.high >= 2.0, "{crossing:?}");
-    let sentence = &crossings(&run).groups[0].sentences[1];
-    assert!(
-        sentence.contains("the data do not give a narrower interval (ratios between these were measured"),
-        "{sentence}"
-    );
+    let reason = crossing.reason.as_deref();
+    assert!(reason.is_some_and(|reason| reason.starts_with("ratios between these were measured")));
 }
 
 fn with_evidence(run: &mut Run, change: impl Fn(&str, &mut Evidence)) {
@@ -386,7 +382,7 @@ fn the_measured_capacity_is_what_ratios_are_ratios_to() {
 }
 
 #[test]
-fn the_sentence_names_amplification_readahead_and_what_closes_the_gap() {
+fn amplification_readahead_and_what_closes_the_gap_are_known() {
     let made = with_methods(&["mmap", "mmap:random", "pread"], &[0.5, 1.0, 1.25, 4.0], &[]);
     let mut run = quiet(made, |cell| Some(rate_of(cell)));
     run.header.environment.readahead_bytes = Some(Bytes::mib(8));
@@ -395,30 +391,29 @@ fn the_sentence_names_amplification_readahead_and_what_closes_the_gap() {
         let amplified = if cell.ends_with("/mmap") { 272_000 } else { 1000 };
         evidence.device_read_bytes = Some(amplified);
     });
-    let sentences = crossings(&run).groups[0].sentences.clone();
-    assert!(
-        sentences[1].starts_with("from 1.19x [1.18, 1.22] ") && sentences[1].ends_with(
-            "of the cache on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes from the device for each requested byte (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
-        ),
-        "{sentences:#?}"
-    );
-    assert!(
-        sentences[0].starts_with("fastest up to 1.1") && sentences[0].ends_with("x on: pread"),
-        "{sentences:#?}"
-    );
+    let group = &crossings(&run).groups[0];
+    let crossing = &group.crossings[0];
+    let ends = [crossing.ratio.expect("an estimate"), crossing.low, crossing.high];
+    assert_eq!(ends.map(|ratio| format!("{ratio:.2}")), ["1.19", "1.18", "1.22"]);
+    assert_eq!(group.readahead_bytes, Some(Bytes::mib(8)));
+    let behind = crossing.behind.as_ref().expect("a ratio above it");
+    assert_eq!(format!("{:.2}", behind.ratio), "1.22");
+    let read = (behind.before_device_bytes_per_byte, behind.after_device_bytes_per_byte);
+    assert_eq!(read, (Some(272.0), Some(1.0)));
+    let closing = behind.closing.as_ref().expect("another mmap");
+    assert!(closing.method == "mmap:random" && (closing.share - 0.5).abs() < 0.005, "{closing:?}");
+    let [.., last] = &group.leads[..] else { panic!("nothing leads") };
+    assert!(group.leads.len() > 1 && last.methods == ["pread"], "{:?}", group.leads);
 }
 
 #[test]
-fn no_crossing_and_a_near_one_at_the_edge_are_said() {
+fn no_crossing_and_a_near_one_at_the_edge_are_found() {
     let made = with_methods(&["mmap", "pread"], &[0.5, 1.0, 4.0], &[]);
     let always =
         quiet(made.clone(), |cell| Some(if cell.method.to_string() == "mmap" { 10.0 } else { 100.0 }));
-    let text = crossings(&always).groups[0].sentences.clone();
-    assert_eq!(
-        text[0],
-        "from 0.5x to 4x of the cache pread leads, or cannot be distinguished from the leader"
-    );
-    assert_eq!(text[1], "between 0.5x and 4x of the cache no method is seen to lose its lead to another");
+    let group = &crossings(&always).groups[0];
+    assert!(group.crossings.is_empty() && group.leads.len() == 1, "{:?}", group.leads);
+    assert_eq!(group.leads[0].methods, ["pread"]);
     let near = quiet(made, |cell| {
         let mmap = cell.method.to_string() == "mmap";
         Some(if mmap && ratio_of(cell) > 2.0 {
@@ -430,9 +425,6 @@ fn no_crossing_and_a_near_one_at_the_edge_are_said() {
         })
     });
     let group = &crossings(&near).groups[0];
-    assert_eq!(group.edges.len(), 1);
-    assert!(group.sentences.contains(
-        &"at 4x, the highest ratio measured, mmap can no longer be distinguished from pread: their order may change above it"
-            .to_string()
-    ), "{:#?}", group.sentences);
+    let [edge] = &group.edges[..] else { panic!("{:?}", group.edges) };
+    assert!(edge.highest && edge.leader == "pread" && edge.rivals == ["mmap"], "{edge:?}");
 }

@@ -1,10 +1,13 @@
-//! Results of the cliff as sentences.
+//! Sentences about the curves of a run over ratios of data to cache.
 
+use pagewise_analysis::judge::advice::listed;
+use pagewise_analysis::judge::cliff::{
+    CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice,
+};
 use pagewise_model::format::{bytes, counted, multiple, times};
 use pagewise_model::{Access, Method, MethodOption};
 
-use super::curves::{CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice};
-use crate::judge::advice::phrases::listed;
+use super::capitalized;
 
 /// Fewer device bytes per requested byte than this are called none.
 const ALMOST_NONE: f64 = 0.005;
@@ -15,9 +18,14 @@ const SMALLEST_SHARE: f64 = 0.05;
 /// From this share, it is all of it.
 const ALL: f64 = 0.995;
 
-/// All sentences about a group: leaders by range, each crossing, unclear ranges, and the reference
-/// of ratios.
-pub(super) fn of(group: &CurveGroup) -> Vec<String> {
+/// All sentences about a group, as they are printed.
+pub(crate) fn printed(group: &CurveGroup) -> Vec<String> {
+    sentences(group).iter().map(|sentence| format!("{}.", capitalized(sentence))).collect()
+}
+
+/// The same as parts of sentences: leaders by range, each crossing, unclear ranges, and the
+/// reference of ratios.
+pub(crate) fn sentences(group: &CurveGroup) -> Vec<String> {
     let mut sentences: Vec<String> = leads(group).into_iter().collect();
     sentences.extend(group.crossings.iter().map(|crossing| crossing_sentence(crossing, group)));
     sentences.extend(no_crossing(group));
@@ -248,6 +256,137 @@ fn counted_bytes(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagewise_analysis::judge::MedianInterval;
+    use pagewise_analysis::judge::cliff::{Behind, Capacity, Curve, Point};
+    use pagewise_model::{Bytes, CacheState, Skew, Workload};
+
+    /// Two methods that were measured at half and at four times of the cache.
+    fn group() -> CurveGroup {
+        let point = |ratio: f64| Point {
+            ratio,
+            ratio_to_limit: ratio,
+            span_bytes: Bytes((ratio * f64::from(100 << 20)) as u64),
+            samples: 7,
+            ops_per_second: Some(MedianInterval { median: 1.0, low: None, high: None }),
+            device_bytes_per_byte: None,
+            major_faults_per_op: None,
+            refaults_per_op: None,
+            reason: None,
+        };
+        let curve = |method: &str| Curve { method: method.into(), points: vec![point(0.5), point(4.0)] };
+        CurveGroup {
+            label: "random-read".into(),
+            workload: Workload::RandomRead,
+            threads: 1,
+            read_bytes: Bytes::kib(16),
+            reads_per_op: 16,
+            skew: Skew::Uniform,
+            cache: CacheState::Warm,
+            memory_limit_bytes: Bytes::mib(128),
+            readahead_bytes: Some(Bytes::mib(8)),
+            capacity: Capacity { bytes: Bytes::mib(100), source: CapacitySource::Measured, samples: 28 },
+            curves: vec![curve("mmap"), curve("pread")],
+            windows: Vec::new(),
+            leads: vec![lead(0.5, 1.18, "mmap"), lead(1.22, 4.0, "pread")],
+            edges: Vec::new(),
+            crossings: Vec::new(),
+        }
+    }
+
+    fn lead(from: f64, to: f64, method: &str) -> Lead {
+        Lead { from, to, methods: vec![method.into()] }
+    }
+
+    fn crossing(low: f64, high: f64, precision: Precision, reason: Option<&str>) -> Crossing {
+        Crossing {
+            before: "mmap".into(),
+            after: "pread".into(),
+            ratio: Some((low * high).sqrt()),
+            low,
+            high,
+            coverage: 0.98,
+            low_span_bytes: Bytes::mib(1),
+            high_span_bytes: Bytes::mib(2),
+            before_leads: true,
+            after_leads: true,
+            precision,
+            reason: reason.map(String::from),
+            behind: None,
+        }
+    }
+
+    #[test]
+    fn a_known_crossing_is_told_with_amplification_readahead_and_what_closes_the_gap() {
+        let behind = Behind {
+            ratio: 1.22,
+            times: Some(50.0),
+            before_device_bytes_per_byte: Some(272.0),
+            after_device_bytes_per_byte: Some(1.0),
+            before_major_faults_per_op: None,
+            after_major_faults_per_op: None,
+            closing: Some(Closing { method: "mmap:random".into(), share: 0.5 }),
+        };
+        let known = Crossing {
+            ratio: Some(1.19),
+            behind: Some(behind),
+            ..crossing(1.18, 1.22, Precision::Reached, None)
+        };
+        let text = sentences(&CurveGroup { crossings: vec![known], ..group() });
+        assert_eq!(text[0], "fastest up to 1.18x of the cache: mmap; from 1.22x on: pread");
+        assert_eq!(
+            text[1],
+            "from 1.19x [1.18, 1.22] of the cache on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes \
+             from the device for each requested byte (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
+        );
+        assert_eq!(
+            text[2],
+            "the cache is what the memory limit of 128 MiB leaves for the file: 100 MiB (78 % of it), as measured in 28 samples"
+        );
+    }
+
+    #[test]
+    fn a_crossing_that_is_not_known_closely_has_its_reason() {
+        let text = |unknown| sentences(&CurveGroup { crossings: vec![unknown], ..group() }).remove(1);
+        let stopped = crossing(0.5, 4.0, Precision::Stopped, Some("the plan has no search"));
+        assert_eq!(
+            text(stopped),
+            "somewhere between 0.5x and 4x of the cache pread overtakes plain mmap here at 1 thread, and no narrower interval is \
+             known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
+        );
+        let reason = "ratios between these were measured, and their order is not certain";
+        let told = text(crossing(1.0, 2.0, Precision::CannotTell, Some(reason)));
+        let part = "and the data do not give a narrower interval (ratios between these were measured";
+        assert!(told.contains(part), "{told}");
+    }
+
+    #[test]
+    fn no_crossing_and_a_near_one_at_the_edge_are_said() {
+        let always = CurveGroup { leads: vec![lead(0.5, 4.0, "pread")], ..group() };
+        let text = sentences(&always);
+        assert_eq!(
+            text[0],
+            "from 0.5x to 4x of the cache pread leads, or cannot be distinguished from the leader"
+        );
+        assert_eq!(text[1], "between 0.5x and 4x of the cache no method is seen to lose its lead to another");
+        let near = Edge { ratio: 4.0, highest: true, leader: "pread".into(), rivals: vec!["mmap".into()] };
+        assert_eq!(
+            edge(&near),
+            "at 4x, the highest ratio measured, mmap can no longer be distinguished from pread: their order may change above it"
+        );
+    }
+
+    #[test]
+    fn of_no_sample_and_of_one_method_nothing_is_said() {
+        let mut without = group();
+        for curve in &mut without.curves {
+            curve.points.iter_mut().for_each(|point| point.ops_per_second = None);
+        }
+        let text = printed(&without);
+        assert_eq!(text[0], "No method has a valid sample, so nothing can be said.");
+        without.curves[0] = group().curves.remove(0);
+        let text = sentences(&without);
+        assert_eq!(text[1], "only one method could be measured, so nothing is compared");
+    }
 
     #[test]
     fn a_gap_is_closed_in_part_or_wholly() {
