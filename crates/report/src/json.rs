@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{Buffers, Recommendation};
 use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
-use pagewise_analysis::judge::pivot::Tables;
+use pagewise_analysis::judge::pivot::{ColdStart, MethodTable, Tables};
 use pagewise_analysis::judge::schema;
 use schemars::Schema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct JudgedJson<'a> {
     /// Changes of the order of methods as the data grow, if the run searched for them.
     cliff: Option<CliffJson<'a>>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
-    pivot: Option<&'a Tables>,
+    pivot: Option<TablesJson<'a>>,
     /// Recommendations, one for each comparison.
     advice: Vec<AdviceJson<'a>>,
 }
@@ -86,7 +86,7 @@ impl<'a> JudgedJson<'a> {
         Self {
             judged,
             cliff: judged.cliff.as_ref().map(CliffJson::of),
-            pivot: judged.pivot.as_ref(),
+            pivot: judged.pivot.as_ref().map(TablesJson::of),
             advice: advice.collect(),
         }
     }
@@ -110,11 +110,48 @@ impl<'a> CliffJson<'a> {
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Tables")]
+struct TablesJson<'a> {
+    #[serde(flatten)]
+    judged: &'a Tables,
+    /// One for each set of conditions that differ in more than the columns, in the order of the
+    /// plan.
+    tables: Vec<WithSentences<'a, MethodTable>>,
+    /// Cold starts, one for each pattern, size and number of threads.
+    cold_starts: Vec<WithSentence<'a, ColdStart>>,
+    /// Conclusions, as sentences.
+    sentences: Vec<String>,
+}
+
+impl<'a> TablesJson<'a> {
+    fn of(judged: &'a Tables) -> Self {
+        let table = |data| WithSentences { data, sentences: words::tables::of_table(data, judged.cpus) };
+        let start =
+            |data| WithSentence { data, sentence: words::tables::cold_start(data).unwrap_or_default() };
+        Self {
+            judged,
+            tables: judged.tables.iter().map(table).collect(),
+            cold_starts: judged.cold_starts.iter().map(start).collect(),
+            sentences: words::tables::sentences(judged),
+        }
+    }
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+#[schemars(rename = "{T}")]
+struct WithSentence<'a, T> {
+    #[serde(flatten)]
+    data: &'a T,
+    /// The conclusion from it, as a sentence.
+    sentence: String,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "{T}")]
 struct WithSentences<'a, T> {
     #[serde(flatten)]
     data: &'a T,
-    /// All of it as sentences.
+    /// Conclusions from it, as sentences.
     sentences: Vec<String>,
 }
 

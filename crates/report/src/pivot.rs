@@ -37,7 +37,7 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
     }
     for table in &tables.tables {
         writeln!(out)?;
-        write_table(out, judged, table, width)?;
+        write_table(out, judged, tables, table, width)?;
     }
     write_advantages(out, tables, width)?;
     write_scaling(out, tables, width)?;
@@ -49,10 +49,16 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
         write_cold_start(out, start, width)?;
     }
     writeln!(out, "\nWhat follows")?;
-    tables.sentences.iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+    words::tables::sentences(tables).iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
 }
 
-fn write_table(out: &mut dyn Write, judged: &Judged, table: &MethodTable, width: usize) -> io::Result<()> {
+fn write_table(
+    out: &mut dyn Write,
+    judged: &Judged,
+    tables: &Tables,
+    table: &MethodTable,
+    width: usize,
+) -> io::Result<()> {
     paragraph(out, "", &table.label, width)?;
     let rows = table
         .rows
@@ -68,8 +74,8 @@ fn write_table(out: &mut dyn Write, judged: &Judged, table: &MethodTable, width:
     for note in notes(table) {
         paragraph(out, "  ", &note, width)?;
     }
-    for sentence in table.sentences.iter().chain(&stalls(judged, table)) {
-        paragraph(out, "  ", sentence, width)?;
+    for sentence in words::tables::of_table(table, tables.cpus).into_iter().chain(stalls(judged, table)) {
+        paragraph(out, "  ", &sentence, width)?;
     }
     Ok(())
 }
@@ -155,12 +161,7 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
 }
 
 fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
-    let mut pairs: Vec<(&String, &String)> = Vec::new();
-    for own in tables.tables.iter().flat_map(|table| &table.advantages) {
-        let pair = own.over.as_ref().map(|over| (&own.method, over));
-        pairs.extend(pair.filter(|pair| !pairs.contains(pair)));
-    }
-    for (method, over) in pairs {
+    for (method, over) in words::tables::pairs(&tables.tables) {
         writeln!(out)?;
         let title = format!("Advantage: {method} over {over}");
         paragraph(out, "", &title, width)?;
@@ -237,10 +238,7 @@ fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io:
             status => paragraph(out, "  ", &format!("{}: {}: {reason}", row.method, status.name()), width)?,
         }
     }
-    if start.sentence.is_empty() {
-        return Ok(());
-    }
-    paragraph(out, "  ", &start.sentence, width)
+    words::tables::cold_start(start).iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
 }
 
 fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<String> {

@@ -319,7 +319,7 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
             let Some(group) = cliff.groups.first() else { return Vec::new() };
             (words::cliff::printed(group), Some(group.label.clone()), cliff::chart_lines(cliff, group, width))
         }
-        (None, Some(pivot)) => (pivot.sentences.clone(), None, Vec::new()),
+        (None, Some(pivot)) => (words::tables::sentences(pivot), None, Vec::new()),
         (None, None) => return Vec::new(),
     };
     let mut text = sentences.iter().map(|sentence| wrapped("  ", sentence, width));

@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub(crate) mod cliff;
+pub(crate) mod tables;
 
 /// The sentence with a capital letter.
 pub(crate) fn capitalized(sentence: &str) -> String {

@@ -10,7 +10,6 @@
 mod cold;
 pub(crate) mod facts;
 pub(crate) mod ratio;
-mod sentences;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -41,6 +40,5 @@ pub(crate) fn tables(
     let tables: Vec<MethodTable> = groups.iter().map(|group| table::table(&data, group)).collect();
     let falls = table::falls(&data, &groups, &tables);
     let cold_starts = cold::cold_starts(&data);
-    let sentences = sentences::of_all(&data, &tables, &cold_starts);
-    Tables { cpus: data.cpus, tables, falls, cold_starts, sentences }
+    Tables { cpus: data.cpus, tables, falls, cold_starts }
 }

@@ -1,20 +1,17 @@
-//! Cold starts: the time until each method is fast, and the faster one of two.
+//! Cold starts: the time until each method is fast, and the ratio of two such times.
 
 use pagewise_model::CacheState;
 use pagewise_model::counters::RateWindow;
 
 use super::facts::{ColdRow, ColdStart, Data, not_ranked};
 use super::ratio::PairedRatio;
-use crate::judge::cell::{CellJudgement, Status};
+use crate::judge::cell::CellJudgement;
 use crate::judge::collected::CellSamples;
 use crate::judge::comparison::Comparison;
 use crate::judge::figure::MedianInterval;
-use crate::judge::verdict::Finding;
 use crate::proof::measured::duration_ns;
 use crate::proof::steady::time_to_warm;
 use crate::statistics::total;
-use pagewise_model::format::{bytes, counted, time};
-use pagewise_model::pivot::PivotColumn;
 
 const HALF: f64 = 0.5;
 const NINETY: f64 = 0.9;
@@ -39,14 +36,6 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let other_over_baseline = both.and_then(|((baseline, _), (other, _))| {
         PairedRatio::of(&other.rates(), &baseline.rates(), comparison.inflation)
     });
-    let at = PivotColumn::Threads(conditions.threads);
-    let sentence = match (both, &data.pivot.baseline) {
-        (Some(((_, baseline), (_, other))), _) => sentence(at, baseline, other, other_over_baseline.as_ref()),
-        (None, Some(baseline)) => format!(
-            "At {at} it is unknown which method warms faster: the run lacks {baseline} or the method it is compared with."
-        ),
-        (None, None) => String::new(),
-    };
     ColdStart {
         label: comparison.conditions.label.clone(),
         workload: conditions.workload(),
@@ -54,8 +43,11 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
         threads: conditions.threads,
         span_bytes: conditions.span_bytes,
         rows: found.iter().map(|(samples, cell)| row(comparison, samples, cell)).collect(),
+        baseline: both
+            .map(|((_, baseline), _)| baseline.method.clone())
+            .or_else(|| data.pivot.baseline.clone()),
+        other: both.map(|(_, (_, other))| other.method.clone()),
         other_over_baseline,
-        sentence,
     }
 }
 
@@ -97,63 +89,4 @@ fn steady_rate(op_bytes: u64, windows: &[RateWindow]) -> Option<f64> {
 fn first_reached(windows: &[RateWindow], wanted: f64) -> Option<f64> {
     let first = windows.iter().position(|window| window.ops_per_second() >= wanted)?;
     Some(duration_ns(&windows[..first.max(1)]) as f64)
-}
-
-fn sentence(
-    at: PivotColumn,
-    baseline: &CellJudgement,
-    other: &CellJudgement,
-    ratio: Option<&PairedRatio>,
-) -> String {
-    let at = format!("At {at}");
-    let (baseline_name, other_name) = (&baseline.method, &other.method);
-    let Some(ratio) = ratio else {
-        return format!(
-            "{at} it is unknown whether {other_name} warms faster than {baseline_name}: {}.",
-            why_missing(baseline, other)
-        );
-    };
-    let words = ratio.in_words();
-    let verdict = match ratio.finding {
-        Finding::Higher => format!("{at} {other_name} is warm sooner than {baseline_name}, {words} as fast"),
-        Finding::Lower => format!("{at} {other_name} is warm later than {baseline_name}, {words} as fast"),
-        Finding::Indistinguishable => {
-            format!(
-                "{at} the times to warm of {other_name} and {baseline_name} are not distinguishable ({words})"
-            )
-        }
-        Finding::TooFewRounds => {
-            let rounds = counted(ratio.rounds as u64, "round");
-            format!(
-                "{at} it is unknown whether {other_name} warms faster than {baseline_name}: only {rounds} have both times"
-            )
-        }
-    };
-    format!("{verdict}{}.", figures(baseline, other))
-}
-
-/// Both times, and the bytes that each read until then.
-fn figures(baseline: &CellJudgement, other: &CellJudgement) -> String {
-    let of = |cell: &CellJudgement| {
-        let read =
-            cell.bytes_to_warm.map_or_else(String::new, |read| format!(" and {} read", bytes(read.median)));
-        Some(format!("{}{read}", time(cell.time_to_warm_ns?.median)))
-    };
-    match (of(other), of(baseline)) {
-        (Some(other), Some(baseline)) => format!(": {other} against {baseline}"),
-        _ => String::new(),
-    }
-}
-
-fn why_missing(baseline: &CellJudgement, other: &CellJudgement) -> String {
-    let of = |cell: &CellJudgement| match (cell.status, cell.time_to_warm_ns) {
-        (Status::Ok, Some(_)) => None,
-        (Status::Ok, None) => Some(format!("{} did not become warm", cell.method)),
-        (status, _) => {
-            let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
-            Some(format!("{} is {} ({reason})", cell.method, status.name()))
-        }
-    };
-    let reasons: Vec<String> = [other, baseline].into_iter().filter_map(of).collect();
-    if reasons.is_empty() { "no round has both times".to_string() } else { reasons.join(", ") }
 }

@@ -20,13 +20,13 @@ pub struct Tables {
     pub cpus: u32,
     /// One for each set of conditions that differ in more than the columns, in the order of the
     /// plan.
+    #[serde(skip)]
     pub tables: Vec<MethodTable>,
     /// If threads are columns: the remaining score of each method as the data grow.
     pub falls: Vec<Fall>,
     /// Cold starts, one for each pattern, size and number of threads.
+    #[serde(skip)]
     pub cold_starts: Vec<ColdStart>,
-    /// Conclusions, as sentences.
-    pub sentences: Vec<String>,
 }
 
 /// Conditions that differ only in the columns' quantity.
@@ -57,9 +57,6 @@ pub struct MethodTable {
     pub advantages: Vec<Ratios>,
     /// Each method compared with itself in the first column.
     pub scaling: Vec<Ratios>,
-    /// Effects of the columns on the methods that the plan asks about, and what these wait for, as
-    /// sentences.
-    pub sentences: Vec<String>,
 }
 
 /// One method of a table.
@@ -67,6 +64,8 @@ pub struct MethodTable {
 pub struct MethodRow {
     /// Its canonical text.
     pub method: String,
+    /// True if the plan asks for the effects of the columns on it.
+    pub explained: bool,
     /// One for each column; `None` if the plan has no such cell.
     pub scores: Vec<Option<Score>>,
 }
@@ -154,10 +153,12 @@ pub struct ColdStart {
     pub span_bytes: Bytes,
     /// One for each method.
     pub rows: Vec<ColdRow>,
-    /// Time to warm of the baseline over that of the first method it is compared with.
+    /// The method that others are compared with, as in the plan if the run lacks it or them.
+    pub baseline: Option<String>,
+    /// The first method it is compared with; `None` if the run lacks either.
+    pub other: Option<String>,
+    /// Time to warm of the baseline over that of the other.
     pub other_over_baseline: Option<PairedRatio>,
-    /// The faster one of the two, as a sentence.
-    pub sentence: String,
 }
 
 /// One method of a cold start.

@@ -6,7 +6,7 @@ use pagewise_model::{CacheState, Conditions};
 
 use super::facts::{Data, Fall, Fastest, MethodRow, MethodTable, Ratios, Score, not_ranked};
 use super::ratio::PairedRatio;
-use super::{sentences, waits};
+use super::waits;
 use crate::judge::comparison::Comparison;
 use crate::judge::label::{LabelPart, data_over_cache, label_without};
 
@@ -96,7 +96,7 @@ pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
         (PivotColumns::Threads, Some(_)) => &[LabelPart::Threads, LabelPart::Size],
         (PivotColumns::Threads, None) => &[LabelPart::Threads],
     };
-    let mut table = MethodTable {
+    MethodTable {
         label: label_without(first, without),
         workload: first.workload(),
         reads_per_op: first.reads().map_or(1, |reads| reads.reads_per_op),
@@ -107,15 +107,16 @@ pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
         columns: group.iter().map(|comparison| column(data, comparison)).collect(),
         rows: methods
             .iter()
-            .map(|method| MethodRow { method: method.clone(), scores: scores(method) })
+            .map(|method| MethodRow {
+                method: method.clone(),
+                explained: data.pivot.explains(method),
+                scores: scores(method),
+            })
             .collect(),
         fastest: group.iter().map(|comparison| fastest(data, comparison)).collect(),
         advantages: advantages(data, group, &methods),
         scaling: methods.iter().map(|method| scaling(data, group, method)).collect(),
-        sentences: Vec::new(),
-    };
-    table.sentences = sentences::of_table(data, &table);
-    table
+    }
 }
 
 fn score(data: &Data<'_>, comparison: &Comparison, method: &str) -> Option<Score> {

@@ -131,11 +131,6 @@ fn sizes_of_the_data_are_columns_where_a_plan_asks_for_them() {
         assert_eq!((table.advantages.len(), table.scaling[0].ratios.len()), (1, 1));
         assert!(!table.label.contains("of the cache"), "{}", table.label);
     }
-    assert!(
-        found.sentences[0].contains("over patterns, threads and warm-ups: all sizes: "),
-        "{:?}",
-        found.sentences
-    );
 }
 
 #[test]
@@ -198,7 +193,6 @@ fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
     assert!(invalid.waits.is_none());
     assert_eq!(matrix.advantages[0].ratios, [None, None]);
     assert_eq!(matrix.scaling.iter().map(|own| own.ratios.len()).sum::<usize>(), 2);
-    assert!(found.sentences[0].contains("of the cache: 2 without data."), "{:?}", found.sentences);
 }
 
 #[test]
@@ -247,10 +241,8 @@ fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> ThreadWaits {
         }
     });
     let score = found.tables[0].rows[0].scores.last().cloned().flatten().expect("a score");
-    let waits = score.waits.expect("valid samples");
-    let sentence = &found.tables[0].sentences[0];
-    assert!(sentence.contains(&waits.words), "{sentence}");
-    waits
+    assert!(found.tables[0].rows[0].explained);
+    score.waits.expect("valid samples")
 }
 
 #[test]
@@ -302,13 +294,10 @@ fn threads_that_never_stop_are_limited_by_their_cpu() {
         let seen = evidence_of(sample);
         (seen.wall_ns, seen.cpu_ns, seen.run_queue_ns) = (100_000_000, Some(99_000_000), Some(0));
     });
-    assert_eq!(
-        found.tables[0].sentences,
-        [
-            "jvm/filechannel:heap-buffer on 2 CPUs: only 1 thread was measured; at 1 thread its thread runs all the time: the CPU \
-          limits it."
-        ]
-    );
+    let row = &found.tables[0].rows[0];
+    let waits = row.scores[0].as_ref().and_then(|score| score.waits.as_ref()).expect("valid samples");
+    assert!(row.explained && found.tables[0].scaling[0].ratios.is_empty());
+    assert_eq!(waits.words, "its thread runs all the time: the CPU limits it");
 }
 
 /// Cold starts of both, which are warm after the given numbers of eight windows.
@@ -331,19 +320,17 @@ fn cold(mmap: usize, pread: usize) -> ColdStart {
 }
 
 #[test]
-fn which_one_warms_faster_is_told_where_it_can_be() {
+fn which_one_warms_faster_is_known_where_it_can_be() {
     let sooner = cold(2, 4);
     assert_eq!(sooner.other_over_baseline.map(|ratio| ratio.finding), Some(Finding::Higher));
-    assert!(
-        sooner.sentence.starts_with("At 2 threads jvm/mmap is warm sooner than jvm/pread, 2.00x"),
-        "{}",
-        sooner.sentence
-    );
-    assert!(
-        sooner.sentence.ends_with("40 ms and 40 MiB read against 80 ms and 40 MiB read."),
-        "{}",
-        sooner.sentence
-    );
+    assert_eq!((sooner.baseline.as_deref(), sooner.other.as_deref()), (Some("jvm/pread"), Some("jvm/mmap")));
+    assert!(sooner.other_over_baseline.is_some_and(|ratio| (ratio.ratio - 2.0).abs() < 0.005));
+    let figures = |row: &ColdRow| {
+        let [ns, read] = [row.to_steady_ns, row.bytes_to_steady].map(|figure| figure.expect("warm").median);
+        (pagewise_model::format::time(ns), pagewise_model::format::bytes(read))
+    };
+    assert_eq!(figures(&sooner.rows[0]), ("40 ms".to_string(), "40 MiB".to_string()));
+    assert_eq!(figures(&sooner.rows[1]), ("80 ms".to_string(), "40 MiB".to_string()));
     let row = &sooner.rows[0];
     let [half, ninety, steady] =
         [row.to_half_ns, row.to_ninety_ns, row.to_steady_ns].map(|time| time.expect("warm").median);
@@ -351,12 +338,12 @@ fn which_one_warms_faster_is_told_where_it_can_be() {
     assert_eq!(ninety, steady);
     assert_eq!(row.windows.len(), 8);
     assert_eq!(cold(4, 2).other_over_baseline.map(|ratio| ratio.finding), Some(Finding::Lower));
-    let alike = cold(3, 3);
-    assert!(alike.sentence.contains("are not distinguishable"), "{}", alike.sentence);
+    let alike = cold(3, 3).other_over_baseline.map(|ratio| ratio.finding);
+    assert_eq!(alike, Some(Finding::Indistinguishable));
 }
 
 #[test]
-fn one_that_is_not_there_cannot_be_told() {
+fn one_that_is_not_there_is_not_compared() {
     let cell = |method: &str| Rated { cell: honest::cell(method, CacheState::ColdStart), rate: 1600.0 };
     let found = tables_of(vec![cell("jvm/mmap"), cell("jvm/pread")], |cell, sample| {
         if cell.method.to_string() == "jvm/pread" {
@@ -364,18 +351,12 @@ fn one_that_is_not_there_cannot_be_told() {
         }
     });
     let start = &found.cold_starts[0];
-    assert_eq!(
-        start.sentence,
-        "At 2 threads it is unknown whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \
-         newer)."
-    );
+    assert_eq!((start.other.as_deref(), start.other_over_baseline), (Some("jvm/mmap"), None));
+    assert_eq!(start.rows[1].reason.as_deref(), Some("no JDK 22 or newer"));
     assert_eq!((start.rows[1].status, start.rows[1].windows.len()), (Status::Unavailable, 0));
     let alone = tables_of(vec![cell("jvm/mmap")], |_, _| {});
-    assert!(
-        alone.cold_starts[0].sentence.contains("the run lacks pread"),
-        "{}",
-        alone.cold_starts[0].sentence
-    );
+    let start = &alone.cold_starts[0];
+    assert_eq!((start.baseline.as_deref(), start.other.as_deref()), (Some("pread"), None));
 }
 
 #[test]
@@ -388,5 +369,5 @@ fn a_run_that_has_only_begun_has_tables_without_scores() {
     assert!(lucene.tables[0].rows.iter().flat_map(|row| row.scores.iter().flatten()).all(|score| {
         score.status == Status::Unavailable && score.ops_per_ms.is_none() && score.waits.is_none()
     }));
-    assert_eq!(lucene.sentences.len(), 1);
+    assert_eq!((lucene.tables[0].advantages.len(), lucene.cold_starts.len()), (1, 0));
 }
