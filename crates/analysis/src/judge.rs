@@ -129,7 +129,6 @@ fn without_unproven(mut judged: Judged) -> Judged {
     let Some(unproven) = judged.self_replay.as_ref().filter(|replay| !replay.stands) else { return judged };
     let own = &unproven.method;
     judged.cells.retain(|cell| cell.method == *own || cell.role == Role::Ceiling);
-    judged.warnings.insert(0, unproven.sentence.clone());
     (judged.comparisons, judged.advice, judged.cache_unknown) = Default::default();
     judged.gain = None;
     judged

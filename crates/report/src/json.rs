@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{Buffers, Recommendation};
 use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
+use pagewise_analysis::judge::gain::Gain;
 use pagewise_analysis::judge::pivot::{ColdStart, MethodTable, Tables};
 use pagewise_analysis::judge::schema;
+use pagewise_analysis::judge::self_replay::SelfReplay;
 use schemars::Schema;
 use serde::Serialize;
 
@@ -18,7 +20,7 @@ use crate::words;
 #[serde(untagged)]
 enum Runs<'a> {
     /// One run.
-    One(JudgedJson<'a>),
+    One(Box<JudgedJson<'a>>),
     /// Several runs.
     Several(Vec<JudgedJson<'a>>),
 }
@@ -27,12 +29,21 @@ enum Runs<'a> {
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Judged")]
 pub struct JudgedJson<'a> {
+    /// Warnings to read before the numbers, one sentence each.
+    warnings: Vec<String>,
     #[serde(flatten)]
     judged: &'a Judged,
     /// Changes of the order of methods as the data grow, if the run searched for them.
     cliff: Option<CliffJson<'a>>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
     pivot: Option<TablesJson<'a>>,
+    /// The proof that a replayed trace stands for its program, or does not; `None` if none was
+    /// replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_replay: Option<WithSentence<'a, SelfReplay>>,
+    /// The gain that another method could bring to the whole program whose trace was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gain: Option<WithSentence<'a, Gain>>,
     /// Recommendations, one for each comparison.
     advice: Vec<AdviceJson<'a>>,
 }
@@ -84,9 +95,12 @@ impl<'a> JudgedJson<'a> {
             advice,
         });
         Self {
+            warnings: words::warnings(judged),
             judged,
             cliff: judged.cliff.as_ref().map(CliffJson::of),
             pivot: judged.pivot.as_ref().map(TablesJson::of),
+            self_replay: judged.self_replay.as_ref().map(|data| WithSentence::of(data, words::replay::proof)),
+            gain: judged.gain.as_ref().map(|data| WithSentence::of(data, words::replay::gain)),
             advice: advice.collect(),
         }
     }
@@ -127,7 +141,7 @@ impl<'a> TablesJson<'a> {
     fn of(judged: &'a Tables) -> Self {
         let table = |data| WithSentences { data, sentences: words::tables::of_table(data, judged.cpus) };
         let start =
-            |data| WithSentence { data, sentence: words::tables::cold_start(data).unwrap_or_default() };
+            |data| WithSentence::of(data, |start| words::tables::cold_start(start).unwrap_or_default());
         Self {
             judged,
             tables: judged.tables.iter().map(table).collect(),
@@ -144,6 +158,12 @@ struct WithSentence<'a, T> {
     data: &'a T,
     /// The conclusion from it, as a sentence.
     sentence: String,
+}
+
+impl<'a, T> WithSentence<'a, T> {
+    fn of(data: &'a T, sentence: impl Fn(&T) -> String) -> Self {
+        Self { data, sentence: sentence(data) }
+    }
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
@@ -163,7 +183,7 @@ pub fn schema() -> Schema {
 /// Write one judged run as an object, several as an array of such objects.
 pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
     let runs = match runs {
-        [only] => Runs::One(JudgedJson::of(only)),
+        [only] => Runs::One(Box::new(JudgedJson::of(only))),
         several => Runs::Several(several.iter().map(JudgedJson::of).collect()),
     };
     write_one(out, &runs)

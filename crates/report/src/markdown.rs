@@ -29,10 +29,11 @@ fn write_run(out: &mut dyn Write, run: &JudgedRun<'_>) -> io::Result<()> {
     let judged = run.judged;
     writeln!(out, "### {}\n\n{}", text(&judged.run.question), text(described(judged)))?;
     let sentences = run.conclusions();
-    if !judged.warnings.is_empty() || !sentences.is_empty() {
+    let warnings = words::warnings(judged);
+    if !warnings.is_empty() || !sentences.is_empty() {
         writeln!(out)?;
     }
-    for warning in &judged.warnings {
+    for warning in warnings {
         writeln!(out, "- **Warning:** {}", text(warning))?;
     }
     for sentence in sentences {

@@ -122,8 +122,10 @@ impl Answer {
 fn proven(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let of_run = |(judged, _): &RunWithPath<'_>| {
         let stands = judged.self_replay.iter().filter(|replay| replay.stands);
-        let stands = stands.flat_map(|replay| wrapped("  ", &replay.sentence, width)).map(Line::weak);
-        let gain = judged.gain.iter().flat_map(|gain| wrapped("  ", &gain.sentence, width)).map(Line::plain);
+        let stands =
+            stands.flat_map(|replay| wrapped("  ", &words::replay::proof(replay), width)).map(Line::weak);
+        let gain = judged.gain.iter().map(words::replay::gain);
+        let gain = gain.flat_map(|gain| wrapped("  ", &gain, width)).map(Line::plain);
         stands.chain(gain).collect::<Vec<Line>>()
     };
     runs.iter().flat_map(of_run).collect()
@@ -355,12 +357,7 @@ fn beginning(indent: &str, text: &str, width: usize) -> Vec<String> {
 
 /// Cautions about the machine, once for all runs.
 fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
-    let mut known: Vec<&str> = Vec::new();
-    for warning in runs.iter().flat_map(|(judged, _)| &judged.warnings) {
-        if !known.contains(&warning.as_str()) {
-            known.push(warning);
-        }
-    }
+    let known = words::distinct(runs.iter().flat_map(|(judged, _)| words::warnings(judged)));
     let mut lines = Vec::new();
     if let Some(text) = short(runs) {
         lines.extend(beginning("", &format!("! {text}"), width).into_iter().map(Line::plain));

@@ -1,7 +1,6 @@
 //! The gain that another method of reading could bring to a whole program: reads are a part of its
 //! time, and no more than that part can be saved.
 
-use pagewise_model::format::{percent_up, time};
 use pagewise_model::inspection::InspectedFile;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
@@ -16,24 +15,40 @@ use crate::statistics::median_count;
 /// The reads of a program within its time.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Gain {
+    /// The program's own method.
+    pub method: String,
     /// Time of its reads: replayed by its own method, the upper end of the interval, or what its
     /// thread waited for them when it was recorded, if that was longer.
     pub reads_ns: u64,
     /// Time that the program took: the median of its runs between rounds of the replay, or without
     /// them while it was recorded.
     pub program_ns: u64,
+    /// Runs of the program between rounds of the replay.
+    pub program_runs: usize,
     /// The method that is ahead.
     pub quickest: String,
     /// The share of the program's time that any of the methods saves at most; 0 if the program's
     /// own is the best, `None` if that is not known.
     pub at_most: Option<f64>,
+    /// Reason that it is not known.
+    pub unknown: Option<UnknownGain>,
     /// A method that has several reads in flight, if it is quicker than each of them: a bound for
     /// reads that do not depend on each other.
     pub bound: Option<String>,
     /// The time that it takes.
     pub bound_ns: Option<u64>,
-    /// The same in words.
-    pub sentence: String,
+}
+
+/// Reason that the gain of a program is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnknownGain {
+    /// Its reads ran in several threads at once: which part of its time they were is not known.
+    SeveralThreads,
+    /// Its reads took longer than in the program.
+    LongerThanInProgram,
+    /// The rounds do not tell.
+    Undecided,
 }
 
 /// The gain of the program whose trace is replayed; `None` without a time or a comparison.
@@ -46,45 +61,27 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
     let own = cells().find(|cell| cell.method == method)?;
     let again: Vec<u64> = run.program_runs.iter().map(|again| again.wall_ns).collect();
     // In windows it takes longer, so that a share of its time would be too small.
-    let recorded = || (trace.wall_ns.filter(|_| !trace.windows), "while it was recorded");
-    let (program_ns, when) =
-        median_count(&again).map_or_else(recorded, |ns| (Some(ns), "between the rounds of the replay"));
-    let program_ns = program_ns?;
+    let program_ns = median_count(&again).or(trace.wall_ns.filter(|_| !trace.windows))?;
     let quickest = comparison.leader.clone()?;
     let file = recorded_file(plan, trace);
     let reads_ns = reads_ns(own, file)?;
-    let (at_most, found) = match most_times_as_fast(comparison, &method) {
-        _ if file.is_some_and(|file| threads(file) > 1) => (
-            None,
-            "its reads ran in several threads at once, so which part of its time they were, and what the whole program gains, is not known"
-                .to_string(),
-        ),
-        _ if reads_ns > program_ns => {
-            (None, "they took longer than in the program, so what that gains is not known".to_string())
-        }
-        None => (None, "these rounds do not tell what the whole program gains".to_string()),
-        Some(1.0) => (Some(0.0), "no method of these makes it shorter".to_string()),
-        Some(times) => {
-            let share = (1.0 - 1.0 / times) * reads_ns as f64 / program_ns as f64;
-            let text = format!("the quickest method makes the whole program at most {} shorter", percent_up(share));
-            (Some(share), text)
-        }
+    let at_most = match most_times_as_fast(comparison, &method) {
+        _ if file.is_some_and(|file| threads(file) > 1) => Err(UnknownGain::SeveralThreads),
+        _ if reads_ns > program_ns => Err(UnknownGain::LongerThanInProgram),
+        None => Err(UnknownGain::Undecided),
+        Some(times) => Ok((1.0 - 1.0 / times) * reads_ns as f64 / program_ns as f64),
     };
     let bound = bound(comparison, cells(), &quickest);
-    let beyond = bound.map_or(String::new(), |(total_ns, method)| {
-        format!("; if no read depended on the one before it, {method} would take {}", time(total_ns))
-    });
-    let (reads, program) = (time(reads_ns), time(program_ns));
     Some(Gain {
         reads_ns,
         program_ns,
-        quickest,
-        at_most,
+        program_runs: again.len(),
+        at_most: at_most.ok(),
+        unknown: at_most.err(),
         bound: bound.map(|(_, method)| method.to_string()),
         bound_ns: bound.map(|(total_ns, _)| total_ns),
-        sentence: format!(
-            "its reads by {method} took at most {reads}, and the program {program} {when}: {found}{beyond}"
-        ),
+        quickest,
+        method,
     })
 }
 

@@ -32,6 +32,7 @@ pub struct Judged {
     /// Workers other than pagewise itself that the plan needs.
     pub workers: Vec<WorkerSummary>,
     /// Warnings to read before the numbers, one sentence each.
+    #[serde(skip)]
     pub warnings: Vec<String>,
     /// Maxima of device and memory in this run.
     pub ceilings: CeilingsSummary,
@@ -55,10 +56,10 @@ pub struct Judged {
     pub pivot: Option<Tables>,
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub self_replay: Option<SelfReplay>,
     /// The gain that another method could bring to the whole program whose trace was replayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub gain: Option<Gain>,
     /// The inspection of that program when it was recorded: its files, and the waits of its
     /// threads.

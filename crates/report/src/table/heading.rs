@@ -7,7 +7,7 @@ use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
 use crate::paragraph::paragraph;
-use crate::words::capitalized;
+use crate::words::{self, capitalized};
 use pagewise_model::format::{counted, grouped, percent_down, time};
 
 /// Write run, environment, validity and warnings.
@@ -27,12 +27,12 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
         paragraph(out, "  ", &line, width)?;
     }
     for replay in judged.self_replay.iter().filter(|replay| replay.stands) {
-        paragraph(out, "", &capitalized(&replay.sentence), width)?;
+        paragraph(out, "", &capitalized(&words::replay::proof(replay)), width)?;
     }
     for gain in judged.gain.iter() {
-        paragraph(out, "", &capitalized(&gain.sentence), width)?;
+        paragraph(out, "", &capitalized(&words::replay::gain(gain)), width)?;
     }
-    for warning in &judged.warnings {
+    for warning in words::warnings(judged) {
         paragraph(out, "", &format!("Warning: {warning}"), width)?;
     }
     Ok(())

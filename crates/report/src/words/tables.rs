@@ -7,6 +7,8 @@ use pagewise_analysis::judge::verdict::Finding;
 use pagewise_model::format::{bytes, counted, time};
 use pagewise_model::pivot::PivotColumn;
 
+use super::distinct;
+
 /// Effects of the columns on the methods that the plan asks about, and what each waits for in the
 /// last column.
 pub(crate) fn of_table(table: &MethodTable, cpus: u32) -> Vec<String> {
@@ -63,16 +65,6 @@ pub(crate) fn sentences(tables: &Tables) -> Vec<String> {
         }
     }
     sentences
-}
-
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct
 }
 
 /// Counts of higher, lower and indistinguishable results, and of pairs without one.

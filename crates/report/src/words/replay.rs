@@ -1,0 +1,216 @@
+//! Sentences about the replay of a trace: whether it stands for its program, and what another
+//! method could bring to that.
+
+use pagewise_analysis::judge::gain::{Gain, UnknownGain};
+use pagewise_analysis::judge::self_replay::{SLACK_BYTES, SelfReplay, Unproven, WITHIN, spread};
+use pagewise_model::Bytes;
+use pagewise_model::format::{bytes, difference, percent_up, time};
+
+/// The proof that the trace stands for its program, or does not.
+pub(crate) fn proof(replay: &SelfReplay) -> String {
+    if let Some(reason) = replay.unknown {
+        let reason = unknown(reason, &replay.method);
+        return format!(
+            "whether the trace stands for the program is not known, so no other method is shown: {reason}"
+        );
+    }
+    let figures = figures(replay);
+    match replay.stands {
+        true => format!("the trace stands for the program: {figures}"),
+        false => {
+            format!("the trace does not stand for the program, so no other method is shown: {figures}")
+        }
+    }
+}
+
+fn unknown(reason: Unproven, method: &str) -> String {
+    match reason {
+        Unproven::NotReplayed => {
+            format!("its own method {method} was not replayed; add it to --methods")
+        }
+        Unproven::InMemory => {
+            "the file may have been in memory when the program was recorded; record it with --cold and the name of the file"
+                .to_string()
+        }
+        Unproven::OtherLimit { recorded_bytes, replayed_bytes } => format!(
+            "the program was recorded {}, and its trace replayed {}; record it with that limit",
+            under(recorded_bytes),
+            under(replayed_bytes)
+        ),
+        Unproven::Windows => {
+            "windows keep the kernel from mapping pages around a fault, from which it concludes how far to read ahead for mmap; \
+             pagewise advise --windows runs the program without them, too"
+                .to_string()
+        }
+        Unproven::NotSeen => "how much the program read from the device was not seen".to_string(),
+        Unproven::NoValidReplay => format!("there is no valid replay by its own method {method}"),
+    }
+}
+
+fn under(limit: Option<Bytes>) -> String {
+    limit.map_or_else(|| "without a memory limit".to_string(), |limit| format!("with {limit} of memory"))
+}
+
+/// The bytes that both read.
+fn figures(replay: &SelfReplay) -> String {
+    let program = replay.program_bytes.unwrap_or_default();
+    let (of_replay, of_program) = (bytes(replay.replayed_bytes.unwrap_or_default()), bytes(program));
+    // Of next to nothing, a share is nonsense.
+    let percent = replay.difference.filter(|_| program as f64 > SLACK_BYTES);
+    let percent = percent.map(|share| format!("{} %", difference(share * 100.0)));
+    let own = format!("its replay by {}, the program's own method,", replay.method);
+    match (replay.program_runs_bytes.len(), percent) {
+        (1, Some(percent)) => format!(
+            "{own} differs by {percent} from the one recording: it read {of_replay} from the device, and the program {of_program}"
+        ),
+        (_, percent) => {
+            let percent = percent.map_or(String::new(), |percent| format!(" ({percent})"));
+            let measured = measured(&replay.program_runs_bytes);
+            format!(
+                "{own} read {of_replay} from the device, and the program, {measured}, {of_program}{percent}"
+            )
+        }
+    }
+}
+
+/// The runs of the program, and how far they are apart if that is more than a replay may be.
+fn measured(program_runs: &[u64]) -> String {
+    if program_runs.len() < 2 {
+        return "measured once".to_string();
+    }
+    let (least, most) = spread(program_runs);
+    let apart = (most - least) as f64 > (least as f64 * WITHIN).max(SLACK_BYTES);
+    let spread = if apart { format!(" ({} to {})", bytes(least), bytes(most)) } else { String::new() };
+    format!("measured {} times{spread}", program_runs.len())
+}
+
+/// The part of the program's time that another method could save.
+pub(crate) fn gain(gain: &Gain) -> String {
+    let when =
+        if gain.program_runs > 0 { "between the rounds of the replay" } else { "while it was recorded" };
+    let found = match (gain.unknown, gain.at_most) {
+        (Some(UnknownGain::SeveralThreads), _) => {
+            "its reads ran in several threads at once, so which part of its time they were, and what the whole program gains, is not known"
+                .to_string()
+        }
+        (Some(UnknownGain::LongerThanInProgram), _) => {
+            "they took longer than in the program, so what that gains is not known".to_string()
+        }
+        (_, None) => "these rounds do not tell what the whole program gains".to_string(),
+        (_, Some(0.0)) => "no method of these makes it shorter".to_string(),
+        (_, Some(share)) => {
+            format!("the quickest method makes the whole program at most {} shorter", percent_up(share))
+        }
+    };
+    let beyond = gain.bound.as_ref().zip(gain.bound_ns).map_or(String::new(), |(method, total_ns)| {
+        format!("; if no read depended on the one before it, {method} would take {}", time(total_ns))
+    });
+    let (reads, program) = (time(gain.reads_ns), time(gain.program_ns));
+    format!(
+        "its reads by {} took at most {reads}, and the program {program} {when}: {found}{beyond}",
+        gain.method
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// The replay of a program that read so many MiB in each of its runs; the replay read 64.
+    fn replayed(program_mib: &[u64], stands: bool) -> SelfReplay {
+        let program = program_mib[program_mib.len() / 2] * MIB;
+        SelfReplay {
+            method: "pread".into(),
+            program_bytes: Some(program),
+            program_runs_bytes: program_mib.iter().map(|mib| mib * MIB).collect(),
+            replayed_bytes: Some(64 * MIB),
+            difference: Some((64 * MIB) as f64 / (program as f64).max(1.0) - 1.0),
+            stands,
+            unknown: None,
+        }
+    }
+
+    #[test]
+    fn a_proof_has_both_figures() {
+        assert_eq!(
+            proof(&replayed(&[128], false)),
+            "the trace does not stand for the program, so no other method is shown: its replay by pread, the program's own \
+             method, differs by -50.0 % from the one recording: it read 64 MiB from the device, and the program 128 MiB"
+        );
+        let several = proof(&replayed(&[64, 64, 128], true));
+        assert_eq!(
+            several,
+            "the trace stands for the program: its replay by pread, the program's own method, read 64 MiB from the device, and \
+             the program, measured 3 times (64 MiB to 128 MiB), 64 MiB (0 %)"
+        );
+        // Of next to nothing no share is told.
+        let nothing = proof(&replayed(&[0], false));
+        assert!(nothing.contains("the program, measured once, 0 B") && !nothing.contains('%'), "{nothing}");
+    }
+
+    #[test]
+    fn what_is_not_known_has_its_reason() {
+        let told = |reason| proof(&SelfReplay { unknown: Some(reason), ..replayed(&[64], false) });
+        let reasons = [
+            (Unproven::NotReplayed, "its own method pread was not replayed; add it to --methods"),
+            (
+                Unproven::InMemory,
+                "may have been in memory when the program was recorded; record it with --cold",
+            ),
+            (
+                Unproven::OtherLimit { recorded_bytes: None, replayed_bytes: Some(Bytes::mib(64)) },
+                "recorded without a memory limit, and its trace replayed with 64MiB of memory; record it with that limit",
+            ),
+            (Unproven::Windows, "pagewise advise --windows runs the program without them, too"),
+            (Unproven::NotSeen, "how much the program read from the device was not seen"),
+            (Unproven::NoValidReplay, "there is no valid replay by its own method pread"),
+        ];
+        for (reason, part) in reasons {
+            let told = told(reason);
+            let beginning =
+                "whether the trace stands for the program is not known, so no other method is shown: ";
+            assert!(told.starts_with(beginning) && told.contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_gain_is_told_with_the_times_that_it_follows_from() {
+        let known = Gain {
+            method: "pread".into(),
+            reads_ns: 900_000_000,
+            program_ns: 3_600_000_000,
+            program_runs: 0,
+            quickest: "pread:direct".into(),
+            at_most: Some(0.084),
+            unknown: None,
+            bound: Some("uring:direct+depth=32".into()),
+            bound_ns: Some(300_000_000),
+        };
+        assert_eq!(
+            gain(&known),
+            "its reads by pread took at most 900 ms, and the program 3.6 s while it was recorded: the quickest method makes the \
+             whole program at most 9 % shorter; if no read depended on the one before it, uring:direct+depth=32 would take 300 ms"
+        );
+        let told = |at_most, unknown| {
+            gain(&Gain { at_most, unknown, bound: None, bound_ns: None, program_runs: 2, ..known.clone() })
+        };
+        let none = told(Some(0.0), None);
+        assert!(
+            none.ends_with("3.6 s between the rounds of the replay: no method of these makes it shorter"),
+            "{none}"
+        );
+        for (reason, part) in [
+            (
+                UnknownGain::SeveralThreads,
+                "its reads ran in several threads at once, so which part of its time",
+            ),
+            (UnknownGain::LongerThanInProgram, "they took longer than in the program, so what that gains"),
+            (UnknownGain::Undecided, "these rounds do not tell what the whole program gains"),
+        ] {
+            let told = told(None, Some(reason));
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}
