@@ -29,10 +29,9 @@ pub mod verdict;
 
 use std::collections::HashMap;
 
-use pagewise_model::format::percent;
+use pagewise_model::Role;
 use pagewise_model::inspection::Inspection;
 use pagewise_model::run::{Run, SCHEMA_VERSION};
-use pagewise_model::{FailureKind, Role};
 
 use crate::proof::{self, Again};
 use advice::cache_unknown;
@@ -49,7 +48,9 @@ pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
 pub use figure::{FigureKind, MedianInterval};
-pub use judged::{AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, Validity, WorkerSummary};
+pub use judged::{
+    AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, UnlikeItself, Validity, WorkerSummary,
+};
 pub use stall::{Lateness, Stall, stall_withheld, worst};
 
 /// Judge a run, complete or not, with the usual price of simplicity.
@@ -98,14 +99,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let gain = gain::of(run, &comparisons, &cell::by_id(&cells));
     let judged = Judged {
         schema: SCHEMA_VERSION,
-        // What makes these numbers doubtful comes before what is so on the machine in general.
-        warnings: file_changed(&validity)
-            .into_iter()
-            .chain(warnings(run, &summary, checked))
-            .chain(unlike_itself(&sides, &comparisons))
-            .chain(filled_while_cold(&cells))
-            .chain(run.header.environment.warnings.iter().cloned())
-            .collect(),
+        unlike_itself: unlike_itself(&sides, &comparisons),
         run: summary,
         workers: run.header.workers.iter().map(WorkerSummary::of).collect(),
         environment: run.header.environment.clone(),
@@ -155,80 +149,19 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
     }
 }
 
-fn warnings(run: &Run, summary: &RunSummary, checked: &Again<'_>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some(command) = &summary.worker_command {
-        warnings.push(format!("the samples come from another worker, '{command}', not from pagewise's own"));
-    }
-    if !summary.complete {
-        let planned = summary.samples_planned.map_or_else(String::new, |all| format!(" of {all} planned"));
-        warnings.push(format!("the run is not complete: {}{planned} samples so far", summary.samples_tried));
-    }
-    if summary.resumptions > 0 {
-        let times = if summary.resumptions == 1 { "once" } else { "several times" };
-        warnings.push(format!("the run was interrupted and resumed {times}"));
-    }
-    if checked.as_measured > 0 {
-        warnings.push(format!(
-            "validity is as of pagewise {}, which measured the samples: the run file lacks the context to apply checks again",
-            run.header.environment.pagewise_version
-        ));
-    }
-    if checked.valid_now + checked.invalid_now > 0 {
-        warnings.push(format!(
-            "the checks of this pagewise differ from those that measured: {} valid now, {} not any more",
-            counted(checked.valid_now, "sample is", "samples are"),
-            counted(checked.invalid_now, "is", "are"),
-        ));
-    }
-    warnings
-}
-
-/// A warning if the file changed under the run, which ended its cells.
-fn file_changed(validity: &Validity) -> Option<String> {
-    let changed = validity.reasons.iter().find(|reason| reason.kind == FailureKind::FileChanged)?;
-    Some(format!("{}: no sample after that is valid", changed.example))
-}
-
-/// A warning if two series of one method differ by more than chance explains: something is not
-/// random here, such as the order or the memory that a worker gets. It withholds nothing.
-fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> Option<String> {
+/// A method of which two series differ by more than chance explains: something is not random here,
+/// such as the order or the memory that a worker gets. It withholds nothing.
+fn unlike_itself(sides: &[comparison::Side<'_>], comparisons: &[Comparison]) -> Option<UnlikeItself> {
     let pairs: Vec<_> = sides.iter().flat_map(comparison::Side::controls).collect();
     let inflation = comparisons.iter().map(|comparison| comparison.inflation).fold(1.0, f64::max);
-    let differs = pairs.iter().find_map(|(baseline, control)| {
+    pairs.iter().find_map(|(baseline, control)| {
         let log_ratios = paired_log_ratios(&baseline.rates(), &control.rates());
         let claim = ClaimedTogether::Control(pairs.len());
         let decision = decide(&log_ratios, SMALLEST_DIFFERENCE, inflation, claim);
-        decision.is_clear().then_some((&baseline.cell.method, decision.log_ratio?.abs().exp_m1()))
-    });
-    let (method, by) = differs?;
-    Some(format!(
-        "two series of {method} differ by {}, more than chance explains: something is not random here, such as the order or \
-         the memory that workers get",
-        percent(by)
-    ))
-}
-
-/// A warning if single operations of a method fill the page cache with so much of a cold file that
-/// it is not cold any more.
-fn filled_while_cold(cells: &[CellJudgement]) -> Option<String> {
-    let filled = |cell: &CellJudgement| Some((cell.filled_while_cold?, cell.method.clone()));
-    let mut filled: Vec<(f64, String)> = cells.iter().filter_map(filled).collect();
-    filled.sort_by(|left, right| right.0.total_cmp(&left.0));
-    let most = filled.first()?.0;
-    let mut methods: Vec<&str> = filled.iter().map(|(_, method)| method.as_str()).collect();
-    methods.sort_unstable();
-    methods.dedup();
-    Some(format!(
-        "cold samples of {} ended after their first operations, since readahead had filled up to {} of the file, and so many \
-         of its reads may be hits: the true rates are lower, by that share at most; measure a larger file or with less readahead",
-        methods.join(", "),
-        percent(most)
-    ))
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+        let by = decision.log_ratio?.abs().exp_m1();
+        let method = baseline.cell.method.to_string();
+        decision.is_clear().then_some(UnlikeItself { method, by })
+    })
 }
 
 fn validity(samples: &[CellSamples<'_>], checked: &Again<'_>) -> Validity {

@@ -95,7 +95,7 @@ impl<'a> JudgedJson<'a> {
             advice,
         });
         Self {
-            warnings: words::warnings(judged),
+            warnings: words::warnings::all(judged),
             judged,
             cliff: judged.cliff.as_ref().map(CliffJson::of),
             pivot: judged.pivot.as_ref().map(TablesJson::of),

@@ -29,7 +29,7 @@ fn write_run(out: &mut dyn Write, run: &JudgedRun<'_>) -> io::Result<()> {
     let judged = run.judged;
     writeln!(out, "### {}\n\n{}", text(&judged.run.question), text(described(judged)))?;
     let sentences = run.conclusions();
-    let warnings = words::warnings(judged);
+    let warnings = words::warnings::all(judged);
     if !warnings.is_empty() || !sentences.is_empty() {
         writeln!(out)?;
     }

@@ -307,7 +307,7 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let is_large = environment.readahead_bytes > Some(Environment::USUAL_READAHEAD);
     let command = environment.usual_readahead_command().filter(|_| is_large);
     // A warning may say so already.
-    let is_known = |command: &String| judged.warnings.iter().any(|warning| warning.contains(command));
+    let is_known = |command: &String| environment.warnings.iter().any(|warning| warning.contains(command));
     let cure = command.filter(|command| !is_known(command));
     let cure = cure.map_or_else(String::new, |command| format!("; try: {command}"));
     Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
@@ -357,7 +357,7 @@ fn beginning(indent: &str, text: &str, width: usize) -> Vec<String> {
 
 /// Cautions about the machine, once for all runs.
 fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
-    let known = words::distinct(runs.iter().flat_map(|(judged, _)| words::warnings(judged)));
+    let known = words::distinct(runs.iter().flat_map(|(judged, _)| words::warnings::all(judged)));
     let mut lines = Vec::new();
     if let Some(text) = short(runs) {
         lines.extend(beginning("", &format!("! {text}"), width).into_iter().map(Line::plain));

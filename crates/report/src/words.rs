@@ -4,14 +4,7 @@ pub mod advice;
 pub(crate) mod cliff;
 pub(crate) mod replay;
 pub(crate) mod tables;
-
-use pagewise_analysis::Judged;
-
-/// Warnings to read before the numbers, one sentence each: first that a trace proves nothing.
-pub(crate) fn warnings(judged: &Judged) -> Vec<String> {
-    let unproven = judged.self_replay.iter().filter(|replay| !replay.stands).map(replay::proof);
-    unproven.chain(judged.warnings.iter().cloned()).collect()
-}
+pub mod warnings;
 
 /// Each value once, in the order of its first.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

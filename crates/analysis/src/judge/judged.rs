@@ -31,9 +31,9 @@ pub struct Judged {
     pub environment: Environment,
     /// Workers other than pagewise itself that the plan needs.
     pub workers: Vec<WorkerSummary>,
-    /// Warnings to read before the numbers, one sentence each.
-    #[serde(skip)]
-    pub warnings: Vec<String>,
+    /// A method of which two series differ by more than chance explains; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlike_itself: Option<UnlikeItself>,
     /// Maxima of device and memory in this run.
     pub ceilings: CeilingsSummary,
     /// Every cell in the order of the plan.
@@ -100,6 +100,15 @@ pub struct RunSummary {
     pub heartbeat_ns: Option<u64>,
     /// A command that replaced pagewise's own worker.
     pub worker_command: Option<String>,
+}
+
+/// A method of which two series differ.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct UnlikeItself {
+    /// The method.
+    pub method: String,
+    /// The difference as a share.
+    pub by: f64,
 }
 
 /// A worker other than pagewise itself.

@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::R
     for gain in judged.gain.iter() {
         paragraph(out, "", &capitalized(&words::replay::gain(gain)), width)?;
     }
-    for warning in words::warnings(judged) {
+    for warning in words::warnings::all(judged) {
         paragraph(out, "", &format!("Warning: {warning}"), width)?;
     }
     Ok(())

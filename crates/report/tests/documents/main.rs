@@ -10,6 +10,7 @@ mod page;
 mod plots;
 mod scripts;
 mod tables;
+mod warnings;
 mod well_formed;
 
 use constructed::hostile;

@@ -8,6 +8,7 @@ use pagewise_model::run::Run;
 use pagewise_model::sample::Sample;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::page;
+use pagewise_report::words::warnings;
 
 use crate::plots::plots_of;
 use crate::well_formed::elements;
@@ -47,8 +48,8 @@ fn a_page_has_every_plot_and_its_table() {
             let sentence = pagewise_report::words::advice::sentence(advice, comparison);
             assert!(text.contains(&pagewise_report::markup::escaped(&sentence)), "{name}");
         }
-        for warning in &judged.warnings {
-            assert!(text.contains(&pagewise_report::markup::escaped(warning)), "{name}: {warning}");
+        for warning in warnings::all(&judged) {
+            assert!(text.contains(&pagewise_report::markup::escaped(&warning)), "{name}: {warning}");
         }
         // Every check, with how often it failed.
         for kind in FailureKind::ALL {
