@@ -1,6 +1,6 @@
 //! Judgement: from the samples of a run to verdicts.
 //!
-//! [`judge()`] is the entry point; its result is the judged JSON.
+//! [`judge()`] is the entry point; the report makes the judged JSON of its result.
 
 pub mod advice;
 pub mod bound;

@@ -63,7 +63,7 @@ struct AdviceJson<'a> {
     /// among the notes.
     insight: Option<String>,
     /// Buffers that are as good as the best, if methods of an append differ in that.
-    buffers: Vec<BuffersJson<'a>>,
+    buffers: Vec<WithSentence<'a, Buffers>>,
     /// Explanations of the result, one sentence each; the insight is the first.
     notes: Vec<String>,
     /// Effects of methods on everything else in their process, one sentence each; empty for a run
@@ -71,25 +71,14 @@ struct AdviceJson<'a> {
     stalls: Vec<String>,
 }
 
-/// Methods of one comparison that differ only in their buffer.
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Buffers")]
-struct BuffersJson<'a> {
-    #[serde(flatten)]
-    buffers: &'a Buffers,
-    /// All of it as a sentence.
-    sentence: String,
-}
-
 impl<'a> JudgedJson<'a> {
     /// A judged run as it is printed.
     pub fn of(judged: &'a Judged) -> Self {
-        let buffers = |buffers| BuffersJson { buffers, sentence: words::advice::buffers(buffers) };
         let advice = judged.advice.iter().zip(&judged.comparisons).map(|(advice, comparison)| AdviceJson {
             reason: words::advice::silence(comparison),
             sentence: words::advice::sentence(advice, comparison),
             insight: advice.insight.as_ref().map(words::advice::insight),
-            buffers: advice.buffers().map(buffers).collect(),
+            buffers: advice.buffers().map(|data| WithSentence::of(data, words::advice::buffers)).collect(),
             notes: words::advice::notes(advice, comparison),
             stalls: advice.stalls.iter().map(words::advice::held_up).collect(),
             advice,
