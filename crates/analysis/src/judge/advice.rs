@@ -15,7 +15,6 @@ pub mod note;
 pub(crate) mod phrases;
 mod read_advice;
 mod scan;
-mod situations;
 pub mod stall;
 #[cfg(test)]
 mod tests;
@@ -33,8 +32,6 @@ pub use given::{PRICE_OF_SIMPLICITY, Recommendation};
 pub use insight::{FillFigures, Insight, StreamGain};
 pub use note::{Buffers, FilesByBuffer, Lack, Note};
 pub use phrases::listed;
-pub use read_advice::AMPLIFIED;
-pub use situations::situations;
 pub use stall::HeldUp;
 
 /// Return the advice that follows from each comparison; `cells` and `samples` are all of the run. A

@@ -2,7 +2,9 @@
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::Comparison;
-use pagewise_analysis::judge::advice::{Recommendation, situations};
+use pagewise_analysis::judge::advice::Recommendation;
+
+use crate::words::advice::situations;
 
 /// A comparison with its name.
 pub(super) struct Situation<'a> {

@@ -5,6 +5,7 @@ use pagewise_analysis::judge::advice::{
     Buffers, FilesByBuffer, FillFigures, HeldUp, Insight, Lack, Note, Recommendation, StreamGain, listed,
 };
 use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
+use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
 use pagewise_analysis::judge::{ComparedConditions, Comparison, Stall};
 use pagewise_model::format::{bytes, counted, percent, percent_up, time, times};
@@ -306,7 +307,7 @@ fn simpler(advice: &Recommendation, comparison: &Comparison) -> String {
 fn subject(conditions: &ComparedConditions) -> String {
     format!(
         "{}, {}",
-        what(conditions.conditions.workload()),
+        name(conditions.conditions.workload()).1,
         conditions.label.split_once(" · ").map_or("", |(_, rest)| rest).replace(" · ", ", ")
     )
 }
@@ -401,15 +402,28 @@ fn held(stall: &Stall) -> String {
     format!("{what} for up to {longest} (p99 {p99}{idle}){waits}")
 }
 
-/// The work as a noun.
-fn what(workload: Workload) -> &'static str {
+/// The situation of each recommendation: the work, and the conditions in which it differs from
+/// others of that work.
+pub fn situations<'a>(advice: impl Iterator<Item = &'a Recommendation> + Clone) -> Vec<String> {
+    let workload = |advice: &Recommendation| advice.conditions.conditions.workload();
+    let situation = |one: &Recommendation| {
+        let alike = advice.clone().filter(|other| workload(other) == workload(one));
+        let shared = shared(alike.map(|other| &other.conditions.conditions));
+        let own = texts(&one.conditions.conditions, &[]).into_iter().filter(|part| !shared.contains(part));
+        std::iter::once(name(workload(one)).0.to_string()).chain(own).collect::<Vec<_>>().join(", ")
+    };
+    advice.clone().map(situation).collect()
+}
+
+/// The work as a name, and as a noun in a sentence.
+fn name(workload: Workload) -> (&'static str, &'static str) {
     match workload {
-        Workload::RandomRead => "random reads",
-        Workload::SequentialRead => "sequential reads",
-        Workload::Scan => "a scan",
-        Workload::Append => "appending",
-        Workload::Fill => "filling a file",
-        Workload::Replay => "the reads of the trace",
+        Workload::RandomRead => ("random reads", "random reads"),
+        Workload::SequentialRead => ("sequential reads", "sequential reads"),
+        Workload::Scan => ("scan", "a scan"),
+        Workload::Append => ("append", "appending"),
+        Workload::Fill => ("fill", "filling a file"),
+        Workload::Replay => ("replay", "the reads of the trace"),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::judge::comparison::Comparison;
 use crate::judge::verdict::Place;
 
 /// From this many bytes read per byte requested, read amplification explains a result.
-pub const AMPLIFIED: f64 = 1.5;
+const AMPLIFIED: f64 = 1.5;
 /// From this many faults per operation, faults explain why a mapping is slower.
 const FAULTS_PER_OP: f64 = 0.5;
 /// Below this many device bytes per requested byte, a result comes from memory.

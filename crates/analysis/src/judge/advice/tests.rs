@@ -134,7 +134,7 @@ pub(super) fn changed(mut of: JudgedRun, change: impl Fn(&mut CellJudgement)) ->
 /// Each situation with its choice.
 pub(super) fn choices(judged: &Judged) -> Vec<String> {
     let chosen = |advice: &Recommendation| advice.recommended.clone().unwrap_or("–".to_string());
-    let all = situations(judged.advice.iter()).into_iter().zip(&judged.advice);
+    let all = words::situations(judged.advice.iter()).into_iter().zip(&judged.advice);
     all.map(|(situation, advice)| format!("{situation}: {}", chosen(advice))).collect()
 }
 
