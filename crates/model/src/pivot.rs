@@ -67,13 +67,13 @@ impl PivotColumn {
     }
 }
 
-/// `1 thread`, `4 threads`, `data 0.5x of the cache`, `data of 64 MiB`.
+/// `1 thread`, `4 threads`, `data 0.5x the cache`, `data of 64 MiB`.
 impl fmt::Display for PivotColumn {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PivotColumn::Threads(1) => write!(formatter, "1 thread"),
             PivotColumn::Threads(_) => write!(formatter, "{} threads", self.number()),
-            PivotColumn::OfCache(_) => write!(formatter, "data {} of the cache", self.number()),
+            PivotColumn::OfCache(_) => write!(formatter, "data {} the cache", self.number()),
             PivotColumn::Bytes(_) => write!(formatter, "data of {}", self.number()),
         }
     }
@@ -143,7 +143,7 @@ mod tests {
         ];
         assert_eq!(
             words.map(|column| column.to_string()),
-            ["1 thread", "4 threads", "data 0.5x of the cache", "data of 64 MiB"]
+            ["1 thread", "4 threads", "data 0.5x the cache", "data of 64 MiB"]
         );
         assert!(PivotColumn::OfCache(0.5).position() < PivotColumn::OfCache(2.0).position());
     }

@@ -92,7 +92,7 @@ fn what_is_open_has_a_bound_each_and_says_what_the_cache_held() {
 fn limits_caps_and_cold_starts_say_what_was_set() {
     let run = constructed::settings();
     let parts = [
-        "· zipf 0.99 · memory 128 MiB · data 1.54x of the cache · readahead 128 KiB · CPUs 0-1",
+        "· zipf 0.99 · memory 128 MiB · data 1.54x the cache · readahead 128 KiB · CPUs 0-1",
         "· as-is · 1 thread · 1 GiB · cap microsd",
         "no latency: a cap limits the rate",
         "80 ms         50.1 MiB  2.00x to 2.00x",
@@ -151,7 +151,7 @@ fn a_table_cut_short_is_shown_as_far_as_it_goes() {
         cut.samples.truncate(samples);
         cut.elapsed_ns = None;
         let text = String::from_utf8(table_of(&cut, 100)).expect("text");
-        assert!(text.contains("data 0.5x of the cache"), "{samples}: {text}");
+        assert!(text.contains("data 0.5x the cache"), "{samples}: {text}");
         assert!(text.contains("unknown"), "{samples}: {text}");
     }
     let mut none = whole;

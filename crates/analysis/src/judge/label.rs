@@ -84,9 +84,9 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
         // If the size has no part of its own, it is shown here.
         Some(ratio) if without.contains(&LabelPart::Size) => {
-            format!("data {} of the cache ({})", multiple(ratio), bytes(*span_bytes))
+            format!("data {} the cache ({})", multiple(ratio), bytes(*span_bytes))
         }
-        Some(ratio) => format!("data {} of the cache", multiple(ratio)),
+        Some(ratio) => format!("data {} the cache", multiple(ratio)),
         None => "no cache left under the limit".to_string(),
     });
     add(LabelPart::Data, data);

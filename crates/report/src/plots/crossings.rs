@@ -25,10 +25,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                             y: value.median,
                             low: value.low,
                             high: value.high,
-                            label: format!(
-                                "{}, data {ratio} of the cache: {text} operations/s",
-                                curve.method
-                            ),
+                            label: format!("{}, data {ratio} the cache: {text} operations/s", curve.method),
                             invalid: None,
                         });
                     }
@@ -52,7 +49,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 low: crossing.low,
                 high: crossing.high,
                 label: format!(
-                    "from {} to {}: between {} and {} of the cache",
+                    "from {} to {}: between {} and {} the cache",
                     crossing.before,
                     crossing.after,
                     multiple(crossing.low),

@@ -47,8 +47,8 @@ fn leads(group: &CurveGroup) -> Option<String> {
     let (first, last) = (group.leads.first()?, group.leads.last()?);
     if group.leads.len() == 1 {
         let range = match first.from < last.to {
-            true => format!("from {} to {} of the cache", multiple(first.from), multiple(last.to)),
-            false => format!("at {} of the cache", multiple(first.from)),
+            true => format!("from {} to {} the cache", multiple(first.from), multiple(last.to)),
+            false => format!("at {} the cache", multiple(first.from)),
         };
         return Some(match first.methods.as_slice() {
             [] => format!("{range} the data do not decide which method leads"),
@@ -61,7 +61,7 @@ fn leads(group: &CurveGroup) -> Option<String> {
     }
     let part = |(index, lead): (usize, &Lead)| {
         let place = match index {
-            0 => format!("up to {} of the cache", multiple(lead.to)),
+            0 => format!("up to {} the cache", multiple(lead.to)),
             _ => format!("from {} on", multiple(lead.from)),
         };
         format!("{place}: {}", leading(&lead.methods))
@@ -83,7 +83,7 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
     let here = format!("here at {}", counted(u64::from(group.threads), "thread"));
     let mut sentence = match (crossing.precision, crossing.ratio) {
         (Precision::Reached, Some(ratio)) => format!(
-            "from {ratio:.2}x [{:.2}, {:.2}] of the cache on, {after} beats {before} {here}",
+            "from {ratio:.2}x the cache [{:.2}, {:.2}] on, {after} beats {before} {here}",
             crossing.low, crossing.high
         ),
         (precision, _) => {
@@ -93,7 +93,7 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
             };
             let reason = crossing.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
             format!(
-                "somewhere between {} and {} of the cache {after} overtakes {before} {here}, and {known}{reason}",
+                "{after} overtakes {before} somewhere between {} and {} the cache {here}, and {known}{reason}",
                 multiple(crossing.low),
                 multiple(crossing.high),
             )
@@ -188,7 +188,7 @@ fn no_crossing(group: &CurveGroup) -> Option<String> {
         (0, _) | (_, None) => Some("no method has a valid sample, so nothing can be said".to_string()),
         (1, _) => Some("only one method could be measured, so nothing is compared".to_string()),
         (_, Some((lowest, highest))) => Some(format!(
-            "between {} and {} of the cache no method is seen to lose its lead to another",
+            "between {} and {} the cache no method is seen to lose its lead to another",
             multiple(lowest),
             multiple(highest)
         )),
@@ -208,7 +208,7 @@ fn edge(edge: &Edge) -> String {
 fn windows(choice: &WindowChoice) -> String {
     let tried: Vec<String> = choice.candidates.iter().map(|candidate| candidate.window.to_string()).collect();
     let tried = format!(
-        "prefetching {} reads ahead was tried at {} of the cache",
+        "prefetching {} reads ahead was tried at {} the cache",
         listed(&tried),
         multiple(choice.ratio)
     );
@@ -332,10 +332,10 @@ mod tests {
             ..crossing(1.18, 1.22, Precision::Reached, None)
         };
         let text = sentences(&CurveGroup { crossings: vec![known], ..group() });
-        assert_eq!(text[0], "fastest up to 1.18x of the cache: mmap; from 1.22x on: pread");
+        assert_eq!(text[0], "fastest up to 1.18x the cache: mmap; from 1.22x on: pread");
         assert_eq!(
             text[1],
-            "from 1.19x [1.18, 1.22] of the cache on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes \
+            "from 1.19x the cache [1.18, 1.22] on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes \
              from the device for each requested byte (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
         );
         assert_eq!(
@@ -350,7 +350,7 @@ mod tests {
         let stopped = crossing(0.5, 4.0, Precision::Stopped, Some("the plan has no search"));
         assert_eq!(
             text(stopped),
-            "somewhere between 0.5x and 4x of the cache pread overtakes plain mmap here at 1 thread, and no narrower interval is \
+            "pread overtakes plain mmap somewhere between 0.5x and 4x the cache here at 1 thread, and no narrower interval is \
              known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
         );
         let reason = "ratios between these were measured, and their order is not certain";
@@ -365,9 +365,9 @@ mod tests {
         let text = sentences(&always);
         assert_eq!(
             text[0],
-            "from 0.5x to 4x of the cache pread leads, or cannot be distinguished from the leader"
+            "from 0.5x to 4x the cache pread leads, or cannot be distinguished from the leader"
         );
-        assert_eq!(text[1], "between 0.5x and 4x of the cache no method is seen to lose its lead to another");
+        assert_eq!(text[1], "between 0.5x and 4x the cache no method is seen to lose its lead to another");
         let near = Edge { ratio: 4.0, highest: true, leader: "pread".into(), rivals: vec!["mmap".into()] };
         assert_eq!(
             edge(&near),

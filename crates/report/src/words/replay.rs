@@ -10,9 +10,7 @@ use pagewise_model::format::{bytes, difference, percent_up, time};
 pub(crate) fn proof(replay: &SelfReplay) -> String {
     if let Some(reason) = replay.unknown {
         let reason = unknown(reason, &replay.method);
-        return format!(
-            "whether the trace stands for the program is not known, so no other method is shown: {reason}"
-        );
+        return format!("the replay could not be validated, so no other method is shown: {reason}");
     }
     let figures = figures(replay);
     match replay.stands {
@@ -29,7 +27,7 @@ fn unknown(reason: Unproven, method: &str) -> String {
             format!("its own method {method} was not replayed; add it to --methods")
         }
         Unproven::InMemory => {
-            "the file may have been in memory when the program was recorded; record it with --cold and the name of the file"
+            "the file may have been cached during the recording: record again with --cold and the name of the file"
                 .to_string()
         }
         Unproven::OtherLimit { recorded_bytes, replayed_bytes } => format!(
@@ -155,10 +153,7 @@ mod tests {
         let told = |reason| proof(&SelfReplay { unknown: Some(reason), ..replayed(&[64], false) });
         let reasons = [
             (Unproven::NotReplayed, "its own method pread was not replayed; add it to --methods"),
-            (
-                Unproven::InMemory,
-                "may have been in memory when the program was recorded; record it with --cold",
-            ),
+            (Unproven::InMemory, "may have been cached during the recording: record again with --cold"),
             (
                 Unproven::OtherLimit { recorded_bytes: None, replayed_bytes: Some(Bytes::mib(64)) },
                 "recorded without a memory limit, and its trace replayed with 64MiB of memory; record it with that limit",
@@ -169,8 +164,7 @@ mod tests {
         ];
         for (reason, part) in reasons {
             let told = told(reason);
-            let beginning =
-                "whether the trace stands for the program is not known, so no other method is shown: ";
+            let beginning = "the replay could not be validated, so no other method is shown: ";
             assert!(told.starts_with(beginning) && told.contains(part), "{told}");
         }
     }

@@ -322,8 +322,8 @@ mod tests {
         assert_eq!(
             of_tables(vec![ahead, large]),
             [
-                "jvm/pread against jvm/mmap, over patterns, threads and warm-ups: data 0.5x of the cache: ahead in 2 of 2 \
-                 comparisons; data 2x of the cache: behind in 2 of 2 comparisons.",
+                "jvm/pread against jvm/mmap, over patterns, threads and warm-ups: data 0.5x the cache: ahead in 2 of 2 \
+                 comparisons; data 2x the cache: behind in 2 of 2 comparisons.",
                 "Added threads, against the fewest: jvm/filechannel:direct-buffer gains in 1 and loses in 1 of 2 comparisons."
             ]
         );
@@ -332,7 +332,7 @@ mod tests {
         assert!(told[0].contains("over patterns, threads and warm-ups: all sizes: "), "{told:?}");
         assert!(told[1].starts_with("More data, against the least: "), "{told:?}");
         let nothing = of_tables(vec![table(&threads, &[])]);
-        assert!(nothing.len() == 1 && nothing[0].ends_with("of the cache: 2 without data."), "{nothing:?}");
+        assert!(nothing.len() == 1 && nothing[0].ends_with("x the cache: 2 without data."), "{nothing:?}");
     }
 
     /// Cold starts of both, which take so long.

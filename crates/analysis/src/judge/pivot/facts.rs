@@ -32,7 +32,7 @@ pub struct Tables {
 /// Conditions that differ only in the columns' quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MethodTable {
-    /// `random-read · 16 reads of 16 KiB · warm · memory 192 MiB · data 0.5x of the cache (60 MiB)`.
+    /// `random-read · 16 reads of 16 KiB · warm · memory 192 MiB · data 0.5x the cache (60 MiB)`.
     pub label: String,
     /// Accesses and their order.
     pub workload: Workload,
@@ -122,7 +122,7 @@ pub struct Ratios {
 /// Score at the largest size of the data relative to the smallest.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fall {
-    /// `random-read, warm: data 2x of the cache against 0.5x`.
+    /// `random-read, warm: data 2x the cache against 0.5x`.
     pub label: String,
     /// Accesses and their order.
     pub workload: Workload,

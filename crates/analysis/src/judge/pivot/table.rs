@@ -227,12 +227,12 @@ fn fall(
     let (from, to) = (of(&smallest), of(&largest));
     let warm_up = match table.cache {
         // The larger ones are as warm as they get.
-        CacheState::Warm => "warm or settled".to_string(),
+        CacheState::Warm => "warm or steady".to_string(),
         cache => cache.to_string(),
     };
     Some(Fall {
         label: format!(
-            "{}, {warm_up}: data {} of the cache against {}",
+            "{}, {warm_up}: data {} the cache against {}",
             table.workload,
             multiple(to),
             multiple(from)

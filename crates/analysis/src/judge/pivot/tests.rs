@@ -127,9 +127,9 @@ fn sizes_of_the_data_are_columns_where_a_plan_asks_for_them() {
     assert_eq!((found.tables.len(), found.falls.len()), (2, 0), "one for each number of threads");
     for table in &found.tables {
         let words: Vec<String> = table.columns.iter().map(ToString::to_string).collect();
-        assert_eq!(words, ["data 0.5x of the cache", "data 2x of the cache"]);
+        assert_eq!(words, ["data 0.5x the cache", "data 2x the cache"]);
         assert_eq!((table.advantages.len(), table.scaling[0].ratios.len()), (1, 1));
-        assert!(!table.label.contains("of the cache"), "{}", table.label);
+        assert!(!table.label.contains("the cache"), "{}", table.label);
     }
 }
 

@@ -203,7 +203,7 @@ fn labels_name_every_condition_that_is_not_usual() {
     assert_eq!(
         all,
         format!(
-            "{settled} · zipf 0.99 · dependent · memory 128 MiB · data {ratio:.2}x of the cache · cap microsd · \
+            "{settled} · zipf 0.99 · dependent · memory 128 MiB · data {ratio:.2}x the cache · cap microsd · \
              readahead 128 KiB · CPUs 0-1,3 · pages on the other node"
         )
     );
