@@ -96,6 +96,9 @@ impl FromStr for Sync {
                 Ok(bytes) => Ok(Sync::Every(bytes)),
                 Err(error) => Err(error.to_string()),
             },
+            _ if text.parse::<SyncCall>().is_ok() => Err(format!(
+                "'{text}' is a call: write end, every:SIZE or commit, and the call as --sync-call {text}"
+            )),
             _ => Err(format!("unknown sync '{text}': write one of none, end, every:SIZE, commit")),
         }
     }

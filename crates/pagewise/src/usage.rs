@@ -12,6 +12,22 @@ use pagewise_model::misspelt::nearest;
 /// Words that take away, evict or override something. Nobody is led to them by a typing error.
 const HARMFUL: [&str; 6] = ["clean", "--drop-caches", "--evict", "--forget", "--max-writes", "--yes"];
 
+/// Words of other tools, or of speech, for commands: what to write instead.
+const OTHER_COMMANDS: [(&str, &str); 2] =
+    [("replay", "write pagewise run replay --trace FILE"), ("version", "write pagewise --version")];
+/// Words of other tools for options, each with that of pagewise.
+const OTHER_OPTIONS: [(&str, &str); 7] = [
+    ("--size", "--file-size"),
+    ("--filesize", "--file-size"),
+    ("--numjobs", "--threads"),
+    ("--jobs", "--threads"),
+    ("--runtime", "--time"),
+    ("--filename", "--file"),
+    ("--ioengine", "--methods"),
+];
+/// The size of one operation, in other tools.
+const BLOCK_SIZES: [&str; 2] = ["--bs", "--blocksize"];
+
 /// The sentence for `error` of `command`, when `typed` was typed after its name.
 pub fn sentence(error: &Error, command: &Command, typed: &[String]) -> String {
     let text = error.render().to_string();
@@ -41,23 +57,56 @@ fn meant(error: &Error, command: &Command, typed: &[String]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = wrong(ContextKind::InvalidSubcommand)?;
-            of_place(&word).or_else(|| {
+            let other = OTHER_COMMANDS.iter().find(|(other, _)| *other == word);
+            other.map(|(_, write)| write.to_string()).or_else(|| of_place(&word)).or_else(|| {
                 let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
                 let names = visible.flat_map(|command| {
                     std::iter::once(command.get_name()).chain(command.get_visible_aliases())
                 });
-                did_you_mean(&word, names.map(str::to_string))
+                did_you_mean(&word, names.chain(["help"]).map(str::to_string))
             })
         }
         ErrorKind::UnknownArgument => {
             let word = wrong(ContextKind::InvalidArg)?;
-            let used = typed.iter().find_map(|typed| command.find_subcommand(typed)).unwrap_or(command);
-            let visible = used.get_arguments().filter(|argument| !argument.is_hide_set());
-            let names = visible.filter_map(|argument| argument.get_long()).map(|name| format!("--{name}"));
-            did_you_mean(&word, names)
+            let used = typed.iter().find_map(|typed| command.find_subcommand(typed));
+            of_option(&word, command, used)
         }
         _ => None,
     }
+}
+
+/// An unknown option of `used`, or of the overview.
+fn of_option(word: &str, command: &Command, used: Option<&Command>) -> Option<String> {
+    let Some(used) = used else {
+        let read = command.find_subcommand("read")?;
+        return did_you_mean(word, options(command)).or_else(|| {
+            options(read).any(|option| option == word).then(|| {
+                format!("the overview has no {word}: ask one question, as in pagewise read {word} …")
+            })
+        });
+    };
+    if !word.starts_with('-') && used.get_arguments().any(|argument| argument.is_last_set()) {
+        return Some(format!("write -- before the command, as in pagewise {} -- {word}", used.get_name()));
+    }
+    if (used.get_name(), word) == ("inspect", "--pid") {
+        return Some("write the number alone, as in pagewise inspect 4321".to_string());
+    }
+    let other = match used.get_name() {
+        _ if !BLOCK_SIZES.contains(&word) => {
+            OTHER_OPTIONS.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
+        }
+        "append" => Some("--record-size"),
+        "fill" => Some("--block-size"),
+        _ => Some("--read-size"),
+    };
+    let meant = other.filter(|other| options(used).any(|option| option == *other));
+    meant.map(|option| format!("did you mean '{option}'?")).or_else(|| did_you_mean(word, options(used)))
+}
+
+/// The visible options of a command.
+fn options(command: &Command) -> impl Iterator<Item = String> + '_ {
+    let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    visible.filter_map(|argument| argument.get_long()).map(|name| format!("--{name}"))
 }
 
 /// A path where a command was expected.
@@ -104,6 +153,30 @@ mod tests {
             ("beyond-memroy", "unrecognized subcommand 'beyond-memroy': did you mean 'beyond-memory'?"),
             ("read --metods mmap", "unexpected argument '--metods' found: did you mean '--methods'?"),
             ("run read --thread 1", "unexpected argument '--thread' found: did you mean '--threads'?"),
+            ("hlep", "unrecognized subcommand 'hlep': did you mean 'help'?"),
+            ("version", "unrecognized subcommand 'version': write pagewise --version"),
+            ("replay x.trace", "unrecognized subcommand 'replay': write pagewise run replay --trace FILE"),
+            ("read --size 1GiB", "unexpected argument '--size' found: did you mean '--file-size'?"),
+            ("read --bs 4KiB", "unexpected argument '--bs' found: did you mean '--read-size'?"),
+            ("append --bs 4KiB", "unexpected argument '--bs' found: did you mean '--record-size'?"),
+            (
+                "inspect --pid 1",
+                "unexpected argument '--pid' found: write the number alone, as in pagewise inspect 4321",
+            ),
+            (
+                "record sqlite3 my.db",
+                "unexpected argument 'sqlite3' found: write -- before the command, as in pagewise record -- sqlite3",
+            ),
+            (
+                "inspect sqlite3",
+                "invalid value 'sqlite3' for '[PID]': write the number of a process, or -- before a command, as in \
+                 pagewise inspect -- sqlite3",
+            ),
+            (
+                "--threads 4",
+                "unexpected argument '--threads' found: the overview has no --threads: ask one question, as in pagewise \
+                 read --threads …",
+            ),
         ] {
             assert_eq!(text(line), wanted, "{line}");
         }

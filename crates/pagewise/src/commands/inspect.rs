@@ -9,6 +9,7 @@ use clap::Args;
 use pagewise_analysis::inspect::{Inspection, Subject};
 use pagewise_host::process::{self, ProcessKind};
 use pagewise_host::watch::Target;
+use pagewise_model::untrusted::shell_word;
 use pagewise_report::{inspect as text, json};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -21,7 +22,7 @@ use crate::output;
 #[command(after_help = INSPECT_HELP)]
 pub struct InspectArguments {
     /// A process that runs
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = parse_process)]
     pub process: Option<u32>,
     /// A command, watched from its first instruction on
     #[arg(last = true, value_name = "COMMAND")]
@@ -52,6 +53,16 @@ Examples:
 
 Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be executed, 128 and its number if a
 signal ended it. Of a process: 0, or 2 for wrong use.";
+
+/// The number of a process.
+fn parse_process(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "write the number of a process, or -- before a command, as in pagewise inspect -- {}",
+            shell_word(text)
+        )
+    })
+}
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text).trim().parse::<f64>().ok();

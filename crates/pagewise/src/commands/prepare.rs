@@ -113,14 +113,24 @@ impl Prepared {
         };
         let Asked { text, variant, chosen, .. } = &mut self.asked;
         let mut resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
-        let lacks_limit =
-            |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Lacking::MemoryLimit(_)));
+        let lacks_limit = |error: &anyhow::Error| {
+            matches!(error.downcast_ref(), Some(Lacking::MemoryLimit(_) | Lacking::MultipleOfCache))
+        };
         let in_place = self.control.limit_in_place().filter(|_| chosen.axes.memory.is_none());
         if let (Some(own), Some(_)) = (in_place, resolved.as_ref().err().filter(|error| lacks_limit(error))) {
             say(format_args!("note: the memory limit that this process has itself is used: {own}"));
             chosen.axes.memory = Some(vec![OrNone(Some(own.bytes))]);
             resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
         }
+        // Of multiples that only the question writes the user knows nothing.
+        let wrote_none = chosen.axes.file_size.is_none() && chosen.axes.span.is_none();
+        let resolved = resolved.map_err(|error| match error.downcast_ref() {
+            Some(Lacking::MultipleOfCache) if wrote_none => {
+                let sentence = format!("{} needs a memory limit: write --memory 256MiB", text.name);
+                Lacking::MemoryLimit(sentence).into()
+            }
+            _ => error,
+        });
         self.plan = resolved.map_err(|error| match self.control.memory() {
             // Both obstacles in one message.
             Err(refusal) if refusal.scope.is_none() && lacks_limit(&error) => anyhow!(

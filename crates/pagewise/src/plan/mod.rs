@@ -54,7 +54,9 @@ pub const STUDIES: &[(&str, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {
     /// `--memory`: the sentence.
-    MemoryLimit(&'static str),
+    MemoryLimit(String),
+    /// The same, for a size that is a multiple of the cache.
+    MultipleOfCache,
     /// `--evict`: the kind of run for which the user's own file leaves the page cache.
     Evict(&'static str),
 }
@@ -63,6 +65,9 @@ impl fmt::Display for Lacking {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lacking::MemoryLimit(sentence) => formatter.write_str(sentence),
+            Lacking::MultipleOfCache => formatter.write_str(
+                "a size in multiples of the cache needs a memory limit: write --memory 256MiB, or the size in bytes",
+            ),
             Lacking::Evict(run) => write!(
                 formatter,
                 "{run} evicts your file from the page cache, now and between samples, and other programs that read the file \

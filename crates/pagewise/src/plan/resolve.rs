@@ -339,6 +339,7 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
         cells.iter().all(|cell| cell.conditions.cache_capacity().is_some()),
         Lacking::MemoryLimit(
             "a crossing of methods as data outgrow the cache needs a memory limit: write --memory 256MiB"
+                .to_string()
         )
     );
     let mut prefetch_windows: Vec<u32> =
@@ -541,9 +542,7 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
         Size::Times(thousandths) => thousandths,
     };
     let Some(capacity) = conditions.cache_capacity() else {
-        bail!(Lacking::MemoryLimit(
-            "a size in multiples of the cache needs a memory limit: write --memory 256MiB, or the size in bytes"
-        ));
+        bail!(Lacking::MultipleOfCache);
     };
     let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;
     let grain = if bytes >= Bytes::mib(16).0 { Bytes::mib(1).0 } else { Bytes::kib(64).0 };

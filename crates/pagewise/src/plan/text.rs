@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::misspelt::meant;
 use pagewise_model::pivot::{Pivot, PivotColumns};
 use pagewise_model::units::parse_duration_ns;
@@ -39,6 +39,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanText> {
 
 /// The plan that a table describes.
 pub fn of_table(name: &str, mut table: Table) -> Result<PlanText> {
+    ensure!(!table.is_empty(), "the plan is empty: write at least workload = or methods =");
     let mut variant = |name: &str| match table.remove(name) {
         None => Ok(None),
         Some(Value::Table(table)) => layer(&table, &[]).map(Some).with_context(|| format!("in [{name}]")),
@@ -217,6 +218,14 @@ mod tests {
 
     fn refused(text: &str) -> String {
         format!("{:#}", parse("test", text).expect_err(text))
+    }
+
+    #[test]
+    fn an_empty_plan_asks_nothing() {
+        for text in ["", "# nothing\n"] {
+            let refused = parse("empty", text).expect_err("it asks nothing").to_string();
+            assert_eq!(refused, "the plan is empty: write at least workload = or methods =");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn words_that_make_no_sense() {
             ),
             ("run read --jdk /jdk --methods pread", "a JDK and its arguments are for the jvm worker"),
             ("run read --jvm-args -Xmx1g", "a JDK and its arguments are for the jvm worker"),
-            ("run lucene", "a size in multiples of the cache needs a memory limit"),
+            ("run lucene", "lucene needs a memory limit: write --memory 256MiB"),
             ("run append --cache read-once", "read-once"),
             ("run read --file-size 64", "invalid size '64': write a unit, as in 4KiB"),
             ("run read --file-size 4KB", "ambiguous size '4KB': write 4KiB or 4000B"),

@@ -286,6 +286,11 @@ fn plans_that_make_no_sense() {
         ("append", "passes = \"two\"", "in 'passes': invalid value 'two'"),
         ("append", "passes = -1", "in 'passes': invalid value '-1'"),
         ("append", "sync = true", "in 'sync': unknown sync 'true'"),
+        (
+            "append",
+            "sync = \"fsync\"",
+            "'fsync' is a call: write end, every:SIZE or commit, and the call as --sync-call fsync",
+        ),
         ("append", "sync = \"every:0B\"", "in 'sync': invalid sync 'every:0B'"),
         ("fill", "in_memory = \"yes\"", "in 'in_memory': invalid value \"yes\": write true or false"),
         ("scan", "[scan]\nrecord_size = \"1KiB\"", "in [scan]: 'record_size' is for append"),
