@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pagewise_model::format::bytes;
 use pagewise_model::{Bytes, Content, checksum};
 
 use crate::memory::Memory;
@@ -40,10 +41,14 @@ pub struct Dataset {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum DatasetError {
-    #[error("a dataset of {need} does not fit {path}: {free} are free, of which {reserve} are reserved")]
+    #[error(
+        "a dataset of {} does not fit {path}: {} are free, of which {} are reserved",
+        bytes(*need), bytes(*free), bytes(*reserve)
+    )]
     NoSpace { path: PathBuf, need: Bytes, free: Bytes, reserve: Bytes },
     #[error(
-        "a dataset of {need} in {path}, whose files are in memory, does not fit: {available} are available, of which {reserve} are reserved"
+        "a dataset of {} in {path}, whose files are in memory, does not fit: {} are available, of which {} are reserved",
+        bytes(*need), bytes(*available), bytes(*reserve)
     )]
     NoMemory { path: PathBuf, need: Bytes, available: Bytes, reserve: Bytes },
     #[error("{path} exists already: pagewise writes only to files that it makes")]
@@ -262,7 +267,7 @@ mod tests {
         let error = Dataset::create(&path, 1 << 60, Content::Random, 1, &mut |_| panic!("written"), &GO)
             .expect_err("too large");
         assert!(matches!(error, DatasetError::NoSpace { .. }), "{error}");
-        assert!(error.to_string().starts_with("a dataset of 1048576TiB does not fit"), "{error}");
+        assert!(error.to_string().starts_with("a dataset of 1048576 TiB does not fit"), "{error}");
         assert!(!path.exists());
     }
 

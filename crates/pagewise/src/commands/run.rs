@@ -22,7 +22,7 @@ use crate::arguments::{OverviewArguments, QuestionArguments, typed};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::{Variant, limited};
-use crate::plan::shorten::{self, Free};
+use crate::plan::shorten::{self, Free, TooShort};
 use crate::plan::validate;
 use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, REPLAY, Threads, estimate, text};
 use crate::session::RunSession;
@@ -217,7 +217,14 @@ pub(super) fn measure(asked: Asked, options: &Options) -> Result<Taken> {
     if let Some(traced) = &asked.traced {
         traced.notes.iter().for_each(|note| say(format_args!("note: {note}")));
     }
-    let mut prepared = prepare_with_consent(asked.with_recording(), options)?;
+    let asked = asked.with_recording();
+    let mut prepared = match prepare_with_consent(asked.clone(), options) {
+        Err(refused) if refused.is::<TooShort>() => {
+            before_time(asked, options)?;
+            return Err(refused);
+        }
+        prepared => prepared?,
+    };
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared));
     notes.for_each(|note| say(format_args!("note: {note}")));
@@ -229,6 +236,15 @@ pub(super) fn measure(asked: Asked, options: &Options) -> Result<Taken> {
     }
     let announcement = consent::announcement(std::slice::from_ref(&prepared));
     execute(prepared, options, Some(announcement), None)
+}
+
+/// Obstacles that more time does not remove: rights, files, space.
+fn before_time(mut asked: Asked, options: &Options) -> Result<()> {
+    asked.chosen.sampling.time_ns = None;
+    let prepared = Prepared::of(asked, options)?;
+    ensure_settable(&prepared.plan, &prepared.control, true)?;
+    options.out.as_deref().map_or(Ok(()), output::can_appear)?;
+    prepared.ensure_space()
 }
 
 /// Note on what a question measures without a memory limit alone, unless it is asked for.

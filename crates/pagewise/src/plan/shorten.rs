@@ -3,7 +3,9 @@
 //! The budget is what the first rounds leave of it. If it does not pay for them, samples get
 //! shorter and files smaller: fewer digits in less time, but every method in every round.
 
-use anyhow::{Result, bail, ensure};
+use std::fmt;
+
+use anyhow::{Result, ensure};
 use pagewise_model::format::{duration, time};
 use pagewise_model::limits::MAX_BUDGET_NS;
 use pagewise_model::plan::Budget;
@@ -42,6 +44,18 @@ impl Free {
     }
 }
 
+/// A time in which the first rounds are not done, as a sentence.
+#[derive(Debug)]
+pub struct TooShort(String);
+
+impl fmt::Display for TooShort {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TooShort {}
+
 /// The plan that takes about `time_ns` in all.
 pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
     ensure!(
@@ -61,7 +75,7 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
             return Ok(Plan { budget: Some(Budget::of(time_ns - beside_ns)), ..plan });
         }
     }
-    bail!(
+    Err(TooShort(format!(
         "{} rounds of each method of {} need {} s, and --time is {}: write --time {}s or more{}, or leave out methods or \
          conditions",
         plan.first_rounds(),
@@ -70,7 +84,8 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
         time(time_ns),
         named_s(needed_ns),
         if free.has_quick { " or --quick" } else { "" }
-    )
+    ))
+    .into())
 }
 
 /// The shortest time for which there is a plan.

@@ -81,6 +81,8 @@ fn words_that_make_no_sense() {
             ("read --time 60s --budget 60s", "cannot be used with"),
             ("read --time 1ms", "s, and --time is 1 ms: write --time"),
             ("--time 1s", "s, and --time is 1 s: write --time"),
+            // More time would not help.
+            ("read --time 1s --file-size 100000TiB", "does not fit"),
             ("--dir none", "the directory none does not exist"),
             ("data", "write a question before it, as in pagewise read data or pagewise scan data"),
             ("directory", "write pagewise --dir directory for the overview"),

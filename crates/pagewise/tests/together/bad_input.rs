@@ -51,7 +51,7 @@ fn what_another_user_may_not_touch() {
 fn too_little_disk_is_refused_before_the_first_byte() {
     let place = Place::new();
     let finished = place.run(&["run", "read", "--file-size", "900TiB"]);
-    expect_refused(&finished, "a dataset of 900TiB does not fit");
+    expect_refused(&finished, "a dataset of 900 TiB does not fit");
     assert!(finished.stderr.contains("are free"), "{finished:?}");
     assert!(place.entries().is_empty());
 
@@ -72,8 +72,8 @@ fn too_little_disk_is_refused_before_the_first_byte() {
         return support::skipped("mount", "tmpfs cannot be mounted");
     }
     // Whatever were left in it would stand on stdout.
-    expect_refused(&finished, "a dataset of 12MiB does not fit");
-    assert!(finished.stderr.contains("24MiB are free, of which 16MiB are reserved"), "{finished:?}");
+    expect_refused(&finished, "a dataset of 12 MiB does not fit");
+    assert!(finished.stderr.contains("24 MiB are free, of which 16 MiB are reserved"), "{finished:?}");
 }
 
 #[test]

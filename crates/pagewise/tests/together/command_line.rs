@@ -147,6 +147,7 @@ fn a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written() {
     for (words, code, told) in [
         ("cliff --memory 64MiB --quick", 3, "cliff needs a memory limit: "),
         ("read --memory 64MiB", 3, "read needs a memory limit: "),
+        ("read --memory 64MiB --time 1s", 3, "read needs a memory limit: "),
         ("cliff --quick", 2, "cliff needs a memory limit: write --memory 256MiB"),
         ("lucene", 2, "needs a memory limit: write --memory 256MiB"),
     ] {

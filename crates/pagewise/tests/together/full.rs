@@ -188,8 +188,8 @@ fn what_does_not_fit_is_refused_before_the_first_byte() {
     for question in ["append", "fill"] {
         let directory = format!("--dir={}", directory.display());
         let finished = place.run(&["run", question, &directory, "--file-size=12MiB"]);
-        support::expect_refused(&finished, "12MiB");
-        assert!(finished.stderr.contains("24MiB are free, of which 16MiB are reserved"), "{finished:?}");
+        support::expect_refused(&finished, "12 MiB");
+        assert!(finished.stderr.contains("24 MiB are free, of which 16 MiB are reserved"), "{finished:?}");
     }
     assert_eq!(fs::read_dir(&directory).expect("list").count(), 0);
     assert!(place.entries().is_empty());
