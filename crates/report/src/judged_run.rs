@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
+use pagewise_model::Cell;
 use pagewise_model::run::Run;
-use pagewise_model::{Cell, Conditions};
 
 use crate::table::standing::Standings;
 use crate::words;
@@ -24,7 +24,7 @@ pub struct JudgedRun<'a> {
 /// A cell with everything that is known of it.
 pub(crate) struct CellView<'a> {
     pub(crate) cell: &'a CellJudgement,
-    pub(crate) conditions: &'a Conditions,
+    pub(crate) planned: &'a Cell,
     /// Its place as a word; empty for a ceiling or a control.
     pub(crate) place: String,
     /// The leader compared with it; `None` for the leader, and if it is not ranked.
@@ -55,7 +55,7 @@ impl<'a> JudgedRun<'a> {
         let planned = self.run.header.plan.cells.iter().zip(&self.judged.cells);
         let view = |(planned, cell): (&'a Cell, &'a CellJudgement)| {
             let (place, ratio) = places.remove(cell.id.as_str()).unwrap_or_default();
-            CellView { cell, conditions: &planned.conditions, place, ratio }
+            CellView { cell, planned, place, ratio }
         };
         planned.map(view).collect()
     }

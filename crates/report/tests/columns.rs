@@ -105,7 +105,7 @@ fn document() -> String {
     let mut of_cells = Dictionary::default();
     of_cells.add_all(cells::columns(), "judged from the run file");
     let mut of_samples = Dictionary::default();
-    of_samples.add_all(samples::CONDITIONS.iter().copied(), "plan");
+    of_samples.add_all(samples::CONDITIONS.iter().chain(samples::AXES).copied(), "plan");
     of_samples.add_all(samples::OUTCOME.iter().copied(), "supervisor and checks");
     of_samples.add_all(samples::HEARTBEATS.iter().copied(), "worker");
     let measurement = schema_for!(Measurement).to_value();
@@ -117,7 +117,10 @@ fn document() -> String {
         let field = &settings["properties"][column.trim_start_matches("set_")];
         let text =
             field["description"].as_str().unwrap_or_else(|| panic!("{column} has no field")).to_string();
-        of_samples.0.insert(column.to_string(), Meaning { text, source: "plan".to_string() });
+        for dictionary in [&mut of_cells, &mut of_samples] {
+            let meaning = Meaning { text: text.clone(), source: "plan".to_string() };
+            dictionary.0.insert(column.to_string(), meaning);
+        }
     }
     let cells = header(|out| cells::write(out, &[]).expect("memory"));
     let samples = header(|out| samples::write(out, &[]).expect("memory"));

@@ -7,7 +7,7 @@ use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::{CellJudgement, MedianInterval};
 
 use super::flat::CsvField;
-use super::{Described, rows, write_row};
+use super::{Described, rows, samples, write_row};
 use crate::judged_run::{CellView, JudgedRun};
 
 /// Input of a row.
@@ -27,7 +27,7 @@ const COLUMNS: &[Column] = &[
         row.view.cell.role.to_string()
     }),
     Column("conditions", "Everything that surrounds the accesses, as above the tables.", |row| {
-        label(row.view.conditions)
+        label(&row.view.planned.conditions)
     }),
     Column("workload", "Accesses and their order.", |row| row.view.cell.workload.to_string()),
     Column("method", "Access method with its options.", |row| row.view.cell.method.clone()),
@@ -36,9 +36,6 @@ const COLUMNS: &[Column] = &[
     Column("file_bytes", "Size of the file.", |row| row.view.cell.file_bytes.0.to_string()),
     Column("span_bytes", "The accessed part of the file.", |row| row.view.cell.span_bytes.0.to_string()),
     Column("cache", "State of the page cache at the start.", |row| row.view.cell.cache.to_string()),
-    Column("memory_limit_bytes", "Limit of memory; empty without one.", |row| {
-        or_empty(row.view.cell.memory_limit_bytes.map(|limit| limit.0))
-    }),
     Column(
         "status",
         "`ok` with at least one valid sample, `invalid` without, `unavailable` if the machine refused it.",
@@ -149,19 +146,21 @@ fn latency(cell: &CellJudgement, pick: fn(&Latency) -> Option<u64>) -> CsvField 
     or_empty(cell.latency_ns.as_ref().and_then(pick))
 }
 
-/// The columns with their meanings.
+/// The columns with their meanings; those of the machine's settings come after them.
 pub fn columns() -> impl Iterator<Item = Described> {
-    COLUMNS.iter().map(|Column(name, meaning, _)| (*name, *meaning))
+    COLUMNS.iter().map(|Column(name, meaning, _)| (*name, *meaning)).chain(samples::AXES.iter().copied())
 }
 
 /// Write the cells of `runs` below one header.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
     let mut rows = rows(out);
-    write_row(&mut rows, columns().map(|(name, _)| name.to_string()))?;
+    let names = COLUMNS.iter().map(|Column(name, ..)| *name).chain(samples::axes());
+    write_row(&mut rows, names.map(str::to_string))?;
     for (index, run) in runs.iter().enumerate() {
         for view in &run.cells() {
             let of = Row { index, run, view };
-            write_row(&mut rows, COLUMNS.iter().map(|Column(.., field)| field(&of)))?;
+            let fields = COLUMNS.iter().map(|Column(.., field)| field(&of));
+            write_row(&mut rows, fields.chain(samples::axis_fields(view.planned)))?;
         }
     }
     rows.flush()

@@ -16,7 +16,7 @@ use pagewise_model::{
 use super::flat::{Columns, CsvField, UNKNOWN};
 use super::{Described, rows, write_row};
 
-/// Columns of the cell. Those of the machine's settings come after them.
+/// Columns of the cell. Those of its other axes come after them.
 pub const CONDITIONS: &[Described] = &[
     ("run", "Number of the run file on the command line, from 0."),
     ("seed", "Seed of everything drawn at random."),
@@ -30,6 +30,10 @@ pub const CONDITIONS: &[Described] = &[
     ("file_bytes", "Size of the file."),
     ("span_bytes", "The accessed part of the file."),
     ("cache", "State of the page cache at the start."),
+];
+
+/// Columns of the other axes of a plan. Those of the machine's settings come after them.
+pub const AXES: &[Described] = &[
     ("descriptor", "Ownership of the open file: `shared` or `per-thread`."),
     ("read_bytes", "Size of one read."),
     ("reads_per_op", "Reads in one operation."),
@@ -214,7 +218,7 @@ const LATENCY: &[&str] = &["latency_ns", "latency_counts", "stalls", "stall_long
 /// Column `run` numbers the runs from 0.
 pub fn write(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
     let evidence = evidence_columns();
-    let conditions = names(CONDITIONS).chain(HostSettings::COLUMNS.iter().copied());
+    let conditions = names(CONDITIONS).chain(axes());
     let before = conditions.chain(names(OUTCOME)).chain(MEASUREMENT.iter().copied()).map(str::to_string);
     let heartbeats = names(HEARTBEATS).map(str::to_string);
     let mut header = rows(&mut *out);
@@ -293,13 +297,11 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
                 conditions.file_bytes.field(),
                 conditions.span_bytes.field(),
                 conditions.cache.to_string(),
-                conditions.descriptor.to_string(),
             ]);
-            fields.extend(work_fields(cell));
-            fields.extend(conditions.host_settings.fields());
+            fields.extend(axis_fields(cell));
         }
         // The plan does not have this cell, so only its id is known.
-        None => fields.resize(CONDITIONS.len() + HostSettings::COLUMNS.len(), CsvField::new()),
+        None => fields.resize(CONDITIONS.len() + axes().count(), CsvField::new()),
     }
     fields
 }
@@ -307,6 +309,19 @@ fn conditions_fields(index: usize, run: &Run, id: &str, cell: Option<&Cell>) -> 
 /// Version of a worker other than pagewise itself.
 fn version(run: &Run, worker: &str) -> Option<String> {
     run.header.workers.iter().find(|found| found.name == worker).map(|found| found.version.clone())
+}
+
+/// Names of the columns of [`AXES`] and of the settings.
+pub(super) fn axes() -> impl Iterator<Item = &'static str> {
+    names(AXES).chain(HostSettings::COLUMNS.iter().copied())
+}
+
+/// Their fields.
+pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
+    let mut fields = vec![cell.conditions.descriptor.to_string()];
+    fields.extend(work_fields(cell));
+    fields.extend(cell.conditions.host_settings.fields());
+    fields
 }
 
 /// Fields that define the work; empty if they do not apply to the workload.

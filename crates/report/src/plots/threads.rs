@@ -93,7 +93,7 @@ fn of_cells(run: &JudgedRun<'_>) -> Vec<Plot> {
         if view.cell.role != Role::Measured || view.cell.ops_per_second.is_none() {
             continue;
         }
-        let label = label_without(view.conditions, &[LabelPart::Threads]);
+        let label = label_without(&view.planned.conditions, &[LabelPart::Threads]);
         match groups.iter_mut().find(|(known, _)| *known == label) {
             Some((_, cells)) => cells.push(view.cell),
             None => groups.push((label, vec![view.cell])),
