@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::label::label;
-use pagewise_model::format::{bytes, duration, time};
-use pagewise_model::{Bytes, CacheState, Cell, Plan, Role, Source, Untrusted};
+use pagewise_analysis::judge::label::{shared, texts};
+use pagewise_model::format::{bytes, counted, duration, time};
+use pagewise_model::{Bytes, CacheState, Conditions, Plan, Role, Source, Untrusted};
 use pagewise_report::json;
+use pagewise_report::paragraph::paragraph;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -115,10 +116,57 @@ pub fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "sampling   {sampling}; {sample}")?;
     writeln!(out, "writes     {}", written(plan))?;
     writeln!(out, "takes      about {}\n", duration(estimate::duration_ns(plan)))?;
-    for cell in &plan.cells {
-        writeln!(out, "{:9}  {}", cell.role.name(), Untrusted(describe(cell)))?;
+    for role in [Role::Measured, Role::Control, Role::Ceiling] {
+        for group in groups(plan, role) {
+            group.write(out, role)?;
+        }
     }
     Ok(())
+}
+
+/// Conditions under which the same methods are measured.
+struct Group<'a> {
+    methods: Vec<String>,
+    conditions: Vec<&'a Conditions>,
+}
+
+/// The cells of a role, by their methods.
+fn groups(plan: &Plan, role: Role) -> Vec<Group<'_>> {
+    let mut by_conditions: Vec<Group<'_>> = Vec::new();
+    for cell in plan.cells.iter().filter(|cell| cell.role == role) {
+        let method = cell.method.to_string();
+        match by_conditions.iter_mut().find(|group| group.conditions == [&cell.conditions]) {
+            Some(group) => group.methods.push(method),
+            None => by_conditions.push(Group { methods: vec![method], conditions: vec![&cell.conditions] }),
+        }
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for one in by_conditions {
+        match groups.iter_mut().find(|group| group.methods == one.methods) {
+            Some(group) => group.conditions.extend(one.conditions),
+            None => groups.push(one),
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    /// Methods, what all conditions share, and the rest of each.
+    fn write(&self, out: &mut dyn Write, role: Role) -> io::Result<()> {
+        let (methods, conditions) = (self.methods.len() as u64, self.conditions.len() as u64);
+        let cells = counted(methods * conditions, "cell");
+        writeln!(out, "{:9}  {}: {cells}", role.name(), counted(methods, "method"))?;
+        let mut paragraph = |text: &str| paragraph(out, "  ", text, output::width());
+        paragraph(&self.methods.join(", "))?;
+        let shared = shared(self.conditions.iter().copied());
+        if conditions > 1 && !shared.is_empty() {
+            paragraph(&format!("all: {}", shared.join(" · ")))?;
+        }
+        self.conditions.iter().try_for_each(|one| {
+            let own = texts(one, &[]).into_iter().filter(|part| conditions == 1 || !shared.contains(part));
+            paragraph(&format!("- {}", own.collect::<Vec<_>>().join(" · ")))
+        })
+    }
 }
 
 /// Bytes written in the whole run, because flash wears.
@@ -142,8 +190,4 @@ fn written(plan: &Plan) -> String {
             if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
         ),
     }
-}
-
-fn describe(cell: &Cell) -> String {
-    format!("{} {}", cell.method, label(&cell.conditions))
 }
