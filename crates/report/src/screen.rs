@@ -21,7 +21,7 @@ pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 use crate::text_table::TextTable;
 use crate::words;
-use situation::Situation;
+use situation::{AMPLIFIED, Situation};
 
 /// Height of a screen.
 pub const MOST_LINES: usize = 40;
@@ -38,8 +38,6 @@ const MOST_FOOTER_LINES: usize = 4;
 /// Reasons for missing figures that are shown, and lines of each; the tables have all.
 const MOST_REASONS: usize = 2;
 const MOST_REASON_LINES: usize = 3;
-/// From this many bytes read per byte requested, readahead is worth a change.
-const AMPLIFIED: f64 = 3.0;
 
 /// A date with a time of day.
 const DIGITS_OF_TIME: usize = 14;

@@ -7,6 +7,8 @@
 mod constructed;
 #[path = "golden/mod.rs"]
 mod goldens;
+#[path = "golden/screens.rs"]
+mod screens;
 
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;
@@ -553,48 +555,4 @@ fn a_run_that_was_stopped_lacks_no_samples_of_rounds_that_it_did_not_reach() {
     run.elapsed_ns = None;
     let screen = screen_of(std::slice::from_ref(&run), 80);
     assert!(!screen.contains("samples than rounds") && !is_told(&run), "{screen}");
-}
-
-#[test]
-fn the_answer_is_one_screen() {
-    assert_golden("screen-80.txt", screen_of(&all_runs(), 80).as_bytes());
-    let others = [
-        constructed::killed(),
-        constructed::unclear(),
-        constructed::pivot(),
-        constructed::settings(),
-        constructed::workers(),
-    ];
-    let alone = all_runs().into_iter().chain(others).map(|run| vec![run]);
-    for runs in alone.chain([all_runs()]) {
-        for width in [80, 100, 140] {
-            let text = screen_of(&runs, width);
-            assert!(text.lines().count() <= screen::MOST_LINES, "{text}");
-            let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-            assert!(widest <= width.max(80), "{widest} of {width}:\n{text}");
-            assert!(text.contains("All numbers: pagewise report run-0.jsonl"), "{text}");
-        }
-    }
-}
-
-#[test]
-fn emphasis_is_the_only_thing_a_terminal_obeys() {
-    let mut run = constructed::complete();
-    run.header.environment.host_name = Some("evil\u{1b}[2J\nhost".to_string());
-    let judged = judge(&run);
-    let lines = screen::lines(&[(&judged, "run\u{1b}[31m.jsonl".to_string())], 80);
-    let shown = |coloured: bool| {
-        let mut out = Vec::new();
-        let mut printed = Printed::new(&mut out, Escape::Shown);
-        lines.iter().try_for_each(|line| printed.line(line, coloured)).expect("memory");
-        printed.flush().expect("memory");
-        String::from_utf8(out).expect("text")
-    };
-    let (plain, coloured) = (shown(false), shown(true));
-    assert!(!plain.contains('\u{1b}') && plain.contains(r"evil\u{1b}[2J\u{a}host"), "{plain}");
-    assert!(coloured.contains("\u{1b}[1mWhat to use\u{1b}[0m"), "{coloured}");
-    let bare = ["1", "2", "31", "0"]
-        .iter()
-        .fold(coloured, |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
-    assert!(!bare.contains('\u{1b}'), "{bare}");
 }

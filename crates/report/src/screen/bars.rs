@@ -4,10 +4,11 @@
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::label::{LabelPart, shared, texts};
 use pagewise_analysis::judge::verdict::Place;
-use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, Status};
+use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, RatioToLeader, Status};
 use pagewise_model::CacheState;
-use pagewise_model::format::{counted, times};
+use pagewise_model::format::{counted, rate, times};
 
+use super::situation::AMPLIFIED;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::table::rows::contradicted;
@@ -20,6 +21,8 @@ const FEWEST_ROWS: usize = 2;
 /// Width of rate and factor with their gaps.
 const NUMBERS: usize = 9 + 1 + 9;
 const LONGEST_BAR: usize = 30;
+/// From this ratio, a method is so slow that its cause is worth a line.
+const FAR: f64 = 10.0;
 /// Eighths of a block.
 const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
@@ -100,6 +103,13 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     if !limits.is_empty() {
         lines.push(Line::plain(fitted("  limits: ", &limits, width)));
     }
+    // What to avoid says it of its method already.
+    let avoided = judged.cache_unknown.iter().find(|one| one.safest.is_some());
+    let avoided = avoided.and_then(|one| one.avoid.as_ref()).map(|avoided| avoided.method.as_str());
+    let amplified = columns.iter().flat_map(|column| column.amplified(avoided));
+    let amplified = amplified.flat_map(|text| wrapped("  ", &text, width));
+    let room = room.saturating_sub(lines.len());
+    lines.extend(amplified.take(room).map(Line::weak));
     Some(lines)
 }
 
@@ -165,6 +175,17 @@ impl<'a> Bars<'a> {
         let leads = |method: &str| self.comparison.leader.as_deref() == Some(method);
         figures.sort_by(|left, right| leads(right.0).cmp(&leads(left.0)).then(right.1.total_cmp(&left.1)));
         figures
+    }
+
+    /// Methods that are far behind because they read much that nobody used, but the one to avoid.
+    fn amplified(&self, avoided: Option<&str>) -> Vec<String> {
+        let far = |ratio: &&RatioToLeader| ratio.ratio >= FAR && Some(ratio.method.as_str()) != avoided;
+        let far = self.comparison.ratios.iter().filter(far);
+        let of = |ratio: &RatioToLeader| {
+            let times = self.cell(&ratio.method)?.amplification().filter(|times| *times >= AMPLIFIED)?;
+            Some(format!("{} reads {} bytes from the device for each byte used", ratio.method, rate(times)))
+        };
+        far.filter_map(of).collect()
     }
 
     fn spans(&self, method: &str, bar: usize) -> Vec<Span> {

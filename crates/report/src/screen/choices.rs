@@ -1,9 +1,10 @@
 //! Recommendations by situation: the method, and its certainty.
 
-use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::advice::Recommendation;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
+use pagewise_analysis::judge::{Comparison, RatioToLeader};
 use pagewise_model::format::{percent_up, times};
+use pagewise_model::{Access, Method, MethodOption};
 
 use super::situation::Situation;
 use super::syncs;
@@ -19,6 +20,8 @@ pub(super) struct Choice {
     /// Its certainty in words, in decreasing length.
     certainty: Vec<String>,
     is_certain: bool,
+    /// The best methods for a program that stays what it is, if the method asks for another one.
+    as_it_is: Option<String>,
 }
 
 /// The choice of each situation. A search and a table of methods have sentences of their own; the
@@ -37,8 +40,36 @@ pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
         method: one.advice.recommended.clone(),
         certainty: certainty(one.advice, one.comparison),
         is_certain: matches!(one.comparison.verdict, Verdict::Best | Verdict::Tie),
+        as_it_is: as_it_is(one.advice, one.comparison),
     };
     shown.map(of).collect()
+}
+
+/// `without a rewrite: pread:random 3.73x slower, mmap:random 12.7x`, where a ring or O_DIRECT is
+/// best: the fastest plain calls and the fastest mapping.
+fn as_it_is(advice: &Recommendation, comparison: &Comparison) -> Option<String> {
+    let parsed = |method: &str| method.parse::<Method>().ok();
+    // Who prefetches knows its next reads.
+    let asks_for_another = |method: &Method| {
+        method.access() == Access::Uring || method.is_direct() || method.has(MethodOption::Prefetch)
+    };
+    let recommended =
+        advice.recommended.as_ref().filter(|method| comparison.leader.as_ref() == Some(method))?;
+    parsed(recommended).filter(asks_for_another)?;
+    let kinds: [&[Access]; 2] = [&[Access::Read, Access::Pread], &[Access::Mmap]];
+    let mut fastest: Vec<&RatioToLeader> = Vec::new();
+    for kind in kinds {
+        let plain = |ratio: &&RatioToLeader| {
+            parsed(&ratio.method).is_some_and(|it| kind.contains(&it.access()) && !asks_for_another(&it))
+        };
+        let ratios = comparison.ratios.iter().filter(plain);
+        fastest.extend(ratios.min_by(|left, right| left.ratio.total_cmp(&right.ratio)));
+    }
+    fastest.sort_by(|left, right| left.ratio.total_cmp(&right.ratio));
+    let (first, others) = fastest.split_first()?;
+    let others = others.iter().map(|other| format!(", {} {}x", other.method, times(other.ratio)));
+    let first = format!("without a rewrite: {} {}x slower", first.method, times(first.ratio));
+    Some(first + &others.collect::<String>())
 }
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
@@ -108,7 +139,13 @@ pub(super) fn table(choices: &[Choice]) -> TextTable {
         vec![
             TextCell::from(&choice.situation),
             choice.method().into(),
-            choice.certainty.first().cloned().unwrap_or_default().into(),
+            [choice.certainty.first(), choice.as_it_is.as_ref()]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect::<Vec<_>>()
+                .join("; ")
+                .into(),
         ]
     };
     TextTable {
@@ -117,6 +154,8 @@ pub(super) fn table(choices: &[Choice]) -> TextTable {
     }
 }
 
+/// More situations have one line each, to stay on a screen.
+const WITH_SECOND_LINES: usize = 4;
 /// Longer situations have a line of their own.
 const WIDEST_SITUATION: usize = 34;
 /// Longer methods reach into the next column.
@@ -158,6 +197,9 @@ pub(super) fn lines(choices: &[Choice], width: usize) -> Vec<Line> {
                 lines.push(Line(spans));
                 lines.extend(wrapped("      ", last, width).iter().map(|text| Line(vec![phrase(text)])));
             }
+        }
+        if let Some(text) = choice.as_it_is.as_ref().filter(|_| choices.len() <= WITH_SECOND_LINES) {
+            lines.extend(wrapped("      ", text, width).into_iter().map(Line::weak));
         }
     }
     lines

@@ -6,6 +6,9 @@ use pagewise_analysis::judge::advice::Recommendation;
 
 use crate::words::advice::situations;
 
+/// From this many bytes that the device moves for each byte used, that is worth a line.
+pub(super) const AMPLIFIED: f64 = 3.0;
+
 /// A comparison with its name.
 pub(super) struct Situation<'a> {
     pub(super) name: String,

@@ -4,7 +4,7 @@ use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::format::{MISSING, bytes, grouped, rate, time};
 use pagewise_model::{Access, CacheState, FOLIO_BYTES, Method};
 
-use super::situation::Situation;
+use super::situation::{AMPLIFIED, Situation};
 use crate::line::Line;
 use crate::paragraph::wrapped;
 
@@ -12,8 +12,6 @@ use crate::paragraph::wrapped;
 const MOST: usize = 4;
 /// The same where there is one method, and conditions are what differs.
 const MOST_OF_ONE: usize = 12;
-/// From this many bytes written per byte, that is told.
-const AMPLIFIED: f64 = 3.0;
 
 /// A line for each situation with syncs within the measured region: the call, and how often and how
 /// long it was made.

@@ -1,0 +1,68 @@
+//! Sentences of the screen that depend on what else is on it.
+
+use super::*;
+
+#[test]
+fn where_a_ring_is_best_the_screen_names_what_needs_no_rewrite() {
+    let of_complete = screen_of(std::slice::from_ref(&constructed::complete()), 100);
+    let second: Vec<&str> =
+        of_complete.lines().filter(|line| line.contains("without a rewrite")).map(str::trim).collect();
+    assert_eq!(second, ["without a rewrite: pread 12.7x slower, mmap 215x"], "{of_complete}");
+    // More situations have one line each.
+    assert!(!screen_of(&all_runs(), 100).contains("without a rewrite"));
+}
+
+#[test]
+fn a_method_that_is_far_behind_says_what_it_read_in_vain() {
+    // With cold reads alone nothing says which method to avoid.
+    let mut run = constructed::complete();
+    let is_cold = |cell: &Cell| cell.conditions.cache == CacheState::Cold;
+    let cold: Vec<String> = run.header.plan.cells.iter().filter(|cell| is_cold(cell)).map(Cell::id).collect();
+    run.samples.retain(|sample| cold.contains(&sample.cell));
+    let text = screen_of(std::slice::from_ref(&run), 100);
+    assert!(text.contains("  mmap reads 272 bytes from the device for each byte used\n"), "{text}");
+}
+
+#[test]
+fn the_answer_is_one_screen() {
+    assert_golden("screen-80.txt", screen_of(&all_runs(), 80).as_bytes());
+    let others = [
+        constructed::killed(),
+        constructed::unclear(),
+        constructed::pivot(),
+        constructed::settings(),
+        constructed::workers(),
+    ];
+    let alone = all_runs().into_iter().chain(others).map(|run| vec![run]);
+    for runs in alone.chain([all_runs()]) {
+        for width in [80, 100, 140] {
+            let text = screen_of(&runs, width);
+            assert!(text.lines().count() <= screen::MOST_LINES, "{text}");
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(widest <= width.max(80), "{widest} of {width}:\n{text}");
+            assert!(text.contains("All numbers: pagewise report run-0.jsonl"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn emphasis_is_the_only_thing_a_terminal_obeys() {
+    let mut run = constructed::complete();
+    run.header.environment.host_name = Some("evil\u{1b}[2J\nhost".to_string());
+    let judged = judge(&run);
+    let lines = screen::lines(&[(&judged, "run\u{1b}[31m.jsonl".to_string())], 80);
+    let shown = |coloured: bool| {
+        let mut out = Vec::new();
+        let mut printed = Printed::new(&mut out, Escape::Shown);
+        lines.iter().try_for_each(|line| printed.line(line, coloured)).expect("memory");
+        printed.flush().expect("memory");
+        String::from_utf8(out).expect("text")
+    };
+    let (plain, coloured) = (shown(false), shown(true));
+    assert!(!plain.contains('\u{1b}') && plain.contains(r"evil\u{1b}[2J\u{a}host"), "{plain}");
+    assert!(coloured.contains("\u{1b}[1mWhat to use\u{1b}[0m"), "{coloured}");
+    let bare = ["1", "2", "31", "0"]
+        .iter()
+        .fold(coloured, |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
+    assert!(!bare.contains('\u{1b}'), "{bare}");
+}
