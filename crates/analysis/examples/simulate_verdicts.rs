@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use pagewise_analysis::judge::race::Looks;
+use pagewise_analysis::judge::race::InterimAnalyses;
 use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, SimulatedSampling, simulate};
 
 fn settings() -> Vec<(&'static str, Vec<f64>)> {
@@ -49,9 +49,9 @@ fn samplings() -> Vec<(&'static str, SimulatedSampling)> {
         ("33 rounds", SimulatedSampling::Rounds(33)),
         // The usual budget is twice what the first five rounds take; a short question has the least
         // budget, which pays for more.
-        ("quick race of 10", SimulatedSampling::Race(Looks::quick(), 10.0)),
-        ("quick race of 16", SimulatedSampling::Race(Looks::quick(), 16.0)),
-        ("full race of 40", SimulatedSampling::Race(Looks::full(), 40.0)),
+        ("quick race of 10", SimulatedSampling::Race(InterimAnalyses::quick(), 10.0)),
+        ("quick race of 16", SimulatedSampling::Race(InterimAnalyses::quick(), 16.0)),
+        ("full race of 40", SimulatedSampling::Race(InterimAnalyses::full(), 40.0)),
     ]
 }
 

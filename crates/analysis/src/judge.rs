@@ -38,7 +38,7 @@ use advice::cache_unknown;
 use advice::{PRICE_OF_SIMPLICITY, advise_all};
 use bound::{Activity, Ceilings};
 use collected::{CellSamples, collect, samples_by_id};
-use race::Looks;
+use race::InterimAnalyses;
 use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 
 use crate::statistics::{ByRound, paired_log_ratios};
@@ -87,7 +87,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         .map(|(samples, activity)| CellJudgement::of(samples, activity.as_ref(), &ceilings, in_memory))
         .collect();
     let sides = comparison::sides(samples);
-    let comparisons = comparison::compare_all(&sides, &Looks::of(&run.header.plan), true);
+    let comparisons = comparison::compare_all(&sides, &InterimAnalyses::of(&run.header.plan), true);
     let by_id = samples_by_id(samples);
     let advice = advise_all(&comparisons, &cells, &by_id, price);
     let summary = summary(run, samples);

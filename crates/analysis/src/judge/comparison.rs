@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::label::label;
 use crate::judge::collected::CellSamples;
-use crate::judge::race::{Candidate, Looks, standings};
+use crate::judge::race::{Candidate, InterimAnalyses, standings};
 use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::paired::centre;
@@ -205,10 +205,10 @@ impl<'a> Side<'a> {
 }
 
 /// Judge all comparisons of a run, one race. `ended` says that no further rounds come.
-pub(crate) fn compare_all(sides: &[Side<'_>], looks: &Looks, ended: bool) -> Vec<Comparison> {
+pub(crate) fn compare_all(sides: &[Side<'_>], analyses: &InterimAnalyses, ended: bool) -> Vec<Comparison> {
     let ranked: Vec<RankedCells<'_>> = sides.iter().map(RankedCells::of).collect();
     let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
-    let standings = standings(&candidates, looks, ended);
+    let standings = standings(&candidates, analyses, ended);
     let judged = sides.iter().zip(&ranked).zip(candidates.iter().zip(&standings));
     judged
         .map(|((side, ranked), (candidates, standing))| {

@@ -1,9 +1,9 @@
-//! The race: which methods of each comparison are still in question, look by look.
+//! The race: which methods of each comparison are still in question, analysis by analysis.
 //!
-//! All methods run the first rounds. At a *look*, after a number of rounds that is known
-//! beforehand, each comparison is judged by the methods that are still in it:
+//! All methods run the first rounds. At an *interim analysis*, after a number of rounds that is
+//! known beforehand, each comparison is judged by the methods that are still in it:
 //!
-//! * the leader is *best* if it beats every rival at the level of the look: that decides the
+//! * the leader is *best* if it beats every rival at the level of the analysis: that decides the
 //!   comparison (an intersection-union test, Berger 1982: the number of rivals needs no
 //!   correction);
 //! * else a rival is *behind* if the leader beats it at that level divided by the number of rivals
@@ -14,11 +14,11 @@
 //! A method beats another if [`PairedTest`] says so and the estimate exceeds
 //! [`SMALLEST_DIFFERENCE`].
 //!
-//! The looks share [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is kept
-//! for the last look, whenever that comes. The first three have a tenth, a quarter and a half of an
-//! ordinary share; shares add up to a little more than the whole, since looks at the same rounds
-//! are not independent. A run with a fixed number of rounds has one look, at its end, with all of
-//! it.
+//! The analyses share [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is
+//! kept for the last analysis, whenever that comes. The first three have a tenth, a quarter and a
+//! half of an ordinary share; shares add up to a little more than the whole, since looks at the
+//! same rounds are not independent. A run with a fixed number of rounds has one analysis, at its
+//! end, with all of it.
 //!
 //! Methods that left are sampled again in *return rounds*, in the middle of the run and at its end.
 //! One that is ahead of its leader there, by more than chance explains after the rounds before, is
@@ -41,13 +41,13 @@ pub const SMALLEST_DIFFERENCE: f64 = 0.02;
 /// Certainty of a bound: the interval's coverage.
 pub const BOUND_LEVEL: f64 = 0.95;
 
-/// Rounds after which quick runs look.
+/// Rounds after which quick runs are analysed.
 const QUICK: [u32; 8] = [Plan::FIRST_ROUNDS, 7, 10, 14, 20, 28, 40, 56];
 /// Further rounds of full runs.
 const FULL: [u32; 4] = [80, 112, 160, 224];
-/// Shares of the first looks, in ordinary ones.
+/// Shares of the first analyses, in ordinary ones.
 const FIRST: [f64; 3] = [0.1, 0.25, 0.5];
-/// Looks that share the half of the error that is not kept for the last one.
+/// Analyses that share the half of the error that is not kept for the last one.
 const QUICK_SHARES: f64 = 4.0;
 const FULL_SHARES: f64 = 5.0;
 
@@ -58,23 +58,23 @@ const CHANGE_LEVEL: f64 = 0.01;
 /// Rates of one method, by round with a valid sample of it.
 pub type Rates = ByRound;
 
-/// When a race looks, and how much error each look may spend.
+/// The rounds at which a race is analysed, and how much error each analysis may spend.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Looks {
+pub struct InterimAnalyses {
     /// Rounds, ascending, with the two-sided level of each.
-    looks: Vec<(u32, f64)>,
-    /// Level of the last look for a claim of the best, and for claims of those behind.
+    by_rounds: Vec<(u32, f64)>,
+    /// Level of the last analysis for a claim of the best, and for claims of those behind.
     last: (f64, f64),
 }
 
-impl Looks {
-    /// One look, after all rounds. The leader is chosen by the same rounds as those behind it, so
-    /// these have half of the level.
+impl InterimAnalyses {
+    /// One analysis, after all rounds. The leader is chosen by the same rounds as those behind it,
+    /// so these have half of the level.
     pub fn once() -> Self {
-        Self { looks: Vec::new(), last: (FALSE_WINNERS, FALSE_WINNERS / 2.0) }
+        Self { by_rounds: Vec::new(), last: (FALSE_WINNERS, FALSE_WINNERS / 2.0) }
     }
 
-    /// The looks of a run of `plan`.
+    /// The analyses of a run of `plan`.
     pub fn of(plan: &Plan) -> Self {
         match plan.budget {
             None => Self::once(),
@@ -83,12 +83,12 @@ impl Looks {
         }
     }
 
-    /// The looks of a quick run.
+    /// The analyses of a quick run.
     pub fn quick() -> Self {
         Self::spend(&QUICK, QUICK_SHARES)
     }
 
-    /// The looks of a full run.
+    /// The analyses of a full run.
     pub fn full() -> Self {
         Self::spend(&[&QUICK[..], &FULL].concat(), FULL_SHARES)
     }
@@ -96,18 +96,18 @@ impl Looks {
     fn spend(rounds: &[u32], shares: f64) -> Self {
         let share = FALSE_WINNERS / 2.0 / shares;
         let level = |index: usize| share * FIRST.get(index).copied().unwrap_or(1.0);
-        let looks = rounds.iter().enumerate().map(|(index, rounds)| (*rounds, level(index)));
-        Self { looks: looks.collect(), last: (FALSE_WINNERS / 2.0, FALSE_WINNERS / 2.0) }
+        let analyses = rounds.iter().enumerate().map(|(index, rounds)| (*rounds, level(index)));
+        Self { by_rounds: analyses.collect(), last: (FALSE_WINNERS / 2.0, FALSE_WINNERS / 2.0) }
     }
 
-    /// Rounds of the last look; 0 if it is not known.
+    /// Rounds of the last analysis; 0 if it is not known.
     pub fn last(&self) -> u32 {
-        self.looks.last().map_or(0, |(rounds, _)| *rounds)
+        self.by_rounds.last().map_or(0, |(rounds, _)| *rounds)
     }
 
-    /// Rounds of the look that follows `rounds`; `None` after the last.
+    /// Rounds of the analysis that follows `rounds`; `None` after the last.
     pub fn next(&self, rounds: u32) -> Option<u32> {
-        self.looks.iter().map(|(look, _)| *look).find(|look| *look > rounds)
+        self.by_rounds.iter().map(|(analysis, _)| *analysis).find(|analysis| *analysis > rounds)
     }
 }
 
@@ -123,14 +123,15 @@ pub struct Candidate {
     pub returned: Rates,
 }
 
-/// The leader compared with a rival at a look: the one at which it left the race, or the last one.
+/// The leader compared with a rival at an interim analysis: the one at which it left the race, or
+/// the last one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
     /// The rival.
     pub method: usize,
-    /// The leader at that look.
+    /// The leader at that analysis.
     pub leader: usize,
-    /// Common rounds at that look.
+    /// Common rounds at that analysis.
     pub rounds: usize,
     /// Two-sided level of the claim that it is behind.
     pub level: f64,
@@ -150,7 +151,7 @@ pub struct Compared {
 /// A comparison as the race left it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
-    /// The method that is ahead; `None` before the first look.
+    /// The method that is ahead; `None` before the first analysis.
     pub leader: Option<usize>,
     /// Methods that are still in it, in their order.
     pub staying: Vec<usize>,
@@ -163,7 +164,7 @@ pub struct Standing {
 }
 
 /// Run the race over all comparisons of a run. `ended` says that no further rounds come.
-pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> Vec<Standing> {
+pub fn standings(comparisons: &[Vec<Candidate>], analyses: &InterimAnalyses, ended: bool) -> Vec<Standing> {
     let mut standings: Vec<Standing> = comparisons
         .iter()
         .map(|candidates| Standing {
@@ -173,7 +174,7 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
         })
         .collect();
     let mut seen = vec![0; comparisons.len()];
-    for (rounds, level) in &looks.looks {
+    for (rounds, level) in &analyses.by_rounds {
         let reached = |index: usize, standings: &[Standing]| {
             let Standing { staying, decided, .. } = &standings[index];
             !decided && staying.len() > 1 && has(&comparisons[index], staying, *rounds)
@@ -181,18 +182,19 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| reached(*index, &standings)).collect();
         let inflation = inflation(comparisons, &standings, &here, *rounds);
         for index in here {
-            // With no round beyond it, this look is the last.
+            // With no round beyond it, this analysis is the last.
             let is_last = ended && !goes_on(&comparisons[index], &standings[index].staying, *rounds);
-            let levels = if is_last || looks.next(*rounds).is_none() { looks.last } else { (*level, *level) };
-            look(&comparisons[index], &mut standings[index], *rounds, levels, inflation);
+            let levels =
+                if is_last || analyses.next(*rounds).is_none() { analyses.last } else { (*level, *level) };
+            analyse(&comparisons[index], &mut standings[index], *rounds, levels, inflation);
             seen[index] = *rounds;
         }
     }
     if ended {
-        // What was left of the budget bought rounds that reach no look.
+        // What was left of the budget bought rounds that reach no analysis.
         let beyond = |index: usize| {
             let staying = &standings[index].staying;
-            let is_once = looks.looks.is_empty();
+            let is_once = analyses.by_rounds.is_empty();
             !standings[index].decided
                 && staying.len() > 1
                 && (is_once || goes_on(&comparisons[index], staying, seen[index]))
@@ -200,7 +202,7 @@ pub fn standings(comparisons: &[Vec<Candidate>], looks: &Looks, ended: bool) -> 
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| beyond(*index)).collect();
         let inflation = inflation(comparisons, &standings, &here, u32::MAX);
         for index in here {
-            look(&comparisons[index], &mut standings[index], u32::MAX, looks.last, inflation);
+            analyse(&comparisons[index], &mut standings[index], u32::MAX, analyses.last, inflation);
         }
     }
     for (candidates, standing) in comparisons.iter().zip(&mut standings) {
@@ -233,10 +235,15 @@ pub struct Stage {
 }
 
 /// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by
-/// comparison and method, `left` those that remain of the budget. The first look is paid whatever
-/// it costs.
-pub fn next(comparisons: &[Vec<Candidate>], looks: &Looks, costs: &[Vec<f64>], left: f64) -> Option<Stage> {
-    let standings = standings(comparisons, looks, false);
+/// comparison and method, `left` those that remain of the budget. The first analysis is paid
+/// whatever it costs.
+pub fn next(
+    comparisons: &[Vec<Candidate>],
+    analyses: &InterimAnalyses,
+    costs: &[Vec<f64>],
+    left: f64,
+) -> Option<Stage> {
+    let standings = standings(comparisons, analyses, false);
     // One alone changes nothing with further rounds.
     let is_open = |candidates: &[Candidate], standing: &Standing| {
         let going_on = standing.staying.iter().filter(|method| candidates[**method].tried < u32::MAX);
@@ -258,11 +265,11 @@ pub fn next(comparisons: &[Vec<Candidate>], looks: &Looks, costs: &[Vec<f64>], l
             .flat_map(|(index, methods)| methods.iter().map(move |method| (index, *method)))
     };
     let from = pairs().map(|(index, method)| comparisons[index][method].tried).min()?;
-    let to = looks.next(from)?;
+    let to = analyses.next(from)?;
     let cost: f64 = pairs().map(|(index, method)| costs[index][method]).sum();
     // Rounding must not take a round from a budget that pays for it.
     let paid = (left.max(0.0) / cost.max(1e-9) + 1e-9).floor().min(f64::from(u32::MAX)) as u32;
-    let to = if from < *looks.looks.first().map(|(first, _)| first)? {
+    let to = if from < *analyses.by_rounds.first().map(|(first, _)| first)? {
         to
     } else {
         to.min(from.saturating_add(paid))
@@ -276,7 +283,7 @@ fn has(candidates: &[Candidate], staying: &[usize], rounds: u32) -> bool {
 }
 
 /// True if any of these methods was tried in a later round. Those that are found to be behind at a
-/// look have none, and the others go on.
+/// analysis have none, and the others go on.
 fn goes_on(candidates: &[Candidate], methods: &[usize], rounds: u32) -> bool {
     methods.iter().any(|method| (rounds + 1..u32::MAX).contains(&candidates[*method].tried))
 }
@@ -299,8 +306,8 @@ fn before(rates: &Rates, rounds: u32) -> Rates {
     rates.clone().within(|round| round < rounds)
 }
 
-/// Judge one comparison at a look, with the levels for the best and for those behind.
-fn look(
+/// Judge one comparison at an interim analysis, with the levels for the best and for those behind.
+fn analyse(
     candidates: &[Candidate],
     standing: &mut Standing,
     rounds: u32,
@@ -414,9 +421,10 @@ mod tests {
     #[test]
     fn what_is_behind_leaves_and_the_rest_goes_on() {
         let costs = [vec![1.0; 3]];
-        let step = |tried: [u32; 3], left: f64| next(&[candidates(tried)], &Looks::quick(), &costs, left);
+        let step =
+            |tried: [u32; 3], left: f64| next(&[candidates(tried)], &InterimAnalyses::quick(), &costs, left);
         let first = Stage { from: 0, to: 5, methods: vec![vec![0, 1, 2]] };
-        assert_eq!(step([0; 3], 0.0), Some(first), "the first look is paid whatever it costs");
+        assert_eq!(step([0; 3], 0.0), Some(first), "the first analysis is paid whatever it costs");
         let tie = step([5; 3], 100.0);
         assert_eq!(tie, None, "the two are a tie within 2 %, and the third is behind: {tie:?}");
     }
@@ -425,13 +433,13 @@ mod tests {
     fn a_look_is_the_last_only_if_nobody_goes_on() {
         // The third left at five rounds; the others went on to ten.
         let level = |tried: [u32; 3], ended: bool| {
-            let standing = standings(&[candidates(tried)], &Looks::quick(), ended).remove(0);
+            let standing = standings(&[candidates(tried)], &InterimAnalyses::quick(), ended).remove(0);
             standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.level)
         };
-        let of_look = Looks::quick().looks[0].1 / 2.0;
-        assert_eq!(level([10, 10, 5], true), Some(of_look));
-        assert_eq!(level([10, 10, 5], false), Some(of_look));
-        assert_eq!(level([5; 3], false), Some(of_look));
+        let of_analysis = InterimAnalyses::quick().by_rounds[0].1 / 2.0;
+        assert_eq!(level([10, 10, 5], true), Some(of_analysis));
+        assert_eq!(level([10, 10, 5], false), Some(of_analysis));
+        assert_eq!(level([5; 3], false), Some(of_analysis));
         assert_eq!(level([5; 3], true), Some(FALSE_WINNERS / 2.0 / 2.0));
     }
 
@@ -441,7 +449,7 @@ mod tests {
             let mut candidates = candidates([10, 10, 5]);
             candidates[0].returned = [(56, 1.0), (57, 1.01)].into_iter().collect();
             candidates[2].returned = [(56, returned[0]), (57, returned[1])].into_iter().collect();
-            let standing = standings(&[candidates], &Looks::quick(), true).remove(0);
+            let standing = standings(&[candidates], &InterimAnalyses::quick(), true).remove(0);
             standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.changed)
         };
         assert_eq!(changed([0.5, 0.51]), Some(false));
@@ -451,13 +459,13 @@ mod tests {
 
     #[test]
     fn the_levels_of_all_looks_are_spent_once() {
-        for looks in [Looks::quick(), Looks::full()] {
-            let (last, earlier) = looks.looks.split_last().expect("looks");
+        for analyses in [InterimAnalyses::quick(), InterimAnalyses::full()] {
+            let (last, earlier) = analyses.by_rounds.split_last().expect("analyses");
             let spent: f64 = earlier.iter().map(|(_, level)| level).sum();
-            assert!(spent <= 1.5 * FALSE_WINNERS, "looks share rounds: {spent}");
-            assert!(looks.last.0 >= last.1 && looks.next(last.0).is_none());
+            assert!(spent <= 1.5 * FALSE_WINNERS, "analyses share rounds: {spent}");
+            assert!(analyses.last.0 >= last.1 && analyses.next(last.0).is_none());
         }
-        assert_eq!(Looks::once().next(0), None);
+        assert_eq!(InterimAnalyses::once().next(0), None);
     }
 
     #[test]
@@ -468,7 +476,9 @@ mod tests {
             returned: Rates::default(),
         };
         let comparison = [vec![noisy(0), noisy(1)]];
-        let to = |left: f64| next(&comparison, &Looks::quick(), &[vec![1.0, 1.0]], left).map(|step| step.to);
+        let to = |left: f64| {
+            next(&comparison, &InterimAnalyses::quick(), &[vec![1.0, 1.0]], left).map(|step| step.to)
+        };
         assert_eq!((to(1.9), to(2.0), to(3.9), to(100.0)), (None, Some(6), Some(6), Some(7)));
     }
 }

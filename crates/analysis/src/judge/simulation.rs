@@ -4,15 +4,15 @@
 //! The noises ([`Noise`]) are made up, or drawn from the residuals of a real overview, in which
 //! samples scatter three to five times as much as under [`Scatter::TYPICAL`].
 //! `cargo run --release -p pagewise-analysis --example simulate_verdicts` prints the tables of
-//! bench/RESULTS.md; the looks and levels of the race were chosen by an earlier simulation on the
-//! same noises, so tables have fresh seeds.
+//! bench/RESULTS.md; the analyses and levels of the race were chosen by an earlier simulation on
+//! the same noises, so tables have fresh seeds.
 
 mod noise;
 
 use pagewise_model::Plan;
 use pagewise_model::random::Random;
 
-use crate::judge::race::{self, Candidate, Looks};
+use crate::judge::race::{self, Candidate, InterimAnalyses};
 use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ pub enum SimulatedSampling {
     /// A fixed number.
     Rounds(usize),
     /// A race with a budget of so many samples for each method on average.
-    Race(Looks, f64),
+    Race(InterimAnalyses, f64),
 }
 
 /// A kind of comparison.
@@ -96,17 +96,17 @@ fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Rando
         // What outlasts rounds is seen over all comparisons of a run.
         run.extend(BESIDE_METHODS.map(|methods| draw(&vec![1.0; methods], random)));
     }
-    let (comparisons, looks) = match &setting.sampling {
-        SimulatedSampling::Rounds(_) => (candidates(&run, &tried(&run, u32::MAX)), &Looks::once()),
-        SimulatedSampling::Race(looks, budget) => (raced(&run, looks, *budget), looks),
+    let (comparisons, analyses) = match &setting.sampling {
+        SimulatedSampling::Rounds(_) => (candidates(&run, &tried(&run, u32::MAX)), &InterimAnalyses::once()),
+        SimulatedSampling::Race(analyses, budget) => (raced(&run, analyses, *budget), analyses),
     };
-    let standing = race::standings(&comparisons, looks, true).remove(0);
+    let standing = race::standings(&comparisons, analyses, true).remove(0);
     verdict::judge_standing(&comparisons[0], &standing)
 }
 
 /// The race over given rates, with a budget of so many samples for each method on average. Return
 /// rounds are paid first.
-fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Candidate>> {
+fn raced(run: &[Vec<Rates>], analyses: &InterimAnalyses, budget: f64) -> Vec<Vec<Candidate>> {
     let mut tried = tried(run, 0);
     let costs: Vec<Vec<f64>> = run.iter().map(|methods| vec![1.0; methods.len()]).collect();
     let methods = run.iter().map(Vec::len).sum::<usize>() as f64;
@@ -114,7 +114,7 @@ fn raced(run: &[Vec<Rates>], looks: &Looks, budget: f64) -> Vec<Vec<Candidate>> 
     loop {
         let comparisons = candidates(run, &tried);
         let left = budget - f64::from(tried.iter().flatten().sum::<u32>());
-        let Some(step) = race::next(&comparisons, looks, &costs, left) else {
+        let Some(step) = race::next(&comparisons, analyses, &costs, left) else {
             return returned(run, comparisons);
         };
         for (tried, methods) in tried.iter_mut().zip(step.methods) {
@@ -200,7 +200,7 @@ mod tests {
         [
             SimulatedSampling::Rounds(QUICK_ROUNDS as usize),
             SimulatedSampling::Rounds(FULL_ROUNDS as usize),
-            SimulatedSampling::Race(Looks::quick(), 16.0),
+            SimulatedSampling::Race(InterimAnalyses::quick(), 16.0),
         ]
     }
 
@@ -212,7 +212,7 @@ mod tests {
         for (name, noise) in Noise::all() {
             for sampling in [
                 SimulatedSampling::Rounds(QUICK_ROUNDS as usize),
-                SimulatedSampling::Race(Looks::quick(), 16.0),
+                SimulatedSampling::Race(InterimAnalyses::quick(), 16.0),
             ] {
                 let tally = simulate(&setting(&[1.0; 2], sampling.clone(), noise.clone()), COMPARISONS, 1);
                 let share = tally.share(tally.false_winner);
@@ -251,7 +251,7 @@ mod tests {
         let truth = [1.0, 1.0, 0.8, 0.8, 0.6];
         let noise = Noise::Real(&["read-warm"]);
         // Sixteen samples of a method, and its return rounds.
-        let race = SimulatedSampling::Race(Looks::quick(), 16.0 + f64::from(Plan::RETURN_ROUNDS));
+        let race = SimulatedSampling::Race(InterimAnalyses::quick(), 16.0 + f64::from(Plan::RETURN_ROUNDS));
         let tally = simulate(&setting(&truth, race, noise), COMPARISONS, 3);
         assert!(f64::from(tally.far_behind) >= 0.98 * f64::from(tally.far), "{tally:?}");
     }

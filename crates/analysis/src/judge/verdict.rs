@@ -20,7 +20,7 @@
 use serde::Serialize;
 
 use super::gap;
-use super::race::{self, Candidate, Compared, Looks, Standing};
+use super::race::{self, Candidate, Compared, InterimAnalyses, Standing};
 pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::paired::{PairedTest, centre};
@@ -227,7 +227,7 @@ pub fn judge(methods: &[&Rates]) -> Judgement {
         .map(|rates| Candidate { rates: (*rates).clone(), tried: u32::MAX, returned: Rates::default() })
         .collect();
     let comparison = std::slice::from_ref(&candidates);
-    let standing = race::standings(comparison, &Looks::once(), true).remove(0);
+    let standing = race::standings(comparison, &InterimAnalyses::once(), true).remove(0);
     judge_standing(&candidates, &standing)
 }
 

@@ -1,5 +1,5 @@
-//! The steps of a run with a budget: rounds of what is undecided, look by look, and two return
-//! rounds of what left.
+//! The steps of a run with a budget: rounds of what is undecided, analysis by analysis, and two
+//! return rounds of what left.
 //!
 //! Each step follows from the samples of the steps before it, with their times. An interrupted step
 //! is therefore finished as it was begun, and a run that is resumed takes the samples of one that
@@ -14,7 +14,7 @@ use pagewise_model::{Outcome, Plan, Role};
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
-use crate::judge::race::{self, Candidate, Compared, Looks, Standing};
+use crate::judge::race::{self, Candidate, Compared, InterimAnalyses, Standing};
 
 /// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they
 /// did so far.
@@ -27,7 +27,7 @@ const MIDDLE: f64 = 0.5;
 pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let plan = &run.header.plan;
     let budget = run.budget_ns()? as f64;
-    let looks = Looks::of(plan);
+    let analyses = InterimAnalyses::of(plan);
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
     let (mut block, last_block) = (0, plan.blocks.saturating_sub(1));
     let limit = plan.max_written_bytes.map_or(f64::INFINITY, |limit| limit.0 as f64);
@@ -38,7 +38,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
         let so_far = run.samples.iter().filter(|sample| is_before(sample.round));
         let samples = collect_those(plan, so_far);
         let writes: Vec<f64> = samples.iter().map(|cell| writes(cell, estimated[cell.index])).collect();
-        let state = State::of(&samples, &looks, in_race);
+        let state = State::of(&samples, &analyses, in_race);
         let written: f64 = samples.iter().map(|cell| writes[cell.index] * cell.attempts.len() as f64).sum();
         let (left, may_write) = (budget - state.spent, limit - written);
         let back = state.out();
@@ -59,7 +59,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
         } else if !in_race {
             return None;
         } else if let Some(step) = state
-            .next(&looks, left - kept * round_back, block)
+            .next(&analyses, left - kept * round_back, block)
             .and_then(|step| step.within(may_write - kept * writes_back, &writes))
         {
             regular = step.rounds.end;
@@ -114,7 +114,7 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn of(samples: &'a [CellSamples<'a>], looks: &Looks, in_race: bool) -> Self {
+    fn of(samples: &'a [CellSamples<'a>], analyses: &InterimAnalyses, in_race: bool) -> Self {
         let ranked: Vec<RankedCells<'_>> = sides(samples).iter().map(RankedCells::of).collect();
         let cells = ranked.iter().map(|side| side.ranked.iter().map(|cell| cell.index).collect());
         let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
@@ -122,7 +122,7 @@ impl<'a> State<'a> {
             |cell: &CellSamples<'_>| cell.attempts.iter().map(|sample| sample.took_ns as f64).sum::<f64>();
         Self {
             cells: cells.collect(),
-            standings: race::standings(&candidates, looks, !in_race),
+            standings: race::standings(&candidates, analyses, !in_race),
             candidates,
             costs: samples
                 .iter()
@@ -155,10 +155,10 @@ impl<'a> State<'a> {
     }
 
     /// The next rounds of what is undecided, as far as `left` nanoseconds pay for them.
-    fn next(&self, looks: &Looks, left: f64, block: u32) -> Option<Step> {
+    fn next(&self, analyses: &InterimAnalyses, left: f64, block: u32) -> Option<Step> {
         let costs: Vec<Vec<f64>> =
             self.cells.iter().map(|cells| cells.iter().map(|cell| self.costs[*cell]).collect()).collect();
-        let step = race::next(&self.candidates, looks, &costs, left)?;
+        let step = race::next(&self.candidates, analyses, &costs, left)?;
         let of_comparison = |(cells, methods): (&Vec<usize>, &Vec<usize>)| -> Vec<usize> {
             methods.iter().map(|method| cells[*method]).filter(|cell| !self.samples[*cell].left).collect()
         };

@@ -13,7 +13,7 @@ use pagewise_model::{
 };
 
 use super::axes::{choose, ensure_all_used};
-use pagewise_analysis::judge::race::Looks;
+use pagewise_analysis::judge::race::InterimAnalyses;
 use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 
 use super::controls::{ceilings, controls};
@@ -139,8 +139,8 @@ pub fn resolve(
         seed: sampling.seed,
         rounds: match sampling.amount {
             Amount::Rounds(rounds) => rounds,
-            Amount::Budget(_) | Amount::Time(_) if is_full => Looks::full().last(),
-            Amount::Budget(_) | Amount::Time(_) => Looks::quick().last(),
+            Amount::Budget(_) | Amount::Time(_) if is_full => InterimAnalyses::full().last(),
+            Amount::Budget(_) | Amount::Time(_) => InterimAnalyses::quick().last(),
         },
         sample_ns: sampling.sample_ns,
         memory_sample_ns: sampling.memory_sample_ns,

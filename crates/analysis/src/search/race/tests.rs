@@ -116,7 +116,7 @@ fn rounds_go_where_the_question_is_open() {
     assert!(regular(0) > 10 && regular(0) == regular(1), "{rounds:?}");
     let decided: Vec<u32> = (0..5).chain([56, 57]).collect();
     for of_cell in &rounds[3..6] {
-        assert_eq!(of_cell, &decided, "decided at the first look, and seen again twice");
+        assert_eq!(of_cell, &decided, "decided at the first analysis, and seen again twice");
     }
     assert!((5..=10).contains(&regular(2)), "{rounds:?}");
     assert_eq!(rounds[6], [0, 2, 4], "a ceiling has three");
