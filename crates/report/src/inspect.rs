@@ -357,6 +357,10 @@ fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
         let (of, file) = (words(wait.by).share_of, &inspection.files[wait.file]);
         parts.push(format!("{} in {of} {}", share(wait.waited_ns), name(file)));
     }
+    if thread.waits.is_empty() && thread.blocked_elsewhere_ns + thread.preempted_ns == 0 {
+        parts.push("no switch of it was seen: it slept or ran throughout".to_string());
+        return parts.join("; ");
+    }
     let elsewhere = if unseen_waits(inspection).is_some() {
         "blocked, reason not seen"
     } else {
@@ -526,6 +530,23 @@ Threads
         let of = |processes| text(&Inspection { processes, ..inspection(0) });
         assert!(!of(MANY_PROCESSES - 1).contains("alone the command is faster"));
         assert!(of(3_000).contains("! 3000 processes were watched, and to begin each"), "{}", of(3_000));
+    }
+
+    /// Its wait began before the watch and did not end in it.
+    #[test]
+    fn a_thread_that_never_switched_is_not_said_to_run() {
+        let mut accounts = Accounts::new(4096);
+        for (time_ns, what) in
+            [(0, What::Named { name: "sleep".into(), executed: true }), (1_000_000, What::Ended)]
+        {
+            accounts.add(Observation { time_ns, process: 7, thread: 7, what });
+        }
+        let seen = accounts.inspection(Subject::default(), (0, 1_000_000), &[], (Vec::new(), 0));
+        let text = text(&seen);
+        assert!(
+            text.contains("7 (sleep)  1 ms; no switch of it was seen: it slept or ran throughout\n"),
+            "{text}"
+        );
     }
 
     #[test]
