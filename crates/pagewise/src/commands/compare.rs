@@ -32,7 +32,11 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), &gated)?,
         CompareArguments { markdown: true, .. } => text::document(&gated).markdown(&mut output::stdout())?,
         CompareArguments { html: Some(path), .. } => {
-            output::file(path, |out| page::write_difference(out, &gated))?
+            output::file(path, |out| page::write_difference(out, &gated))?;
+            // What a gate found decides the status, so it is printed too.
+            if !gated.gates.is_empty() {
+                output::lines(&text::conclusion(&gated).lines(output::width()))?;
+            }
         }
         _ => output::lines(&text::document(&gated).lines(output::width()))?,
     }
