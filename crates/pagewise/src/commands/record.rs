@@ -13,6 +13,7 @@ use anyhow::{Result, anyhow, bail};
 use pagewise_analysis::inspect::{Accessed, Accounts, Inspection};
 use pagewise_analysis::record::Recording;
 use pagewise_host::cgroup::{self, Control, Group};
+use pagewise_host::memory::Memory;
 use pagewise_host::{Space, cache, files, process, watch};
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
@@ -25,6 +26,7 @@ use super::watched::{Needed, Started, command_of, exit_of};
 use crate::exit::Exit;
 use crate::output::new_file::NewFile;
 use crate::output::{self, say};
+use crate::plan::validate::ensure_within_machine;
 use crate::state::State;
 use crate::traced::MAX_TRACE_BYTES;
 use arguments::RecordArguments;
@@ -171,6 +173,7 @@ pub(super) struct Limited(Option<Group>);
 impl Limited {
     /// Make the group; the state remembers it for the case that this process is killed.
     pub(super) fn begin(limit: Bytes, state: &mut State) -> Result<Self> {
+        Memory::read().total_bytes.map_or(Ok(()), |total| ensure_within_machine(limit, Bytes(total)))?;
         let (control, name) = (Control::detect(), fresh_seed());
         // What no command can live with is refused as such, wherever.
         let is_enough = limit.0 >= cgroup::LEAST_MEMORY_BYTES;

@@ -252,6 +252,13 @@ fn others_can(cells: &[Cell], workload: Workload, alignment: Alignment) -> bool 
     })
 }
 
+/// Refuse a limit that limits nothing.
+pub fn ensure_within_machine(limit: Bytes, memory: Bytes) -> Result<()> {
+    let whole = Bytes(memory.0 >> 20 << 20);
+    ensure!(limit <= memory, "a memory limit of {limit} is above this machine's memory of {whole}");
+    Ok(())
+}
+
 /// Refuse settings that this machine does not support.
 fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     let host_settings = &conditions.host_settings;
@@ -263,8 +270,7 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             );
         }
         if let Some(memory) = machine.environment.memory_bytes {
-            let whole = Bytes(memory.0 >> 20 << 20);
-            ensure!(limit <= memory, "a memory limit of {limit} is above this machine's memory of {whole}");
+            ensure_within_machine(limit, memory)?;
         }
         let least = least_memory(conditions, machine);
         ensure!(
