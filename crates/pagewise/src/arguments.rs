@@ -423,7 +423,7 @@ pub struct ReproduceArguments {
     /// Judge the claims by these runs of it; measure nothing
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["quick", "dir", "dry_run", "max_writes"])]
     pub from: Vec<PathBuf>,
-    /// Print a table for each study, in Markdown
+    /// Print Markdown: a section for each study, with its claims
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
     /// Print JSON

@@ -185,7 +185,12 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let why: Vec<String> =
             reasons.iter().take(3).map(|(name, count)| format!("{count} {name}")).collect();
-        let why = if why.is_empty() { String::new() } else { format!("; failed checks: {}", why.join(", ")) };
+        let failed: usize = reasons.iter().map(|(_, count)| count).sum();
+        let several = if failed > samples - valid { " (some failed several)" } else { "" };
+        let why = match why.is_empty() {
+            true => String::new(),
+            false => format!("; failed checks: {}{several}", why.join(", ")),
+        };
         let text = format!("{valid} of {} valid ({share}){why}", counted(samples as u64, "sample"));
         lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
     }

@@ -108,9 +108,9 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
     let usual_ns: u64 = prepared.iter().map(usual).sum();
     ensure!(
         least_ns <= time_ns,
-        "{} questions need {} s, and --time is {}: write --time {}s or more, or ask one of them, as in pagewise read",
+        "{} questions need about {} s, and --time is {}: write --time {}s or more, or ask one of them, as in pagewise read",
         prepared.len(),
-        shorten::named_s(least_ns),
+        least_ns.div_ceil(1_000_000_000),
         time(time_ns),
         shorten::named_s(least_ns)
     );

@@ -76,11 +76,11 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
         }
     }
     Err(TooShort(format!(
-        "{} rounds of each method of {} need {} s, and --time is {}: write --time {}s or more{}, or leave out methods or \
-         conditions",
+        "{} rounds of each method of {} need about {} s, and --time is {}: write --time {}s or more{}, or leave out \
+         methods or conditions",
         plan.first_rounds(),
         plan.question,
-        named_s(needed_ns),
+        needed_ns.div_ceil(1_000_000_000),
         time(time_ns),
         named_s(needed_ns),
         if free.has_quick { " or --quick" } else { "" }

@@ -187,11 +187,16 @@ fn no_crossing(group: &CurveGroup) -> Option<String> {
     match (with_rates.count(), swept(group)) {
         (0, _) | (_, None) => Some("no method has a valid sample, so nothing can be said".to_string()),
         (1, _) => Some("only one method could be measured, so nothing is compared".to_string()),
-        (_, Some((lowest, highest))) => Some(format!(
-            "between {} and {} the cache no method is seen to lose its lead to another",
-            multiple(lowest),
-            multiple(highest)
-        )),
+        (_, Some((lowest, highest))) => {
+            let range = format!("between {} and {} the cache", multiple(lowest), multiple(highest));
+            let is_open = group.leads.iter().any(|lead| lead.methods.is_empty());
+            Some(match is_open {
+                true => format!(
+                    "{range} the data do not decide everywhere which method leads, so no crossing can be placed"
+                ),
+                false => format!("{range} no method is seen to lose its lead to another"),
+            })
+        }
     }
 }
 
@@ -368,6 +373,16 @@ mod tests {
             "from 0.5x to 4x the cache pread leads, or cannot be distinguished from the leader"
         );
         assert_eq!(text[1], "between 0.5x and 4x the cache no method is seen to lose its lead to another");
+        let open = CurveGroup {
+            leads: vec![lead(0.5, 1.0, "pread"), Lead { methods: Vec::new(), ..lead(1.0, 4.0, "") }],
+            ..group()
+        };
+        assert_eq!(
+            no_crossing(&open).as_deref(),
+            Some(
+                "between 0.5x and 4x the cache the data do not decide everywhere which method leads, so no crossing can be placed"
+            )
+        );
         let near = Edge { ratio: 4.0, highest: true, leader: "pread".into(), rivals: vec!["mmap".into()] };
         assert_eq!(
             edge(&near),
