@@ -20,6 +20,7 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::listed;
+use pagewise_analysis::judge::bound::ceilings::is_large;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 use pagewise_model::{Bytes, Role, Workload};
@@ -144,12 +145,16 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
             true => String::new(),
             false => format!(", reached by {}", device.reached_by),
         };
+        // The number of large requests says nothing: the kernel merges them.
+        let requests = match is_large(device.issued_bytes) && device.device_cap.is_none() {
+            true => String::new(),
+            false => format!("{} requests/s, ", rate(device.requests_per_second.low)),
+        };
         let line = format!(
-            "device{cap}{order}, {}{cpus}, {} in flight each, {} a request{by}: {} requests/s, {}/s",
+            "device{cap}{order}, {}{cpus}, {} in flight each, {} a request{by}: {requests}{}/s",
             counted(u64::from(device.threads), "thread"),
             device.depth,
             bytes(device.issued_bytes),
-            rate(device.requests_per_second.low),
             bytes(device.bytes_per_second.low),
         );
         paragraph(out, "  ", &line, width)?;

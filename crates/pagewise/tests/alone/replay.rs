@@ -159,7 +159,7 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
     store(&warm, &place.file("t.trace"));
     let judged = place.run(&[&REPLAY[..], &["--file", &path]].concat()).expect_code(1).judged();
     let told = judged["self_replay"]["sentence"].as_str().expect("a sentence");
-    assert!(told.contains("is not known") && told.contains("record it with --cold"), "{told}");
+    assert!(told.contains("could not be validated") && told.contains("record again with --cold"), "{told}");
     assert_eq!(methods(&judged), ["pread"]);
     place.expect_no_trace();
 }

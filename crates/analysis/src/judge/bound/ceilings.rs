@@ -274,8 +274,14 @@ impl Ceilings {
     }
 
     /// The most requests of `size` bytes per second that the device completed under `conditions`.
+    /// Requests as large as those that give the bandwidth are limited by that: how many they are
+    /// follows from how the kernel merges them. A cap may be one of requests.
     pub(super) fn iops(&self, conditions: &Conditions, size: f64) -> Option<Top<'_>> {
         let same = self.same_device(conditions);
+        let is_capped = conditions.host_settings.device_cap.is_some();
+        if is_large(size) && !is_capped && bandwidth(&same).is_some() {
+            return None;
+        }
         let measured = iops_at(&same, size)?;
         // Who completes so many larger requests could complete as many of this size.
         let larger =
@@ -315,6 +321,12 @@ impl Ceilings {
     fn same_device(&self, conditions: &Conditions) -> Vec<&DeviceCeiling> {
         self.device.iter().filter(|ceiling| ceiling.is_of(conditions)).collect()
     }
+}
+
+/// True if requests of this mean size are limited by the bandwidth of a device, and not by their
+/// number.
+pub fn is_large(issued_bytes: f64) -> bool {
+    issued_bytes >= BANDWIDTH_READ_BYTES as f64 / SIZE_FACTOR
 }
 
 fn skew(conditions: &Conditions) -> Option<Skew> {

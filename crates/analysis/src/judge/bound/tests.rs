@@ -386,6 +386,18 @@ fn a_method_that_reached_more_is_the_ceiling() {
 }
 
 #[test]
+fn large_requests_are_a_matter_of_bandwidth() {
+    let mut ceilings = ceilings();
+    let of = |ceilings: &Ceilings, kib: f64| {
+        ceilings.iops(&honest::cell("mmap", Warm).conditions, kib * KIB).is_some()
+    };
+    assert_eq!([64.0, 255.0, 256.0, 700.0].map(|kib| of(&ceilings, kib)), [true, true, false, false]);
+    // Where no large read was measured, requests are all that is known.
+    ceilings.device.retain(|ceiling| ceiling.read_bytes != Some(Bytes::mib(1)));
+    assert!(of(&ceilings, 700.0));
+}
+
+#[test]
 fn a_maximum_far_above_what_was_found_is_a_share_and_no_bound() {
     let mut ceilings = ceilings();
     ceilings.add(reached("mmap", 1024, 1_400.0));
