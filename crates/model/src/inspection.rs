@@ -197,7 +197,8 @@ pub struct BroughtIn {
     /// Bytes that came in by calls over those that reads returned. Below 1 the rest was in the
     /// cache; readahead brings in more than is read.
     pub per_read: Option<f64>,
-    /// Pages that came in by faults over those that faulted.
+    /// Pages that came in by faults over those that faulted. One that was evicted and faulted from
+    /// the device again counts each time.
     pub per_faulted: Option<f64>,
     /// The least share of what came in by faults that was never touched; `None`: it could be all or
     /// nothing, as where large pages are mapped at once.

@@ -450,7 +450,8 @@ impl Accounts {
         // it.
         let around = if self.files[file].large { LARGE_PAGES } else { AROUND_PAGES };
         let faults = &mut self.files[file].faults;
-        faults.pages.insert(page, 1);
+        let is_again = faults.pages.insert(page, 1) > 0;
+        faults.again += u64::from(major && is_again);
         let last = faults.last_page.insert(thread, page);
         let behind = last.and_then(|last| page.checked_sub(last));
         if let Some(pages) = behind.filter(|pages| (1..=around).contains(pages)) {

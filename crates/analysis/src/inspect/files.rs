@@ -60,6 +60,8 @@ pub(super) struct FaultCounts {
     pub(super) minor: u64,
     pub(super) major: u64,
     pub(super) pages: PageSet,
+    /// Major faults of a page that had faulted before, and was evicted since.
+    pub(super) again: u64,
     pub(super) last_page: HashMap<u32, u64>,
     pub(super) in_order: u64,
     pub(super) in_order_pages: u64,
@@ -109,7 +111,8 @@ impl File {
                     again_bytes: self.again_pages * page_bytes,
                     per_read: (self.reads.bytes > 0)
                         .then(|| (self.calls_pages * page_bytes) as f64 / self.reads.bytes as f64),
-                    per_faulted: (faulted_pages > 0).then(|| self.faults_pages as f64 / faulted_pages as f64),
+                    per_faulted: (faulted_pages > 0)
+                        .then(|| self.faults_pages as f64 / (faulted_pages + faults.again) as f64),
                     untouched_at_least: (came > 0 && bounded).then(|| share(touched_at_most())),
                     untouched_at_most: (came > 0)
                         .then(|| share(self.by_faults.shared_with(&[&faults.pages]))),

@@ -330,6 +330,21 @@ fn what_was_never_touched_is_an_interval() {
 }
 
 #[test]
+fn a_page_that_was_evicted_and_read_again_is_no_waste() {
+    let map = What::Mapped { start: 0, len: 1000 * PAGE, file: Some((file(7), 0)), executable: false };
+    let fault = |major| What::Faulted { address: 0, major, window: None, instruction: None };
+    let mut all = vec![map];
+    for _ in 0..4 {
+        all.extend([What::BroughtIn(pages(7, 0, 1)), fault(true)]);
+    }
+    // Found in the cache, as by another process.
+    all.push(fault(false));
+    let found = only(&inspected(all)).brought_in.clone().expect("pages");
+    assert_eq!((found.by_faults_bytes, found.again_bytes), (4 * PAGE, 3 * PAGE));
+    assert_eq!(found.per_faulted, Some(1.0));
+}
+
+#[test]
 fn what_calls_brought_in_is_compared_with_what_they_returned() {
     let inspection = inspected(vec![
         bound(3, 7),
