@@ -45,6 +45,22 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
+/// `a, b and c`.
+pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The sentence with a capital letter. Names of methods are lower case and do not begin a sentence.
+pub fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// `1 sample`, `7 samples`.
 pub fn counted(count: u64, singular: &str) -> String {
     format!("{} {singular}{}", grouped(count), if count == 1 { "" } else { "s" })
@@ -216,6 +232,14 @@ mod tests {
             ["8 MiB", "1000 MiB", "1.5 GiB", "113 MiB"]
         );
         assert_eq!(mebibytes(5e9), "4,768");
+    }
+
+    #[test]
+    fn lists_read_as_speech() {
+        let words = ["a", "b", "c"].map(String::from);
+        assert_eq!(listed(&words), "a, b and c");
+        assert_eq!(listed(&words[..1]), "a");
+        assert_eq!([capitalized("from 4 KiB"), capitalized("")], ["From 4 KiB", ""]);
     }
 
     #[test]

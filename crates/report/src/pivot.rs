@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::pivot::{
     ColdRow, ColdStart, Fall, Fastest, MethodTable, PairedRatio, Score, Tables,
 };
@@ -16,7 +15,7 @@ use pagewise_model::pivot::PivotColumn;
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::{paragraph, shortened};
 use crate::words;
-use pagewise_model::format::{MISSING, bytes, rate, time};
+use pagewise_model::format::{MISSING, bytes, listed, rate, time};
 
 /// Columns between two columns of a table.
 const BETWEEN: usize = 2;

@@ -9,10 +9,10 @@ mod situation;
 mod syncs;
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::{WorstCase, listed};
+use pagewise_analysis::judge::advice::WorstCase;
 use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
-use pagewise_model::format::{bytes, counted, percent_down, rate, time, times};
+use pagewise_model::format::{bytes, counted, listed, percent_down, rate, time, times};
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Role, Source};
 

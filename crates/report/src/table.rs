@@ -19,7 +19,6 @@ pub(crate) mod standing;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::bound::ceilings::is_large;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
@@ -28,7 +27,7 @@ use pagewise_model::{Bytes, Role, Workload};
 use crate::paragraph::{NARROWEST, WIDEST, paragraph};
 use crate::{cliff, pivot, words};
 use columns::against_leader;
-use pagewise_model::format::{bytes, counted, percent_down, rate, times};
+use pagewise_model::format::{bytes, counted, listed, percent_down, rate, times};
 
 /// Methods of an open verdict that are named; the table has all.
 const NAMED: usize = 4;

@@ -12,7 +12,6 @@ mod fill;
 pub(crate) mod given;
 pub mod insight;
 pub mod note;
-pub(crate) mod phrases;
 mod read_advice;
 mod scan;
 pub mod stall;
@@ -31,7 +30,6 @@ pub use cache_unknown::{CacheUnknown, WorstCase};
 pub use given::{PRICE_OF_SIMPLICITY, Recommendation};
 pub use insight::{FillFigures, Insight, StreamGain};
 pub use note::{Buffers, FilesByBuffer, Lack, Note};
-pub use phrases::listed;
 pub use stall::HeldUp;
 
 /// Return the advice that follows from each comparison; `cells` and `samples` are all of the run. A

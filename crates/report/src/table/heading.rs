@@ -7,8 +7,8 @@ use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
 use crate::paragraph::paragraph;
-use crate::words::{self, capitalized};
-use pagewise_model::format::{counted, grouped, percent_down, time};
+use crate::words;
+use pagewise_model::format::{capitalized, counted, grouped, percent_down, time};
 
 /// Write run, environment, validity and warnings.
 pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {

@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 use pagewise_model::{Access, Worker};
 
@@ -11,7 +10,7 @@ use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
 use super::grid::{Column, ComparisonView, drawn, or_missing};
 use super::one_shot::{faults, in_units, seen};
 use crate::paragraph::{paragraph, write_lines};
-use pagewise_model::format::{bytes, counted, difference, grouped, mebibytes, percent, time};
+use pagewise_model::format::{bytes, counted, difference, grouped, listed, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
 /// The kernel counts user and system time in ticks of 10 ms; fewer than three show only that it was

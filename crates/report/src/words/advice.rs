@@ -2,13 +2,13 @@
 
 use pagewise_analysis::judge::advice::stall::{FEWEST_BEATS, FEWEST_IDLE_BEATS, LEAST_NS, TIMES_IDLE};
 use pagewise_analysis::judge::advice::{
-    Buffers, FilesByBuffer, FillFigures, HeldUp, Insight, Lack, Note, Recommendation, StreamGain, listed,
+    Buffers, FilesByBuffer, FillFigures, HeldUp, Insight, Lack, Note, Recommendation, StreamGain,
 };
 use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
 use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
 use pagewise_analysis::judge::{ComparedConditions, Comparison, Stall};
-use pagewise_model::format::{bytes, counted, percent, percent_up, time, times};
+use pagewise_model::format::{bytes, capitalized, counted, listed, percent, percent_up, time, times};
 use pagewise_model::{Bytes, CacheState, Consume, Workload};
 
 /// All of an advice, one sentence each: explanations of the result, effects of methods on
@@ -83,7 +83,7 @@ fn note(note: &Note, comparison: &Comparison) -> String {
         Note::Limits(limits) => {
             let words =
                 each(limits, |(name, methods)| format!("{} limits {}", name.subject(), listed(methods)));
-            format!("{}.", capital(&words.join("; ")))
+            format!("{}.", capitalized(&words.join("; ")))
         }
         Note::Consuming { consume, method, full_ns, touched_ns, costs } => {
             let consuming = match consume {
@@ -438,10 +438,4 @@ fn slower(bound: f64) -> String {
 /// The interval of a share in percent: `[95, 99]`.
 fn interval(low: f64, high: f64) -> String {
     format!("[{:.0}, {:.0}]", low * 100.0, high * 100.0)
-}
-
-/// The sentence with a capital letter.
-fn capital(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

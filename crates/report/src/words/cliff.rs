@@ -1,13 +1,10 @@
 //! Sentences about the curves of a run over ratios of data to cache.
 
-use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::cliff::{
     CapacitySource, Closing, Crossing, CurveGroup, Edge, Lead, Precision, WindowChoice,
 };
-use pagewise_model::format::{bytes, counted, multiple, times};
+use pagewise_model::format::{bytes, capitalized, counted, listed, multiple, times};
 use pagewise_model::{Access, Method, MethodOption};
-
-use super::capitalized;
 
 /// Fewer device bytes per requested byte than this are called none.
 const ALMOST_NONE: f64 = 0.005;

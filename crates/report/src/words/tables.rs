@@ -1,10 +1,9 @@
 //! Sentences about the tables of methods and about cold starts.
 
 use pagewise_analysis::judge::Status;
-use pagewise_analysis::judge::advice::listed;
 use pagewise_analysis::judge::pivot::{ColdRow, ColdStart, MethodRow, MethodTable, PairedRatio, Tables};
 use pagewise_analysis::judge::verdict::Finding;
-use pagewise_model::format::{bytes, counted, time};
+use pagewise_model::format::{bytes, counted, listed, time};
 use pagewise_model::pivot::PivotColumn;
 
 use super::distinct;
