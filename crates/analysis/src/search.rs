@@ -12,7 +12,7 @@ mod self_replay;
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Plan};
 
-use crate::judge::collected::{FAR_ROUNDS, collect, far_behind};
+use crate::judge::collected::{FAR_ROUNDS, collect};
 use schedule::{Ledger, Step};
 use self_replay::Gate;
 
@@ -51,7 +51,7 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
 }
 
 /// Of the first rounds of replays, those that are due: after some rounds without those that are far
-/// behind, each of which takes as long as all others together.
+/// behind.
 fn without_far_behind(run: &Run, ledger: &Ledger, step: Step) -> Step {
     let plan = &run.header.plan;
     if plan.trace.is_none() || plan.budget.is_none() || step.rounds.end <= FAR_ROUNDS {
@@ -62,8 +62,7 @@ fn without_far_behind(run: &Run, ledger: &Ledger, step: Step) -> Step {
         return of_all;
     }
     let samples = collect(run);
-    let far: Vec<usize> = far_behind(plan, &samples).collect();
-    let cells = step.cells.into_iter().filter(|cell| !far.contains(cell)).collect();
+    let cells = step.cells.into_iter().filter(|cell| !samples[*cell].left).collect();
     Step { rounds: FAR_ROUNDS..step.rounds.end, cells, ..step }
 }
 

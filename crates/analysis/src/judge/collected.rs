@@ -172,7 +172,7 @@ const FAR: f64 = 10.0;
 /// Replays that took over ten times as long as another one in each of the first [`FAR_ROUNDS`]
 /// rounds: each further one would take as long again, and none can change that it is behind. The
 /// program's own method is measured in every round.
-pub fn far_behind<'a>(plan: &'a Plan, cells: &'a [CellSamples<'a>]) -> impl Iterator<Item = usize> + use<'a> {
+fn far_behind<'a>(plan: &'a Plan, cells: &'a [CellSamples<'a>]) -> impl Iterator<Item = usize> + use<'a> {
     let own = plan.trace.as_ref().filter(|_| plan.budget.is_some()).map(|trace| &trace.method);
     let rates = |cell: &CellSamples<'_>| cell.rates().within(|round| round < FAR_ROUNDS);
     let leads = move |leader: &CellSamples<'_>, other: &CellSamples<'_>| {
