@@ -22,7 +22,7 @@ use crate::arguments::{OverviewArguments, QuestionArguments, typed};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::{Variant, limited};
-use crate::plan::shorten::{self, Free, TooShort};
+use crate::plan::shorten::{self, Free};
 use crate::plan::validate;
 use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, REPLAY, Threads, estimate, text};
 use crate::session::RunSession;
@@ -219,7 +219,7 @@ pub(super) fn measure(asked: Asked, options: &Options) -> Result<Taken> {
     }
     let asked = asked.with_recording();
     let mut prepared = match prepare_with_consent(asked.clone(), options) {
-        Err(refused) if refused.is::<TooShort>() => {
+        Err(refused) if matches!(refused.downcast_ref(), Some(Lacking::Time(_))) => {
             before_time(asked, options)?;
             return Err(refused);
         }

@@ -57,6 +57,8 @@ pub enum Lacking {
     MemoryLimit(String),
     /// The same, for a size that is a multiple of the cache.
     MultipleOfCache,
+    /// `--time`, which is too short for the first rounds: the sentence.
+    Time(String),
     /// `--evict`: the kind of run for which the user's own file leaves the page cache.
     Evict(&'static str),
 }
@@ -64,7 +66,7 @@ pub enum Lacking {
 impl fmt::Display for Lacking {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lacking::MemoryLimit(sentence) => formatter.write_str(sentence),
+            Lacking::MemoryLimit(sentence) | Lacking::Time(sentence) => formatter.write_str(sentence),
             Lacking::MultipleOfCache => formatter.write_str(
                 "a size in multiples of the cache needs a memory limit: write --memory 256MiB, or the size in bytes",
             ),

@@ -3,15 +3,13 @@
 //! The budget is what the first rounds leave of it. If it does not pay for them, samples get
 //! shorter and files smaller: fewer digits in less time, but every method in every round.
 
-use std::fmt;
-
 use anyhow::{Result, ensure};
 use pagewise_model::format::{duration, time};
 use pagewise_model::limits::MAX_BUDGET_NS;
 use pagewise_model::plan::Budget;
 use pagewise_model::{Bytes, Cell, Conditions, Plan, Role, Source};
 
-use super::{Layer, estimate};
+use super::{Lacking, Layer, estimate};
 
 /// Samples and files are halved at most so often.
 const HALVINGS: u32 = 2;
@@ -44,18 +42,6 @@ impl Free {
     }
 }
 
-/// A time in which the first rounds are not done, as a sentence.
-#[derive(Debug)]
-pub struct TooShort(String);
-
-impl fmt::Display for TooShort {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TooShort {}
-
 /// The plan that takes about `time_ns` in all.
 pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
     ensure!(
@@ -75,7 +61,7 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
             return Ok(Plan { budget: Some(Budget::of(time_ns - beside_ns)), ..plan });
         }
     }
-    Err(TooShort(format!(
+    Err(Lacking::Time(format!(
         "{} rounds of each method of {} need about {} s, and --time is {}: write --time {}s or more{}, or leave out \
          methods or conditions",
         plan.first_rounds(),
