@@ -156,9 +156,9 @@ fn upright_labels(upright: &Axis) -> Vec<String> {
         {
             let Some(row) = upright.step(value).map(|step| ROWS - 1 - step) else { continue };
             // Two labels need a row between them.
-            let hidden =
+            let is_near =
                 labels[row.saturating_sub(1)..(row + 2).min(ROWS)].iter().any(|label| !label.is_empty());
-            if !hidden {
+            if !is_near {
                 labels[row] = round_rate(value);
             }
         }

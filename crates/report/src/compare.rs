@@ -34,11 +34,6 @@ pub fn document(gated: &Gated) -> Document {
     Document { head: head.into_iter().map(Block::paragraph).chain(warnings).collect(), conclusion, body }
 }
 
-/// The conclusion alone.
-pub fn conclusion(gated: &Gated) -> Document {
-    Document { conclusion: document(gated).conclusion, ..Document::default() }
-}
-
 /// Sentences below a heading; nothing if there are none.
 fn listed(heading: &str, items: Vec<String>) -> Vec<Block> {
     if items.is_empty() {

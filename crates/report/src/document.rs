@@ -40,6 +40,13 @@ pub enum Block {
     Plots(Vec<Plot>),
 }
 
+impl Document {
+    /// The conclusion alone.
+    pub fn conclusion(&self) -> Self {
+        Self { conclusion: self.conclusion.clone(), ..Self::default() }
+    }
+}
+
 impl Block {
     /// A heading without a finding in it.
     pub(crate) fn heading(level: u8, text: impl Into<String>) -> Self {

@@ -13,9 +13,9 @@ pub(crate) mod sections;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::compare::{Gated, Split};
+use pagewise_analysis::compare::Split;
 
-use crate::compare;
+use crate::document::Document;
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
@@ -81,9 +81,9 @@ fn whole(out: &mut dyn Write, title: &str, mark: &str, page: &Html) -> io::Resul
 }
 
 /// Write one page of two sides of runs.
-pub fn write_difference(out: &mut dyn Write, gated: &Gated) -> io::Result<()> {
+pub fn write_difference(out: &mut dyn Write, document: &Document) -> io::Result<()> {
     let mut page = Html::default();
-    compare::document(gated).add_to(&mut page, ROOM);
+    document.add_to(&mut page, ROOM);
     whole(out, "pagewise: runs compared", &mark([]), &page)
 }
 

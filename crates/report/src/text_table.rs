@@ -22,7 +22,7 @@ pub struct TextCell {
     pub text: String,
     /// The number that the text shows, or whose interval it begins with.
     pub value: Option<f64>,
-    /// Its emphasis.
+    /// Its emphasis, on a terminal.
     pub emphasis: Emphasis,
 }
 

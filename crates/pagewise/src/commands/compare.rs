@@ -28,17 +28,19 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     let difference = Difference::of(&base, &new, arguments.relative_to.as_deref());
     let gated = difference.and_then(|difference| Gated::of(difference, &arguments.fail_on));
     let gated = gated.map_err(|sentence| anyhow!(sentence))?;
+    let document = || text::document(&gated);
     match arguments {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), &gated)?,
-        CompareArguments { markdown: true, .. } => text::document(&gated).markdown(&mut output::stdout())?,
+        CompareArguments { markdown: true, .. } => document().markdown(&mut output::stdout())?,
         CompareArguments { html: Some(path), .. } => {
-            output::file(path, |out| page::write_difference(out, &gated))?;
+            let document = document();
+            output::file(path, |out| page::write_difference(out, &document))?;
             // What a gate found decides the status, so it is printed too.
             if !gated.gates.is_empty() {
-                output::lines(&text::conclusion(&gated).lines(output::width()))?;
+                output::lines(&document.conclusion().lines(output::width()))?;
             }
         }
-        _ => output::lines(&text::document(&gated).lines(output::width()))?,
+        _ => output::lines(&document().lines(output::width()))?,
     }
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })
 }

@@ -80,7 +80,7 @@ fn a_page_of_two_sides_shows_what_changed() {
     let Some(mut browser) = browser() else { return };
     let difference = Difference::of(&digests(0..4, 0), &digests(4..8, 30), None).expect("a difference");
     let gated = Gated::of(difference, &[]).expect("no gate");
-    let page = file("sides", |out| page::write_difference(out, &gated));
+    let page = file("sides", |out| page::write_difference(out, &pagewise_report::compare::document(&gated)));
     expect_whole(&mut browser, &page, 1);
 }
 
