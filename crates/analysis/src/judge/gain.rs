@@ -99,7 +99,7 @@ fn reads_ns(own: &CellJudgement, file: Option<&InspectedFile>) -> Option<u64> {
     let high = own.total_interval_ns.as_ref().and_then(|interval| interval.high);
     let replayed = own.total_ns?.max(high.map_or(0, |high| high as u64));
     // Threads that wait at the same time do so longer together than the clock shows.
-    let reads = file.and_then(|file| file.reads.as_ref()).filter(|reads| reads.threads == 1);
+    let reads = file.filter(|file| threads(file) == 1).and_then(|file| file.reads.as_ref());
     Some(replayed.max(reads.map_or(0, |reads| reads.waits.total_ns)))
 }
 
