@@ -132,7 +132,7 @@ fn own_bytes(cell: &Cell) -> u64 {
         Access::Uring => u64::from(cell.method.depth()),
         _ => 1,
     };
-    let buffers = u64::from(conditions.threads) * in_flight * conditions.work.buffer_bytes();
+    let buffers = u64::from(conditions.threads) * in_flight * conditions.work.parameters().buffer_bytes();
     let mapped = match cell.method.access() {
         Access::Mmap | Access::Anonymous => conditions.span_bytes.0,
         _ => 0,

@@ -10,7 +10,7 @@ use crate::ring::RecordRing;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 use crate::words::words;
-use crate::work::{Reads, Work, Workload, Writes};
+use crate::work::{FileExtent, Reads, Work, Workload, Writes};
 
 words! {
     /// State of the span in the page cache when a sample starts. With a cold cache, a file to be
@@ -108,6 +108,11 @@ impl Conditions {
         }
     }
 
+    /// The part of the file that is accessed.
+    pub fn extent(&self) -> FileExtent {
+        FileExtent { file_bytes: self.file_bytes, span_bytes: self.span_bytes }
+    }
+
     /// The workload's name.
     pub fn workload(&self) -> Workload {
         self.work.workload()
@@ -148,22 +153,13 @@ impl Conditions {
 
     /// Bytes that one operation asks for; on average where operations differ.
     pub fn op_bytes(&self) -> u64 {
-        match &self.work {
-            Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.op_bytes(),
-            Work::Scan(_) => self.span_bytes.0,
-            Work::Append(append) => append.record_bytes.0,
-            Work::Fill(fill) => fill.block_bytes.0,
-            Work::Replay(replay) => replay.part(replay.read_bytes.0, 1),
-        }
+        self.work.parameters().op_bytes(self.extent())
     }
 
     /// Bytes that so many operations ask for: exactly, unless they are a part of work whose
     /// operations differ.
     pub fn bytes_of(&self, operations: u64) -> u64 {
-        match &self.work {
-            Work::Replay(replay) => replay.part(replay.read_bytes.0, operations),
-            _ => operations.saturating_mul(self.op_bytes()),
-        }
+        self.work.parameters().bytes_of(self.extent(), operations)
     }
 
     /// The same on average, where operations differ.
@@ -175,19 +171,12 @@ impl Conditions {
     /// Operations of a sample if their number is fixed: the whole file once, or the given number of
     /// passes over the ring. Commits end with the sample, or with the last pass.
     pub fn fixed_operations(&self) -> Option<u64> {
-        match &self.work {
-            Work::RandomRead(_) | Work::SequentialRead(_) => None,
-            Work::Scan(_) => Some(1),
-            Work::Replay(replay) => Some(u64::from(replay.trace_threads)),
-            Work::Append(_) | Work::Fill(_) if self.is_committing() => None,
-            Work::Append(_) | Work::Fill(_) => self.ring().map(|ring| ring.records()),
-        }
+        self.work.parameters().fixed_operations(self.extent())
     }
 
     /// Positions of records in the file, or `None` if the workload does not write.
     pub fn ring(&self) -> Option<RecordRing> {
-        let writes = self.writes()?;
-        Some(RecordRing::new(self.file_bytes.0, writes.record_bytes.0, u64::from(writes.passes)))
+        Some(self.writes()?.ring(self.file_bytes))
     }
 
     /// Page cache that fits under the memory limit next to the worker and the kernel; `None`
@@ -195,12 +184,12 @@ impl Conditions {
     /// actually available to a sample is recorded in its evidence.
     pub fn cache_capacity(&self) -> Option<Bytes> {
         let limit = self.host_settings.memory_limit_bytes?.0;
-        let threads =
-            u64::from(self.threads).saturating_mul(self.work.buffer_bytes().saturating_add(THREAD_BYTES));
+        let threads = u64::from(self.threads)
+            .saturating_mul(self.work.parameters().buffer_bytes().saturating_add(THREAD_BYTES));
         let worker = self.host_settings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
         let left =
             limit.saturating_sub(worker.0.saturating_add(limit / KERNEL_SHARE)).saturating_sub(threads);
-        let left = left.saturating_sub(self.work.ballast_bytes());
+        let left = left.saturating_sub(self.work.parameters().ballast_bytes());
         // Rounded to whole MiB, so that one more thread does not change the sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }
@@ -213,14 +202,9 @@ impl Conditions {
             .is_none_or(|capacity| self.span_bytes.0 <= (capacity.0 / 10).saturating_mul(FITTING_TENTHS))
     }
 
-    /// Bytes that a cold sample may bring into the page cache: a quarter of the span, because a
-    /// file that fills up while it is measured is no longer cold. A scan accesses every page once,
-    /// and a trace is replayed to its end.
+    /// Bytes that a cold sample may bring into the page cache.
     pub fn cold_budget_bytes(&self) -> u64 {
-        match self.work {
-            Work::Scan(_) | Work::Replay(_) => self.span_bytes.0,
-            _ => self.span_bytes.0 / 4,
-        }
+        self.span_bytes.0 / self.work.parameters().cold_divisor()
     }
 
     /// The part of `bound`, of what a cold sample may do in all, that is for its measured region:
@@ -248,7 +232,11 @@ impl Cell {
         let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, host_settings } =
             &self.conditions;
         let (workload, method) = (work.workload(), &self.method);
-        let content = if *content == work.usual_content() { String::new() } else { format!(",{content}") };
+        let content = if *content == work.workload().facts().usual_content {
+            String::new()
+        } else {
+            format!(",{content}")
+        };
         let role = match self.role {
             Role::Measured => "",
             Role::Control => "/control",

@@ -27,6 +27,22 @@ words! {
     }
 }
 
+impl Consume {
+    /// A part of a label.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Consume::Touch => "touching pages",
+            Consume::Sum => "all bytes summed",
+            Consume::Lines => "counting lines",
+        }
+    }
+
+    /// A part of a label, unless it is the usual one of single reads.
+    pub(crate) fn unless_touched(self) -> Option<String> {
+        (self != Consume::Touch).then(|| self.in_words().to_string())
+    }
+}
+
 /// Factor for the checksum of the read at `place` of the offset table, counted from 0 over all
 /// threads. It is odd, so that no bit is lost.
 #[inline(always)]

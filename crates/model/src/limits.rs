@@ -2,12 +2,8 @@
 //! numbers was not written by pagewise and is refused before it is processed.
 
 use crate::cell::Conditions;
-use crate::format::counted;
 use crate::plan::Plan;
 use crate::sample::Sample;
-use crate::trace::LONGEST_ENTRY;
-use crate::units::Bytes;
-use crate::work::{Reads, Work};
 
 /// Rounds of a run.
 pub const MAX_ROUNDS: u32 = 10_000;
@@ -19,12 +15,6 @@ pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
 pub const MAX_RETAKES: u32 = 100;
 /// More threads than this measure the scheduler.
 pub const MAX_THREADS: u32 = 1024;
-const MAX_READS_PER_OP: u32 = 65_536;
-/// A read must be small compared with memory.
-const MAX_READ: Bytes = Bytes::gib(1);
-/// So must a record.
-const MAX_RECORD: Bytes = Bytes::mib(64);
-const MAX_PASSES: u32 = 1000;
 
 fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(reason()) }
@@ -44,52 +34,8 @@ impl Conditions {
             format!("a file of 0B {what}")
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
-        match &self.work {
-            Work::RandomRead(reads) | Work::SequentialRead(reads) => check_reads(reads),
-            Work::Scan(_) => Ok(()),
-            Work::Replay(replay) => {
-                ensure(replay.reads > 0 && replay.read_bytes.0 > 0, || "a trace without a read".to_string())?;
-                ensure(replay.trace_threads == *threads, || {
-                    let recorded = counted(u64::from(replay.trace_threads), "thread");
-                    format!("a trace of {recorded} is replayed by as many, and not by {threads}")
-                })?;
-                ensure(u64::from(*threads) <= replay.reads, || {
-                    "a thread of a trace without a read".to_string()
-                })?;
-                ensure((1..=LONGEST_ENTRY).contains(&replay.longest.0), || {
-                    format!(
-                        "a read of {} in a trace: it has at most {}",
-                        replay.longest,
-                        Bytes(LONGEST_ENTRY)
-                    )
-                })
-            }
-            Work::Append(_) | Work::Fill(_) => self.check_writes(),
-        }
+        self.work.parameters().check(*threads)
     }
-
-    fn check_writes(&self) -> Result<(), String> {
-        let Some(writes) = self.writes() else { return Ok(()) };
-        let (size, passes) = (writes.record_bytes, writes.passes);
-        let unit = if matches!(self.work, Work::Append(_)) { "record" } else { "block" };
-        ensure(size.0 > 0, || format!("a {unit} of 0B writes nothing"))?;
-        ensure(size <= MAX_RECORD, || {
-            format!("a {unit} of {size} is too large: write at most {MAX_RECORD}")
-        })?;
-        ensure((1..=MAX_PASSES).contains(&passes), || format!("{passes} passes: write 1 to {MAX_PASSES}"))
-    }
-}
-
-fn check_reads(reads: &Reads) -> Result<(), String> {
-    let Reads { read_bytes, reads_per_op, align_bytes, .. } = reads;
-    ensure(read_bytes.0 > 0, || "a read of 0B reads nothing".to_string())?;
-    ensure(*read_bytes <= MAX_READ, || {
-        format!("a read of {read_bytes} is too large: write at most {MAX_READ}")
-    })?;
-    ensure((1..=MAX_READS_PER_OP).contains(reads_per_op), || {
-        format!("{reads_per_op} reads in an operation: write 1 to {MAX_READS_PER_OP}")
-    })?;
-    ensure(align_bytes.0 > 0, || "an alignment of 0B: write 1B for unaligned reads".to_string())
 }
 
 impl Plan {

@@ -199,12 +199,6 @@ fn write_ceilings(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Res
 
 /// The size of one read, record or block.
 fn each(workload: Workload, size: Option<Bytes>) -> String {
-    let of = match workload {
-        Workload::RandomRead | Workload::SequentialRead => "read",
-        Workload::Scan => "piece",
-        Workload::Append => "record",
-        Workload::Fill => "block",
-        Workload::Replay => "trace",
-    };
+    let of = workload.facts().access;
     size.map_or_else(String::new, |size| format!(", {} a {of}", bytes(size)))
 }

@@ -62,10 +62,10 @@ fn advise(case: &Case<'_>) -> Recommendation {
     let comparison = case.comparison;
     let (insight, notes) = match comparison.conditions.conditions.workload() {
         Workload::RandomRead | Workload::SequentialRead => (None, read_advice::notes(case)),
-        Workload::Replay => (None, Vec::new()),
         Workload::Scan => scan::explain(case),
         Workload::Append => (None, append::notes(case)),
         Workload::Fill => fill::explain(case),
+        _ => (None, Vec::new()),
     };
     let others = || comparison.staying().into_iter().filter(|method| case.recommended != Some(*method));
     let is_simpler = |other: &&str| case.recommended.is_some_and(|method| effort(other) < effort(method));

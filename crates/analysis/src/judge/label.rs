@@ -1,10 +1,7 @@
 //! The label of conditions, used by tables, curves, sentences and dry runs.
 
 use pagewise_model::format::{bytes, counted, multiple};
-use pagewise_model::{
-    Append, CacheState, Conditions, Consume, Descriptor, Fill, HostSettings, Numa, Reads, Scan, Skew, Sync,
-    SyncCall, Work,
-};
+use pagewise_model::{CacheState, Conditions, Descriptor, HostSettings, Numa};
 
 /// Parts of a label that can be left out where they differ anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +55,11 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         conditions;
     let mut all: Vec<(LabelPart, String)> = Vec::new();
     let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
-    let writes = matches!(work, Work::Append(_) | Work::Fill(_));
+    let writes = work.writes().is_some();
     add(LabelPart::Other, Some(conditions.workload().name().to_string()));
-    add(LabelPart::Other, Some(work_in_words(work)));
-    add(LabelPart::Other, passes_in_words(work));
+    for text in work.parameters().operation() {
+        add(LabelPart::Other, Some(text));
+    }
     add(
         LabelPart::Cache,
         Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
@@ -70,14 +68,14 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     add(LabelPart::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
     add(LabelPart::Size, Some(bytes(*file_bytes)));
     add(LabelPart::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));
-    for text in details(work) {
-        add(LabelPart::Other, text);
+    for text in work.parameters().details() {
+        add(LabelPart::Other, Some(text));
     }
     add(
         LabelPart::Other,
         (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()),
     );
-    let usual = writes || *content == work.usual_content();
+    let usual = writes || *content == work.workload().facts().usual_content;
     add(LabelPart::Other, (!usual).then(|| format!("{content} content")));
     let HostSettings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = host_settings;
     add(LabelPart::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
@@ -103,76 +101,6 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     });
     add(LabelPart::Other, numa);
     all
-}
-
-/// Description of one operation.
-fn work_in_words(work: &Work) -> String {
-    match work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-            let size = bytes(reads.read_bytes);
-            match reads.reads_per_op {
-                1 => format!("reads of {size}"),
-                batch => format!("batches of {batch} reads of {size}"),
-            }
-        }
-        Work::Scan(Scan { consume }) => consume_in_words(*consume).to_string(),
-        Work::Replay(replay) => {
-            let order =
-                if replay.trace_threads == 1 { "in their order" } else { "in the order of each thread" };
-            format!("{} of {} in all, {order}", counted(replay.reads, "read"), bytes(replay.read_bytes))
-        }
-        Work::Append(append) => format!("records of {}", bytes(append.record_bytes)),
-        Work::Fill(fill) => format!("blocks of {}", bytes(fill.block_bytes)),
-    }
-}
-
-fn passes_in_words(work: &Work) -> Option<String> {
-    match work {
-        Work::Append(Append { passes: passes @ 2.., .. }) => Some(format!("{passes} passes")),
-        _ => None,
-    }
-}
-
-/// Unusual properties of the work.
-fn details(work: &Work) -> Vec<Option<String>> {
-    let synced = |sync: Sync, call: Option<SyncCall>| {
-        let when = match sync {
-            Sync::None => return None,
-            Sync::End => "sync at the end".to_string(),
-            Sync::Every(every) => format!("sync every {}", bytes(every)),
-            Sync::Commit => "each record committed".to_string(),
-        };
-        Some(call.map_or(when.clone(), |call| format!("{when} by {call}")))
-    };
-    match work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-            let Reads { read_bytes, reads_per_op: _, align_bytes, skew, dependent, consume } = reads;
-            vec![
-                (align_bytes != read_bytes).then(|| format!("aligned to {}", bytes(*align_bytes))),
-                (*consume != Consume::Touch).then(|| consume_in_words(*consume).to_string()),
-                match skew {
-                    Skew::Zipf { .. } => Some(skew.to_string().replace(':', " ")),
-                    Skew::Uniform => None,
-                },
-                dependent.then(|| "dependent".to_string()),
-            ]
-        }
-        Work::Scan(Scan { consume: _ }) => Vec::new(),
-        Work::Replay(replay) => vec![
-            (replay.ballast.0 > 0).then(|| format!("{} of program memory reserved", bytes(replay.ballast))),
-            (replay.consume != Consume::Touch).then(|| consume_in_words(replay.consume).to_string()),
-        ],
-        Work::Append(Append { record_bytes: _, passes: _, sync, sync_call })
-        | Work::Fill(Fill { block_bytes: _, sync, sync_call }) => vec![synced(*sync, *sync_call)],
-    }
-}
-
-fn consume_in_words(consume: Consume) -> &'static str {
-    match consume {
-        Consume::Touch => "touching pages",
-        Consume::Sum => "all bytes summed",
-        Consume::Lines => "counting lines",
-    }
 }
 
 fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {

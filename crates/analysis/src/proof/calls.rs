@@ -1,6 +1,6 @@
 //! Number and size of the calls that a method makes for its work.
 
-use pagewise_model::{Cell, Method, Work};
+use pagewise_model::{Cell, Method};
 
 /// Bytes that a scan reads at a time.
 pub(crate) fn piece_bytes(method: &Method) -> u64 {
@@ -12,16 +12,7 @@ pub(crate) fn piece_bytes(method: &Method) -> u64 {
 /// operations.
 pub(crate) fn reads(cell: &Cell, operations: u64) -> u64 {
     let conditions = &cell.conditions;
-    match &conditions.work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-            operations.saturating_mul(u64::from(reads.reads_per_op))
-        }
-        Work::Scan(_) => {
-            operations.saturating_mul(conditions.span_bytes.0.div_ceil(piece_bytes(&cell.method)))
-        }
-        Work::Replay(replay) => replay.reads_of(operations),
-        Work::Append(_) | Work::Fill(_) => 0,
-    }
+    conditions.work.parameters().reads_of(conditions.extent(), operations, piece_bytes(&cell.method))
 }
 
 /// Largest number of bytes that one write of `cell` moves: a record, or a buffer of them. `None` if

@@ -12,13 +12,11 @@ const WIDENED_BYTES: u64 = 128 << 10;
 /// them.
 pub(super) fn kept_copy(subject: &Subject<'_>) -> Option<String> {
     let conditions = &subject.cell.conditions;
-    let (read_bytes, table_bytes) = match conditions.work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => (reads.read_bytes.0, 0),
-        Work::Replay(replay) => {
-            (replay.longest.0, replay.ballast.0.saturating_add(replay.reads.saturating_mul(8)))
-        }
-        Work::Scan(_) | Work::Append(_) | Work::Fill(_) => return None,
-    };
+    let parameters = conditions.work.parameters();
+    let read_bytes = parameters.longest_read()?;
+    // The table of a replay is as long as its trace.
+    let entries = if let Work::Replay(replay) = conditions.work { replay.reads } else { 0 };
+    let table_bytes = parameters.ballast_bytes().saturating_add(entries.saturating_mul(8));
     if !matches!(subject.cell.access(), Access::Pread | Access::Uring) {
         return None;
     }

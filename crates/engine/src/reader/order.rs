@@ -69,7 +69,7 @@ pub(super) enum OrderKind {
     Independent,
     /// Each offset but the first follows from the data of the read before.
     Dependent,
-    /// Each entry is an offset and a length ([`pagewise_model::trace::entry`]).
+    /// Each entry is an offset and a length ([`pagewise_model::trace::entry()`]).
     Recorded,
 }
 

@@ -10,8 +10,8 @@ use super::ReferenceError;
 use super::source::SourceReader;
 use super::windows::each_range;
 
-/// The checksums of these entries ([`pagewise_model::trace::entry`]) of the user's file, each with
-/// the weight of its place.
+/// The checksums of these entries ([`pagewise_model::trace::entry()`]) of the user's file, each
+/// with the weight of its place.
 pub fn recorded(
     entries: &[u64],
     file: &File,

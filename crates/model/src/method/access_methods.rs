@@ -3,9 +3,8 @@
 
 use std::sync::LazyLock;
 
-use super::options::WorkloadKind;
 use super::{Access, Method, MethodOption, Worker};
-use crate::work::Workload;
+use crate::work::{Workload, WorkloadKind};
 
 /// A word for an access.
 #[derive(Debug)]
@@ -36,14 +35,10 @@ pub(super) const BUFFERED_READER: &str = "buffered-reader";
 impl AccessMethod {
     /// Accepted options in a workload; `None`: not for this workload.
     pub(crate) fn taken(&self, workload: Workload) -> Option<&[MethodOption]> {
-        let column = match workload {
-            Workload::RandomRead | Workload::SequentialRead => 0,
-            Workload::Scan => 1,
-            Workload::Append => 2,
-            Workload::Fill => 3,
-            Workload::Replay => return self.replay.as_deref(),
-        };
-        self.taken[column].as_deref()
+        match workload.facts().column {
+            Some(column) => self.taken[column].as_deref(),
+            None => self.replay.as_deref(),
+        }
     }
 
     /// Accepted options in any workload.

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::{Access, Method};
 use crate::units::Bytes;
+use crate::work::WorkloadKind;
 
 /// Effect of an option in the native worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,17 +350,6 @@ impl OptionEntry {
             WorkloadKind::Writes => self.writes,
         }
     }
-}
-
-/// Workloads that accept the same options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkloadKind {
-    /// `random-read` and `sequential-read`.
-    Reads,
-    /// `scan`.
-    Scans,
-    /// `append` and `fill`.
-    Writes,
 }
 
 /// The accesses of the native worker with their options, one line each: for help.

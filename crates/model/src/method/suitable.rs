@@ -4,7 +4,7 @@ use super::{Access, LineRule, Method, Worker, access_methods};
 use crate::checksum::Consume;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
-use crate::work::{Replay, Work, Workload, Writes};
+use crate::work::{Replay, Work, Workload, WorkloadKind, Writes};
 
 /// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods
 /// that tie.
@@ -54,16 +54,19 @@ impl Method {
     /// Reason that the method cannot do this work; `None` if it can, or if nothing is known of it.
     /// Plans, cells and the worker itself all ask here.
     pub fn refuses(&self, work: &Work, alignment: Alignment) -> Option<String> {
-        self.unsuited(work.workload()).or_else(|| match work {
-            Work::RandomRead(reads) | Work::SequentialRead(reads) => {
-                let reason = self.refuses_dependent(reads.read_bytes).filter(|_| reads.dependent)?;
+        self.unsuited(work.workload()).or_else(|| match work.workload().facts().kind {
+            WorkloadKind::Reads => {
+                if let Work::Replay(replay) = work {
+                    return self.refuses_longest(replay);
+                }
+                let reads = work.reads().filter(|reads| reads.dependent)?;
+                let reason = self.refuses_dependent(reads.read_bytes)?;
                 Some(format!("{self} cannot do dependent reads: {reason}"))
             }
-            Work::Scan(scan) => {
-                self.refuses_lines(scan.consume).or_else(|| self.refuses_buffer(work, alignment))
+            WorkloadKind::Scans => {
+                self.refuses_lines(work.consume()?).or_else(|| self.refuses_buffer(work, alignment))
             }
-            Work::Replay(replay) => self.refuses_longest(replay),
-            Work::Append(_) | Work::Fill(_) => {
+            WorkloadKind::Writes => {
                 self.refuses_buffer(work, alignment).or_else(|| self.refuses_sync(&work.writes()?))
             }
         })

@@ -14,7 +14,7 @@ use super::{AccessKind, END_OF_ENTRIES, LONGEST_ENTRY, Trace, TraceAccess, entry
 /// The reads of a file of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedTable {
-    /// Reads ([`entry`]), those that are longer than [`LONGEST_ENTRY`] in pieces.
+    /// Reads ([`entry()`]), those that are longer than [`LONGEST_ENTRY`] in pieces.
     pub entries: Vec<u64>,
     /// Number of them that each thread does, one thread after the other.
     pub thread_reads: Vec<u64>,

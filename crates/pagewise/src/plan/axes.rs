@@ -1,7 +1,8 @@
 //! The axes: one entry each, with its values and its workloads.
 //!
 //! An entry is an argument of the command line, a key of plan files and a list that a layer may
-//! choose. An axis that applies to no workload of a plan is an error, and is not ignored.
+//! choose. It is `of all` workloads, or of those whose facts name it. An axis that applies to no
+//! workload of a plan is an error, and is not ignored.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -18,15 +19,8 @@ use pagewise_model::{
 use super::matrix::{distinct, vary};
 use super::{Layer, OrNone, OrUsual, Size, Threads};
 
-const READS: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead];
-const READ_AT_ONCE: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Replay];
-const SPANNED: &[Workload] = &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan];
-const CONSUMED: &[Workload] =
-    &[Workload::RandomRead, Workload::SequentialRead, Workload::Scan, Workload::Replay];
-const WRITES: &[Workload] = &[Workload::Append, Workload::Fill];
-
 macro_rules! axes {
-    ($($(#[$meta:meta])* $name:ident: $type:ty, $workloads:expr $(, sets $($field:ident).+)?;)+) => {
+    ($($(#[$meta:meta])* $name:ident: $type:ty $(, of $all:ident)? $(, sets $($field:ident).+)?;)+) => {
         /// The axes chosen by a layer; `None`: left to the layers below.
         #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
         pub struct Axes { $($(#[$meta])* pub $name: Option<Vec<$type>>,)+ }
@@ -45,9 +39,12 @@ macro_rules! axes {
             }
 
             /// The chosen axes, each with its workloads.
-            fn chosen(&self) -> impl Iterator<Item = (&'static str, &'static [Workload])> {
-                let all = [$((stringify!($name), $workloads, self.$name.is_some())),+];
-                all.into_iter().filter_map(|(name, workloads, is_chosen)| is_chosen.then_some((name, workloads)))
+            fn chosen(&self) -> impl Iterator<Item = (&'static str, Vec<Workload>)> {
+                let all = [$((stringify!($name), axes!(@is_of $($all)?), self.$name.is_some())),+];
+                let chosen = all.into_iter().filter(|(_, _, is_chosen)| *is_chosen);
+                chosen.map(|(name, is_of_all, _)| {
+                    (name, if is_of_all { Workload::ALL.to_vec() } else { Workload::with_axis(name) })
+                })
             }
 
             /// Each of `all` with each value of the settings that layers choose for a workload.
@@ -81,89 +78,91 @@ macro_rules! axes {
         }
     };
     (@none $($field:ident).+) => { None };
+    (@is_of all) => { true };
+    (@is_of) => { false };
 }
 
 axes! {
     /// Methods, as in mmap:random+prefetch,pread,uring:direct+depth=32
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = OneMethod, hide_possible_values = true)]
-    methods: Method, Workload::ALL;
+    methods: Method, of all;
     /// Threads: numbers, or cpus
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    threads: Threads, Workload::ALL;
+    threads: Threads, of all;
     /// Size of the dataset; with --memory also as a multiple of the cache that fits under it, as in
     /// 1.5x
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    file_size: Size, Workload::ALL;
+    file_size: Size, of all;
     /// Read only the first part of the file, this large; multiples of the cache as above
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    span: Size, SPANNED;
+    span: Size;
     /// Size of a read
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    read_size: Bytes, READS;
+    read_size: Bytes;
     /// Reads in one operation
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
-    reads_per_op: u32, READS;
+    reads_per_op: u32;
     /// Offsets are multiples of this; 1B for unaligned reads
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    align: Bytes, READS;
+    align: Bytes;
     /// Consumption of the bytes: touch one word of each page, sum all, or count lines
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    consume: Consume, CONSUMED;
+    consume: Consume;
     /// append: size of a record
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    record_size: Bytes, &[Workload::Append];
+    record_size: Bytes;
     /// append: number of passes over the ring file
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
-    passes: u32, &[Workload::Append];
+    passes: u32;
     /// fill: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    block_size: Bytes, &[Workload::Fill];
+    block_size: Bytes;
     /// append, fill: time by which written bytes must be on the device: never (none), at the end
     /// (end), at intervals of bytes (every:1MiB); append: each record before the next one of its
     /// thread (commit)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    sync: Sync, WRITES;
+    sync: Sync;
     /// append, fill: call that puts written bytes on the device: fdatasync, fsync, msync,
     /// sync_file_range (not durable), RWF_DSYNC, O_DSYNC; or usual, which is msync of a mapping and
     /// fdatasync otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    sync_call: OrUsual, WRITES;
+    sync_call: OrUsual;
     /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole
     /// file was read once; cold-start measures the time to warm. append, fill: cold is a new file,
     /// warm one that was written before, whose pages lie in folios as large as its filesystem makes
     /// them: a store through a mapping makes a whole folio dirty
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    cache: CacheState, Workload::ALL;
+    cache: CacheState, of all;
     /// Descriptor and mapping of threads: shared, or one each (per-thread)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    descriptor: Descriptor, READ_AT_ONCE;
+    descriptor: Descriptor;
     /// Distribution of offsets: uniform, or zipf with its exponent, as in zipf:0.99
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    skew: Skew, READS;
+    skew: Skew;
     /// Each offset within an operation follows from the data of the read before
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    dependent: bool, READS;
+    dependent: bool;
 
     /// Memory that worker and page cache may use together, limited by a cgroup; or none
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
-    memory: OrNone<Bytes>, Workload::ALL;
+    memory: OrNone<Bytes>, of all;
     /// Rate limit of the device, as in read-iops=2000,read-bandwidth=50MiB/s; or microsd, emmc,
     /// io2-20k, none. Repeat for an axis
     #[arg(long, value_name = "CAP", help_heading = "Host settings")]
-    device_cap: OrNone<DeviceCap>, Workload::ALL, sets device_cap;
+    device_cap: OrNone<DeviceCap>, of all, sets device_cap;
     /// Readahead of the device, restored afterwards; or none to leave it unchanged
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
-    readahead: OrNone<Bytes>, Workload::ALL, sets kernel.readahead_bytes;
+    readahead: OrNone<Bytes>, of all, sets kernel.readahead_bytes;
     /// The multi-generational LRU of the whole machine: on or off, restored afterwards; or none to
     /// leave it unchanged
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Host settings")]
-    mglru: OrNone<pagewise_model::Switch>, Workload::ALL, sets kernel.mglru;
+    mglru: OrNone<pagewise_model::Switch>, of all, sets kernel.mglru;
     /// CPUs of the worker, as in 0-3,8. Repeat for an axis
     #[arg(long, value_name = "CPUS", help_heading = "Host settings")]
-    cpus: OrNone<CpuList>, Workload::ALL, sets cpus;
+    cpus: OrNone<CpuList>, of all, sets cpus;
     /// Node of the file's pages, relative to the worker: same, other, or the number of a NUMA node
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Host settings")]
-    numa: OrNone<Numa>, Workload::ALL, sets numa;
+    numa: OrNone<Numa>, of all, sets numa;
 }
 
 /// A setting of the machine.
@@ -225,12 +224,12 @@ pub fn ensure_all_used(layer: &Layer, workloads: &[Workload]) -> Result<()> {
     for (name, of) in layer.axes.chosen() {
         if !workloads.iter().any(|workload| of.contains(workload)) {
             let have = if workloads.len() == 1 { "has" } else { "have" };
-            bail!("'{name}' is for {}: {} {have} none", words(of), words(workloads));
+            bail!("'{name}' is for {}: {} {have} none", words(&of), words(workloads));
         }
     }
     for (workload, axes) in &layer.by_workload {
         if let Some((name, of)) = axes.chosen().find(|(_, of)| !of.contains(workload)) {
-            bail!("in [{workload}]: '{name}' is for {}", words(of));
+            bail!("in [{workload}]: '{name}' is for {}", words(&of));
         }
     }
     Ok(())
@@ -253,4 +252,20 @@ pub(super) fn choose<T: Clone + PartialEq>(
         .flatten()
         .find_map(|axes| pick(axes).clone())
         .map(distinct)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_axis_of_a_workload_is_an_entry() {
+        for workload in Workload::ALL {
+            for axis in workload.facts().axes {
+                assert!(Axes::NAMES.contains(axis), "{workload}: {axis}");
+            }
+        }
+        let of_some = ["read_size", "passes", "block_size"].map(Workload::with_axis);
+        assert_eq!(of_some.map(|workloads| workloads.len()), [2, 1, 1]);
+    }
 }

@@ -491,7 +491,7 @@ impl Resolved {
         let Some(work) = self.work.first() else { return Ok(Vec::new()) };
         let mut all = vec![Conditions {
             threads: 0,
-            content: work.usual_content(),
+            content: work.workload().facts().usual_content,
             cache: CacheState::Warm,
             ..Conditions::of(*work, Bytes(0))
         }];
@@ -559,18 +559,8 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
 }
 
 fn default_methods(workload: Workload) -> Vec<Method> {
-    let texts: &[&str] = match workload {
-        Workload::RandomRead | Workload::SequentialRead => {
-            &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"]
-        }
-        Workload::Scan => &["mmap:in-place", "read:buffer=64KiB", "read:direct+buffer=1MiB"],
-        Workload::Replay => {
-            &["mmap", "mmap:random", "pread", "pread:random", "pread:direct", "uring:direct+depth=32"]
-        }
-        Workload::Append => &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
-        Workload::Fill => &["mmap", "mmap:populate", "mmap:prealloc", "pwrite:buffer=64KiB"],
-    };
-    texts.iter().map(|text| text.parse().expect("a constant method")).collect()
+    let texts = workload.facts().usual_methods.iter();
+    texts.map(|text| text.parse().expect("a constant method")).collect()
 }
 
 /// Default size: large compared with the last-level cache, small compared with memory and disk, in

@@ -383,9 +383,13 @@ impl CappedNeed {
 
 /// Memory needed by a worker with such buffers, rounded up to a size that a user would write.
 fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
-    let ballast = conditions.work.ballast_bytes();
-    let buffers =
-        conditions.work.buffer_bytes().saturating_mul(u64::from(conditions.threads)).saturating_mul(2);
+    let ballast = conditions.work.parameters().ballast_bytes();
+    let buffers = conditions
+        .work
+        .parameters()
+        .buffer_bytes()
+        .saturating_mul(u64::from(conditions.threads))
+        .saturating_mul(2);
     let all = machine.least_memory_bytes.saturating_add(buffers).saturating_add(ballast);
     Bytes(all.next_multiple_of(Bytes::mib(1).0))
 }

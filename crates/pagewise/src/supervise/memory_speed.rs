@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pagewise_analysis::proof::plausible::MEMORY_FACTOR;
 use pagewise_host::memory::Memory;
-use pagewise_model::{Access, Cell, Conditions, Consume, MethodOption, Skew, Work};
+use pagewise_model::{Access, Cell, Conditions, Consume, MethodOption, Skew};
 use pagewise_sys::AnonymousMemory;
 use rustix::time::ClockId;
 
@@ -79,13 +79,7 @@ impl MemorySpeeds {
 
 fn kind(cell: &Cell) -> CopyKind {
     let conditions = &cell.conditions;
-    let chunk_bytes = match &conditions.work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => reads.read_bytes.0,
-        Work::Scan(_) => PIECE_BYTES,
-        Work::Replay(replay) => replay.read_bytes.0 / replay.reads.max(1),
-        Work::Append(append) => append.record_bytes.0,
-        Work::Fill(fill) => fill.block_bytes.0,
-    };
+    let chunk_bytes = conditions.work.parameters().access_bytes().unwrap_or(PIECE_BYTES);
     let chunk_bytes = chunk_bytes.clamp(CHUNK_MIN_BYTES, CHUNK_MAX_BYTES);
     let most = if is_scarce() { SCARCE_MAX_BYTES } else { MEMORY_MAX_BYTES };
     let skewed = conditions.reads().is_some_and(|reads| reads.skew != Skew::Uniform);
@@ -166,7 +160,7 @@ fn go_through(memory: &[u8], buffer: &mut [u8], kind: CopyKind) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Bytes, Reads};
+    use pagewise_model::{Bytes, Reads, Work};
 
     use super::*;
 

@@ -17,11 +17,11 @@ use pagewise_model::format::time;
 
 fn columns(workload: Workload) -> &'static [Column] {
     match workload {
-        Workload::RandomRead | Workload::SequentialRead => reads::COLUMNS,
         Workload::Scan => scan::COLUMNS,
-        Workload::Append => append::COLUMNS,
         Workload::Fill => fill::COLUMNS,
         Workload::Replay => replay::COLUMNS,
+        reading if reading.is_reading() => reads::COLUMNS,
+        _ => append::COLUMNS,
     }
 }
 

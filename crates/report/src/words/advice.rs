@@ -9,7 +9,7 @@ use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
 use pagewise_analysis::judge::{ComparedConditions, Comparison, Stall};
 use pagewise_model::format::{bytes, capitalized, counted, listed, percent, percent_up, time, times};
-use pagewise_model::{Bytes, CacheState, Consume, Workload};
+use pagewise_model::{Bytes, CacheState, Consume};
 
 /// All of an advice, one sentence each: explanations of the result, effects of methods on
 /// everything else in their process, and the choice.
@@ -307,7 +307,7 @@ fn simpler(advice: &Recommendation, comparison: &Comparison) -> String {
 fn subject(conditions: &ComparedConditions) -> String {
     format!(
         "{}, {}",
-        name(conditions.conditions.workload()).1,
+        conditions.conditions.workload().facts().noun,
         conditions.label.split_once(" · ").map_or("", |(_, rest)| rest).replace(" · ", ", ")
     )
 }
@@ -410,21 +410,9 @@ pub fn situations<'a>(advice: impl Iterator<Item = &'a Recommendation> + Clone) 
         let alike = advice.clone().filter(|other| workload(other) == workload(one));
         let shared = shared(alike.map(|other| &other.conditions.conditions));
         let own = texts(&one.conditions.conditions, &[]).into_iter().filter(|part| !shared.contains(part));
-        std::iter::once(name(workload(one)).0.to_string()).chain(own).collect::<Vec<_>>().join(", ")
+        std::iter::once(workload(one).facts().title.to_string()).chain(own).collect::<Vec<_>>().join(", ")
     };
     advice.clone().map(situation).collect()
-}
-
-/// The work as a name, and as a noun in a sentence.
-fn name(workload: Workload) -> (&'static str, &'static str) {
-    match workload {
-        Workload::RandomRead => ("random reads", "random reads"),
-        Workload::SequentialRead => ("sequential reads", "sequential reads"),
-        Workload::Scan => ("scan", "a scan"),
-        Workload::Append => ("append", "appending"),
-        Workload::Fill => ("fill", "filling a file"),
-        Workload::Replay => ("replay", "the reads of the trace"),
-    }
 }
 
 /// `at most 9 % slower`, or `up to 3.3x slower`.

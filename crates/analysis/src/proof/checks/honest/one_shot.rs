@@ -13,7 +13,7 @@ fn once(method: &str, cache: CacheState, work: Work, file_bytes: Bytes) -> Cell 
         threads: 1,
         file_bytes,
         span_bytes: file_bytes,
-        content: work.usual_content(),
+        content: work.workload().facts().usual_content,
         ..cell.conditions
     };
     cell

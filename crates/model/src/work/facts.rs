@@ -1,0 +1,38 @@
+//! Properties that all work of a workload has.
+
+use crate::content::Content;
+
+/// Workloads that accept the same options of methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadKind {
+    /// Reads, by a table of offsets.
+    Reads,
+    /// A pass over the file by calls or through a mapping, piece by piece.
+    Scans,
+    /// Records, one after the other.
+    Writes,
+}
+
+/// Properties that all work of a workload has.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadFacts {
+    /// Its name as a title.
+    pub title: &'static str,
+    /// Its name in a sentence.
+    pub noun: &'static str,
+    /// Name of one access.
+    pub access: &'static str,
+    /// Its accesses.
+    pub kind: WorkloadKind,
+    /// Its column in the tables of methods of workers that are not native; `None`: they do not do
+    /// it.
+    pub column: Option<usize>,
+    /// True if its work is done once.
+    pub is_one_shot: bool,
+    /// Default content of its dataset.
+    pub usual_content: Content,
+    /// Methods that are compared if none are named.
+    pub usual_methods: &'static [&'static str],
+    /// Axes besides those of all workloads.
+    pub axes: &'static [&'static str],
+}

@@ -1,0 +1,140 @@
+//! `replay`: the reads of a trace of one file.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::extent::ensure;
+use super::{FileExtent, WorkParameters, WorkloadFacts, WorkloadKind};
+use crate::checksum::{Consume, Consumption};
+use crate::content::Content;
+use crate::format::{bytes, counted};
+use crate::trace::entry::LONGEST_ENTRY;
+use crate::trace::key::TraceKey;
+use crate::units::Bytes;
+
+pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
+    title: "replay",
+    noun: "the reads of the trace",
+    access: "trace",
+    kind: WorkloadKind::Reads,
+    column: None,
+    is_one_shot: true,
+    usual_content: Content::Random,
+    usual_methods: &["mmap", "mmap:random", "pread", "pread:random", "pread:direct", "uring:direct+depth=32"],
+    axes: &["consume", "descriptor"],
+};
+
+/// The reads of a trace of one file, each thread's in its order. An operation is the reads of one
+/// thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Replay {
+    /// The trace, as its trailer names it.
+    pub trace: TraceKey,
+    /// Index of the file in it.
+    pub file: u32,
+    /// Reads, those that are longer than [`crate::trace::LONGEST_ENTRY`] in pieces.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: Bytes,
+    /// The longest of them.
+    pub longest: Bytes,
+    /// Threads with reads of their own; so many do them.
+    #[serde(default = "one_thread", skip_serializing_if = "is_one_thread")]
+    pub trace_threads: u32,
+    /// Memory of the program without a file, which the worker holds too.
+    pub ballast: Bytes,
+    /// Consumption of the bytes.
+    pub consume: Consume,
+}
+
+fn one_thread() -> u32 {
+    1
+}
+
+fn is_one_thread(threads: &u32) -> bool {
+    *threads == 1
+}
+
+impl Replay {
+    /// Of a number that all threads have together, the part of so many operations: on average,
+    /// unless they are all.
+    fn part(&self, all: u64, operations: u64) -> u64 {
+        let part = u128::from(all) * u128::from(operations) / u128::from(self.trace_threads.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+
+    /// Consumption of the bytes on a machine with pages of `page_bytes`: reads begin anywhere.
+    pub fn consumption(&self, page_bytes: u64) -> Consumption {
+        Consumption::new(self.consume, page_bytes as usize, 1)
+    }
+}
+
+impl WorkParameters for Replay {
+    fn operation(&self) -> Vec<String> {
+        let order = if self.trace_threads == 1 { "in their order" } else { "in the order of each thread" };
+        vec![format!("{} of {} in all, {order}", counted(self.reads, "read"), bytes(self.read_bytes))]
+    }
+
+    fn details(&self) -> Vec<String> {
+        let ballast = self.ballast;
+        let reserved = (ballast.0 > 0).then(|| format!("{} of program memory reserved", bytes(ballast)));
+        reserved.into_iter().chain(self.consume.unless_touched()).collect()
+    }
+
+    fn check(&self, threads: u32) -> Result<(), String> {
+        ensure(self.reads > 0 && self.read_bytes.0 > 0, || "a trace without a read".to_string())?;
+        ensure(self.trace_threads == threads, || {
+            let recorded = counted(u64::from(self.trace_threads), "thread");
+            format!("a trace of {recorded} is replayed by as many, and not by {threads}")
+        })?;
+        ensure(u64::from(threads) <= self.reads, || "a thread of a trace without a read".to_string())?;
+        ensure((1..=LONGEST_ENTRY).contains(&self.longest.0), || {
+            format!("a read of {} in a trace: it has at most {}", self.longest, Bytes(LONGEST_ENTRY))
+        })
+    }
+
+    fn op_bytes(&self, _extent: FileExtent) -> u64 {
+        self.part(self.read_bytes.0, 1)
+    }
+
+    fn bytes_of(&self, _extent: FileExtent, operations: u64) -> u64 {
+        self.part(self.read_bytes.0, operations)
+    }
+
+    fn fixed_operations(&self, _extent: FileExtent) -> Option<u64> {
+        Some(u64::from(self.trace_threads))
+    }
+
+    fn reads_of(&self, _extent: FileExtent, operations: u64, _piece_bytes: u64) -> u64 {
+        self.part(self.reads, operations)
+    }
+
+    fn access_bytes(&self) -> Option<u64> {
+        Some(self.read_bytes.0 / self.reads.max(1))
+    }
+
+    fn longest_read(&self) -> Option<u64> {
+        Some(self.longest.0)
+    }
+
+    fn consume(&self) -> Option<Consume> {
+        Some(self.consume)
+    }
+
+    fn ballast_bytes(&self) -> u64 {
+        self.ballast.0
+    }
+
+    /// A trace is replayed to its end.
+    fn cold_divisor(&self) -> u64 {
+        1
+    }
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Replay { trace, file, reads, read_bytes, longest: _, trace_threads: _, ballast, consume } = self;
+        write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")
+    }
+}
