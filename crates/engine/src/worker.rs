@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use pagewise_model::{Method, Sync, SyncCall, Work, Worker, Workload, Writes, limits};
+use pagewise_model::{Method, Sync, SyncCall, Work, Worker, Workload, limits};
 use pagewise_protocol::{
     CallFailure, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
 };
@@ -25,18 +25,13 @@ use crate::writer;
 
 /// Serve jobs from `hello` until the supervisor is gone.
 pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
-    let words = |workload| Method::words(&Worker::Native, workload).join(",");
+    let words = |workload: &Workload| (*workload, Method::words(&Worker::Native, *workload).join(","));
     let hello = Hello {
         protocol: PROTOCOL_VERSION,
         worker: Worker::Native.name().to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
         worker_warmup: 0,
-        random_read: words(Workload::RandomRead),
-        sequential_read: words(Workload::SequentialRead),
-        scan: words(Workload::Scan),
-        append: words(Workload::Append),
-        fill: words(Workload::Fill),
-        replay: words(Workload::Replay),
+        offers: Workload::ALL.iter().map(words).collect(),
         sync_calls: SyncCall::ALL.iter().map(|call| call.name()).collect::<Vec<_>>().join(","),
         commit_threads: limits::MAX_THREADS,
         replay_threads: limits::MAX_THREADS,
@@ -101,8 +96,7 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let Understood { work, per_thread } = job.understand().map_err(|error| nonsense(&error))?;
     let task = ParsedJob { method, work, per_thread };
     let reads_by_table = work.reads().is_some();
-    let has_table = reads_by_table || matches!(work, Work::Replay(_));
-    let table = if has_table { Some(table(job)?) } else { None };
+    let table = work.parameters().longest_read().map(|_| table(job)).transpose()?;
     let started = now_ns();
     // Given back when the job is over, after its tear-down.
     let _ballast = (job.ballast_bytes > 0).then(|| reader::ballast(job)).transpose()?;
@@ -179,30 +173,22 @@ impl ParsedJob {
             return Err(unknown(job, reason));
         }
         ensure_in_effect(&self.method, &job.path)?;
-        match (&self.work, table) {
-            (Work::RandomRead(reads) | Work::SequentialRead(reads), Some(table)) => {
-                let readers = reader::open(&self.method, job, reads.consume, self.per_thread)?;
-                Ok((TableReads::divide(readers, table, job), Bounds::timed(job)))
-            }
-            (Work::Replay(replay), Some(table)) => {
-                let readers = reader::open(&self.method, job, replay.consume, self.per_thread)?;
-                Ok((RecordedReads::divide(readers, table, job)?, Bounds::fixed(job, 1)))
-            }
-            (Work::RandomRead(_) | Work::SequentialRead(_) | Work::Replay(_), None) => {
-                unreachable!("reads have a table")
-            }
-            (Work::Scan(scan), _) => {
-                let scanner = scanner::open(&self.method, job, scan.consume)?;
-                Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)))
-            }
-            (Work::Append(_) | Work::Fill(_), _) => {
-                let writes: Writes = self.work.writes().expect("it writes");
-                let bounds = match writes.sync {
-                    Sync::Commit => Bounds::Commits { records: job.records },
-                    _ => Bounds::fixed(job, job.records),
-                };
-                Ok((writer::open_threads(&self.method, job, writes)?, bounds))
-            }
+        if let Some(writes) = self.work.writes() {
+            let bounds = match writes.sync {
+                Sync::Commit => Bounds::Commits { records: job.records },
+                _ => Bounds::fixed(job, job.records),
+            };
+            return Ok((writer::open_threads(&self.method, job, writes)?, bounds));
+        }
+        let consume = self.work.consume().expect("it reads");
+        let Some(table) = table else {
+            let scanner = scanner::open(&self.method, job, consume)?;
+            return Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)));
+        };
+        let readers = reader::open(&self.method, job, consume, self.per_thread)?;
+        match self.work {
+            Work::Replay(_) => Ok((RecordedReads::divide(readers, table, job)?, Bounds::fixed(job, 1))),
+            _ => Ok((TableReads::divide(readers, table, job), Bounds::timed(job))),
         }
     }
 

@@ -45,8 +45,12 @@ fn conversation() -> Vec<Value> {
             worker: "mine".into(),
             version: "1.0".into(),
             worker_warmup: 1,
-            random_read: "mmap,mmap:random+prefetch=16,pread:direct,get".into(),
-            append: "mmap,pwrite:buffer=4KiB".into(),
+            offers: [
+                (Workload::RandomRead, "mmap,mmap:random+prefetch=16,pread:direct,get".into()),
+                (Workload::Append, "mmap,pwrite:buffer=4KiB".into()),
+            ]
+            .into(),
+
             ..Hello::default()
         }),
         Reply::Opened { setup_ns: 81_531, ballast_ns: 9 },

@@ -49,5 +49,5 @@ pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
 pub use sync::{FOLIO_BYTES, Sync, SyncCall};
 pub use units::Bytes;
 pub use untrusted::Untrusted;
-pub use work::{Append, Fill, Reads, Replay, Scan, Work, Workload, Writes};
+pub use work::{Append, Fill, Offer, Reads, Replay, Scan, Work, Workload, WorkloadKind, Writes};
 pub use workers::{Delays, Heartbeat, WorkerChoices, WorkerFound, WorkerWarmup};

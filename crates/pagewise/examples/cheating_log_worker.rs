@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use pagewise_model::{Bytes, Sync};
+use pagewise_model::{Bytes, Sync, Workload};
 use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use support::{Session, nanoseconds};
 
@@ -41,7 +41,11 @@ const KINDS: &[(&str, Kind)] = &[
 
 fn main() -> ExitCode {
     support::run("cheating_log_worker", KINDS, |kind| {
-        let hello = Hello { append: "pwrite".into(), commit_threads: 1, ..support::hello("log") };
+        let hello = Hello {
+            offers: [(Workload::Append, "pwrite".into())].into(),
+            commit_threads: 1,
+            ..support::hello("log")
+        };
         support::serve(hello, |job| Log::open(job, kind))
     })
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use pagewise_model::Workload;
 use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use pagewise_sys::{FileMapping, WritableMapping};
 use support::{Session, nanoseconds};
@@ -46,8 +47,15 @@ const KINDS: &[(&str, Kind)] = &[
 fn main() -> ExitCode {
     support::run("cheating_once_worker", KINDS, |kind| {
         let writes = || "mmap,pwrite".to_string();
-        let hello =
-            Hello { scan: "mmap,read".into(), append: writes(), fill: writes(), ..support::hello("once") };
+        let hello = Hello {
+            offers: [
+                (Workload::Scan, "mmap,read".into()),
+                (Workload::Append, writes()),
+                (Workload::Fill, writes()),
+            ]
+            .into(),
+            ..support::hello("once")
+        };
         support::serve(hello, |job| Ok(Once { kind, work: Some(Work::open(job)?), early: None }))
     })
 }

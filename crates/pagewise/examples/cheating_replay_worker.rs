@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use pagewise_model::Consume;
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::pieces::Masks;
 use pagewise_model::trace::range_of;
+use pagewise_model::{Consume, Workload};
 use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use pagewise_sys::FileMapping;
 use support::{Session, nanoseconds};
@@ -50,7 +50,11 @@ const KINDS: &[(&str, Kind)] = &[
 fn main() -> ExitCode {
     support::run("cheating_replay_worker", KINDS, |kind| {
         let replay_threads = if kind == Kind::OneThread { 0 } else { 64 };
-        let hello = Hello { replay: "pread".into(), replay_threads, ..support::hello("walker") };
+        let hello = Hello {
+            offers: [(Workload::Replay, "pread".into())].into(),
+            replay_threads,
+            ..support::hello("walker")
+        };
         support::serve(hello, |job| Walkers::open(job, kind))
     })
 }

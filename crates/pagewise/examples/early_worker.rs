@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pagewise_model::Workload;
 use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use rustix::time::{ClockId, clock_gettime};
 use support::{Session, nanoseconds};
@@ -48,7 +49,10 @@ const KINDS: &[(&str, Kind)] = &[
 fn main() -> ExitCode {
     support::run("early_worker", KINDS, |kind| {
         let has = || "get".to_string();
-        let hello = Hello { scan: has(), append: has(), fill: has(), ..support::hello("early") };
+        let hello = Hello {
+            offers: [(Workload::Scan, has()), (Workload::Append, has()), (Workload::Fill, has())].into(),
+            ..support::hello("early")
+        };
         support::serve(hello, |job| {
             let file = File::options().read(true).write(job.workload != "scan").open(&job.path)?;
             Ok(Work { kind, job, file, done: None, idle: None })

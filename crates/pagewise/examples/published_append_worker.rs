@@ -13,7 +13,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use pagewise_model::Method;
+use pagewise_model::{Method, Workload};
 use pagewise_protocol::{Go, Hello, Job, SampleReply};
 use pagewise_sys::WritableMapping;
 use support::{Session, nanoseconds};
@@ -45,7 +45,10 @@ const NONE: Defects =
 
 fn main() -> ExitCode {
     support::run("published_append_worker", KINDS, |defects| {
-        let hello = Hello { append: "mmap".into(), fill: "mmap".into(), ..support::hello("published") };
+        let hello = Hello {
+            offers: [(Workload::Append, "mmap".into()), (Workload::Fill, "mmap".into())].into(),
+            ..support::hello("published")
+        };
         support::serve(hello, |job| RecordRing::open(job, defects))
     })
 }

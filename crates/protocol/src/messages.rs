@@ -23,7 +23,10 @@
 //! that a worker in any language gets by with a small parser. A checksum is 16 hexadecimal digits,
 //! since not every JSON library keeps 64 bits of an integer.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::trace::TraceKey;
@@ -99,6 +102,16 @@ pub enum Reply {
     Failed(CallFailure),
 }
 
+/// The fields that are named after a workload.
+fn by_workload<'de, D: Deserializer<'de>>(fields: D) -> Result<BTreeMap<Workload, String>, D::Error> {
+    let all = BTreeMap::<String, serde_json::Value>::deserialize(fields)?;
+    let known = all.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+    known
+        .map(|(workload, value)| Ok((workload, serde_json::from_value(value)?)))
+        .collect::<Result<_, _>>()
+        .map_err(|error: serde_json::Error| D::Error::custom(error))
+}
+
 /// The worker's introduction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -111,24 +124,9 @@ pub struct Hello {
     /// 1: its code gets faster as it runs, so it must warm up before a job that counts.
     #[serde(default)]
     pub worker_warmup: u32,
-    /// Methods it offers for `random-read`, separated by commas.
-    #[serde(default, rename = "random-read")]
-    pub random_read: String,
-    /// The same for `sequential-read`.
-    #[serde(default, rename = "sequential-read")]
-    pub sequential_read: String,
-    /// The same for `scan`.
-    #[serde(default)]
-    pub scan: String,
-    /// The same for `append`.
-    #[serde(default)]
-    pub append: String,
-    /// The same for `fill`.
-    #[serde(default)]
-    pub fill: String,
-    /// The same for `replay`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub replay: String,
+    /// Methods it offers for each workload, by the workload's name, separated by commas.
+    #[serde(flatten, deserialize_with = "by_workload")]
+    pub offers: BTreeMap<Workload, String>,
     /// Calls by which it can make bytes of `append` and `fill` durable, separated by commas,
     /// besides the usual one of a method ([`SyncCall::usual`]).
     #[serde(default)]
@@ -144,14 +142,7 @@ pub struct Hello {
 impl Hello {
     /// The methods it offers for `workload`.
     pub fn methods(&self, workload: Workload) -> Vec<&str> {
-        let list = match workload {
-            Workload::RandomRead => &self.random_read,
-            Workload::SequentialRead => &self.sequential_read,
-            Workload::Scan => &self.scan,
-            Workload::Append => &self.append,
-            Workload::Fill => &self.fill,
-            Workload::Replay => &self.replay,
-        };
+        let list = self.offers.get(&workload).map_or("", String::as_str);
         list.split(',').map(str::trim).filter(|method| !method.is_empty()).collect()
     }
 

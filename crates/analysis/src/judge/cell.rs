@@ -93,15 +93,17 @@ impl Parameters {
         let HostSettings { memory_limit_bytes: _, worker_bytes: _, device_cap, cpus, numa, kernel } =
             &conditions.host_settings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
-        let record =
-            |of: Workload| writes.filter(|_| conditions.workload() == of).map(|writes| writes.record_bytes);
+        let record = |of_blocks: bool| {
+            let is_asked = (conditions.workload() == Workload::Fill) == of_blocks;
+            writes.filter(|_| is_asked).map(|writes| writes.record_bytes)
+        };
         Self {
             read_bytes: reads.map(|reads| reads.read_bytes),
             reads_per_op: reads.map(|reads| reads.reads_per_op),
             align_bytes: reads.map(|reads| reads.align_bytes),
             consume: conditions.consume(),
-            record_bytes: record(Workload::Append),
-            block_bytes: record(Workload::Fill),
+            record_bytes: record(false),
+            block_bytes: record(true),
             passes: writes.map(|writes| writes.passes),
             sync: writes.map(|writes| writes.sync.to_string()),
             sync_call: cell.sync_call(),

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::{Access, Method, MethodOption, Worker};
-use crate::work::{Workload, WorkloadKind};
+use crate::work::{Offer, Workload, WorkloadKind};
 
 /// A word for an access.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct AccessMethod {
     /// Accepted options in each workload, in the order of [`COLUMNS`]; `None`: not for this
     /// workload.
     taken: [Option<Vec<MethodOption>>; COLUMNS.len()],
-    /// Accepted options in `replay`, which the native worker alone does.
-    replay: Option<Vec<MethodOption>>,
+    /// Accepted options in workloads that the native worker alone does.
+    native: Vec<(Workload, Vec<MethodOption>)>,
 }
 
 /// Workloads in the order of the workers' tables.
@@ -35,9 +35,11 @@ pub(super) const BUFFERED_READER: &str = "buffered-reader";
 impl AccessMethod {
     /// Accepted options in a workload; `None`: not for this workload.
     pub(crate) fn taken(&self, workload: Workload) -> Option<&[MethodOption]> {
-        match workload.facts().column {
-            Some(column) => self.taken[column].as_deref(),
-            None => self.replay.as_deref(),
+        match workload.facts().offer {
+            Offer::Column(column) => self.taken[column].as_deref(),
+            Offer::Native { .. } => {
+                self.native.iter().find(|(of, _)| *of == workload).map(|(_, options)| &**options)
+            }
         }
     }
 
@@ -55,25 +57,22 @@ impl AccessMethod {
     /// A native method for these kinds of workloads, with the options whose entries list its
     /// access.
     fn native(access: Access, kinds: &[WorkloadKind], defaults: &[MethodOption]) -> Self {
+        let options = |kind: WorkloadKind| -> Vec<MethodOption> {
+            let entries = MethodOption::TABLE.iter().filter(|entry| entry.accesses(kind).contains(&access));
+            entries.map(|entry| entry.option).collect()
+        };
         let taken = [WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes, WorkloadKind::Writes]
-            .map(|kind| {
-                kinds.contains(&kind).then(|| {
-                    let entries = MethodOption::TABLE.iter();
-                    entries
-                        .filter(|entry| entry.accesses(kind).contains(&access))
-                        .map(|entry| entry.option)
-                        .collect()
-                })
-            });
-        let replay = matches!(access, Access::Mmap | Access::Pread | Access::Uring).then(|| {
-            let [reads, ..] = &taken;
-            // What is read ahead there are the next reads of a table, which a program may not know
-            // yet.
-            let ahead = |option: &MethodOption| option.name() == "prefetch";
-            reads.iter().flatten().copied().filter(|option| !ahead(option)).collect()
-        });
+            .map(|kind| kinds.contains(&kind).then(|| options(kind)));
+        let of_native = |workload: &Workload| match workload.facts().offer {
+            Offer::Native { accesses, without } if accesses.contains(&access.name()) => {
+                let mut options = options(workload.facts().kind);
+                options.retain(|option| !without.contains(&option.name()));
+                Some((*workload, options))
+            }
+            _ => None,
+        };
         Self {
-            replay,
+            native: Workload::ALL.iter().filter_map(of_native).collect(),
             word: access.name(),
             access,
             meaning: String::new(),
@@ -96,7 +95,7 @@ impl AccessMethod {
             defaults: Vec::new(),
             one_of: Vec::new(),
             taken: Default::default(),
-            replay: None,
+            native: Vec::new(),
         };
         for column in &mut way.taken {
             let field = fields.next()?;

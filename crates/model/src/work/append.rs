@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::writes::with_syncs;
-use super::{WorkParameters, WorkloadFacts, WorkloadKind, Writes};
+use super::{Offer, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
 use crate::content::Content;
 use crate::format::bytes;
 use crate::sync::{Sync, SyncCall};
@@ -16,7 +16,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     noun: "appending",
     access: "record",
     kind: WorkloadKind::Writes,
-    column: Some(2),
+    offer: Offer::Column(2),
     is_one_shot: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],

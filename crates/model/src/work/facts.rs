@@ -13,6 +13,20 @@ pub enum WorkloadKind {
     Writes,
 }
 
+/// The methods of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Those of a column of the workers' tables of methods.
+    Column(usize),
+    /// These accesses, with all options of its kind but some: other workers do not do it.
+    Native {
+        /// Names of the accesses.
+        accesses: &'static [&'static str],
+        /// Names of the options.
+        without: &'static [&'static str],
+    },
+}
+
 /// Properties that all work of a workload has.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadFacts {
@@ -24,9 +38,8 @@ pub struct WorkloadFacts {
     pub access: &'static str,
     /// Its accesses.
     pub kind: WorkloadKind,
-    /// Its column in the tables of methods of workers that are not native; `None`: they do not do
-    /// it.
-    pub column: Option<usize>,
+    /// Its methods.
+    pub offer: Offer,
     /// True if its work is done once.
     pub is_one_shot: bool,
     /// Default content of its dataset.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::extent::ensure;
-use super::{FileExtent, WorkParameters, Workload, WorkloadFacts, WorkloadKind};
+use super::{FileExtent, Offer, WorkParameters, Workload, WorkloadFacts, WorkloadKind};
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
 use crate::format::bytes;
@@ -21,7 +21,7 @@ pub(super) const RANDOM: WorkloadFacts = WorkloadFacts {
     noun: "random reads",
     access: "read",
     kind: WorkloadKind::Reads,
-    column: Some(0),
+    offer: Offer::Column(0),
     is_one_shot: false,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"],

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::extent::ensure;
-use super::{FileExtent, WorkParameters, WorkloadFacts, WorkloadKind};
+use super::{FileExtent, Offer, WorkParameters, WorkloadFacts, WorkloadKind};
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
 use crate::format::{bytes, counted};
@@ -18,7 +18,8 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     noun: "the reads of the trace",
     access: "trace",
     kind: WorkloadKind::Reads,
-    column: None,
+    // What is read ahead elsewhere are the next reads of a table, which a program may not know yet.
+    offer: Offer::Native { accesses: &["mmap", "pread", "uring"], without: &["prefetch"] },
     is_one_shot: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pread", "pread:random", "pread:direct", "uring:direct+depth=32"],

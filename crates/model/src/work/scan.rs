@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileExtent, WorkParameters, WorkloadFacts, WorkloadKind};
+use super::{FileExtent, Offer, WorkParameters, WorkloadFacts, WorkloadKind};
 use crate::checksum::Consume;
 use crate::content::Content;
 
@@ -13,7 +13,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     noun: "a scan",
     access: "piece",
     kind: WorkloadKind::Scans,
-    column: Some(1),
+    offer: Offer::Column(1),
     is_one_shot: true,
     usual_content: Content::Text,
     usual_methods: &["mmap:in-place", "read:buffer=64KiB", "read:direct+buffer=1MiB"],

@@ -24,7 +24,7 @@ use kinds::Kind;
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::pieces::Masks;
 use pagewise_model::random::mix;
-use pagewise_model::{Access, Consume, Method, MethodOption, content};
+use pagewise_model::{Access, Consume, Method, MethodOption, Workload, content};
 use pagewise_protocol::{CallFailure, Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
@@ -105,7 +105,13 @@ fn converse(kind: Kind) -> io::Result<()> {
     let protocol = PROTOCOL_VERSION;
     let (worker, version) = ("cheating".to_string(), "1".to_string());
     let methods = "pread,mmap".to_string();
-    say(&Reply::Hello(Hello { protocol, worker, version, random_read: methods, ..Hello::default() }))?;
+    say(&Reply::Hello(Hello {
+        protocol,
+        worker,
+        version,
+        offers: [(Workload::RandomRead, methods)].into(),
+        ..Hello::default()
+    }))?;
     let lines = io::stdin().lock().lines();
     let mut requests = lines.map(|line| serde_json::from_str::<Request>(&line?).map_err(io::Error::from));
     while let Some(Request::Open(job)) = requests.next().transpose()? {

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use pagewise_host::mounted;
-use pagewise_model::{Method, SyncCall, Worker, Workload};
+use pagewise_model::{Method, Offer, SyncCall, Worker, Workload, WorkloadKind};
 use pagewise_protocol::{Hello, PROTOCOL_VERSION, Wait};
 
 use super::begin::{claim, fresh_seed, stop_flag};
@@ -118,10 +118,13 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
     let first = reading.iter().find_map(|workload| Some((*workload, *hello.methods(*workload).first()?)));
     for &workload in Workload::ALL {
         let methods = hello.methods(workload);
-        if workload == Workload::Replay {
-            // Few workers offer it; each sample of a run proves it by its checksum.
+        if let Offer::Native { .. } = workload.facts().offer {
+            // Few workers offer it.
             if !methods.is_empty() {
-                examiner.steps.not_tried(workload.name(), "there is no trace to be replayed");
+                examiner.steps.not_tried(
+                    workload.name(),
+                    "there is no job for it here: each sample of a run proves it",
+                );
             }
             continue;
         }
@@ -133,13 +136,10 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
                 return;
             }
             let method = method_of(&hello, text).expect("they were read before");
-            match workload {
-                Workload::RandomRead | Workload::SequentialRead => {
-                    reads::examine(examiner, workload, text, &method);
-                }
-                Workload::Scan => passes::examine(examiner, text, &method),
-                Workload::Append | Workload::Fill => records::examine(examiner, workload, text, &method),
-                Workload::Replay => {}
+            match workload.facts().kind {
+                WorkloadKind::Reads => reads::examine(examiner, workload, text, &method),
+                WorkloadKind::Scans => passes::examine(examiner, text, &method),
+                WorkloadKind::Writes => records::examine(examiner, workload, text, &method),
             }
         }
     }

@@ -104,7 +104,7 @@ fn is_in_memory(conditions: &Conditions) -> bool {
 /// The same work in memory, without the cache or a device.
 fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions {
     let (work, cache) = match conditions.work {
-        work @ (Work::Append(_) | Work::Fill(_)) => (work.without_sync(), CacheState::Cold),
+        work if work.writes().is_some() => (work.without_sync(), CacheState::Cold),
         work => (work, CacheState::AsIs),
     };
     Conditions { work, cache, host_settings, ..conditions.clone() }

@@ -28,7 +28,7 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
         Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
         Work::Scan(_) => ensure_scan(conditions)?,
         Work::Replay(replay) => ensure_replay(conditions, &replay, machine)?,
-        Work::Append(_) | Work::Fill(_) => ensure_writes(conditions)?,
+        _ => ensure_writes(conditions)?,
     }
     ensure_settable(conditions, machine)
 }
@@ -162,7 +162,7 @@ fn ensure_ballast(conditions: &Conditions, ballast: Bytes, machine: &Machine<'_>
 fn ensure_writes(conditions: &Conditions) -> Result<()> {
     let workload = conditions.workload();
     let writes = conditions.writes().expect("the caller's match");
-    let unit = if workload == Workload::Append { "record" } else { "block" };
+    let unit = workload.facts().access;
     let size = writes.record_bytes;
     ensure!(
         workload == Workload::Append || !conditions.is_committing(),

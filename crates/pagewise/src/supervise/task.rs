@@ -88,13 +88,13 @@ impl Tasks {
     pub fn of(&self, cell: &Cell) -> Task<'_> {
         let conditions = &cell.conditions;
         match conditions.work {
-            Work::Append(_) | Work::Fill(_) => Task::Records(self.records.as_ref().expect("loaded before")),
+            work if work.writes().is_some() => Task::Records(self.records.as_ref().expect("loaded before")),
             Work::Scan(scan) => {
                 let known = self.known_pass(cell, scan.consume).expect("loaded before");
                 Task::Pass { checksum: known }
             }
-            Work::RandomRead(_) | Work::SequentialRead(_) => Task::Reads(self.accesses.current()),
             Work::Replay(_) => Task::Replay(self.replay.as_ref().expect("loaded before")),
+            _ => Task::Reads(self.accesses.current()),
         }
     }
 

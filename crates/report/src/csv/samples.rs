@@ -328,10 +328,10 @@ pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
 fn work_fields(cell: &Cell) -> [CsvField; 12] {
     let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
+    let written = writes.map(|writes| writes.record_bytes);
     let (record_bytes, block_bytes) = match &conditions.work {
-        Work::Append(append) => (Some(append.record_bytes), None),
-        Work::Fill(fill) => (None, Some(fill.block_bytes)),
-        _ => (None, None),
+        Work::Fill(_) => (None, written),
+        _ => (written, None),
     };
     [
         reads.map(|reads| reads.read_bytes).field(),

@@ -4,9 +4,7 @@
 use pagewise_analysis::proof::{self, CPU_OF_OTHERS};
 use pagewise_host::{OperationOrder, ReadBack};
 use pagewise_model::sample::{Measurement, Written};
-use pagewise_model::{
-    Access, Cell, CheckContext, Conditions, Evidence, Failure, FailureKind, Method, Role, Work,
-};
+use pagewise_model::{Access, Cell, CheckContext, Conditions, Evidence, Failure, FailureKind, Method, Role};
 use pagewise_protocol::claims::{Asked, false_time};
 use pagewise_protocol::{Conversation, ConversationError, Job, SampleReply};
 
@@ -80,10 +78,11 @@ impl Trial {
             return vec![OPENS, IDLE_BEATS, BEATS, CLOSES];
         }
         let named = (self.cell.method.access() != Access::Unknown).then_some(NAME);
-        let after: &[&str] = match self.cell.conditions.work {
-            Work::Append(_) | Work::Fill(_) => &[WRITTEN, KEPT, SYNCS],
-            Work::RandomRead(_) | Work::SequentialRead(_) => &[VERIFIED],
-            Work::Scan(_) | Work::Replay(_) => &[],
+        let work = &self.cell.conditions.work;
+        let after: &[&str] = match (work.writes(), work.reads()) {
+            (Some(_), _) => &[WRITTEN, KEPT, SYNCS],
+            (None, Some(_)) => &[VERIFIED],
+            (None, None) => &[],
         };
         let all = [&[OPENS, SAMPLE, CLOCK], named.as_slice(), after, &[CLOSES]];
         all.concat()
@@ -135,10 +134,11 @@ impl Follower for Onlooker<'_> {
     }
 
     fn lead_in(&self) -> Option<(u64, u64)> {
-        match self.trial.cell.conditions.work {
-            Work::Append(_) | Work::Fill(_) => None,
-            Work::Scan(_) | Work::Replay(_) => Some((0, PASS_NS)),
-            Work::RandomRead(_) | Work::SequentialRead(_) => Some((FIRST_OPERATION, LEAD_IN_NS)),
+        let work = &self.trial.cell.conditions.work;
+        match (work.writes(), work.reads()) {
+            (Some(_), _) => None,
+            (None, Some(_)) => Some((FIRST_OPERATION, LEAD_IN_NS)),
+            (None, None) => Some((0, PASS_NS)),
         }
     }
 
