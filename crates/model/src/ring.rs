@@ -7,8 +7,13 @@
 //! cut. It stays in the CPU's nearest cache, like a record that was just made. The period is a
 //! prime, so that neighbouring records differ, and each differs from the one at its position a pass
 //! before.
+//!
+//! The records of a scattered ring are the same, each at its position, written once in an order
+//! that looks random: a Feistel network over their numbers, which can be inverted.
 
 use std::ops::Range;
+
+use crate::random::mix;
 
 /// Records begin at offsets of the source below this.
 pub const SOURCE_PERIOD: u64 = 16_381;
@@ -19,12 +24,68 @@ pub struct RecordRing {
     record_bytes: u64,
     slots: u64,
     passes: u64,
+    is_scattered: bool,
 }
+
+/// Rounds of the network; four are enough for an order without a pattern.
+const NETWORK: [u64; 4] = [0x51, 0x52, 0x53, 0x54];
 
 impl RecordRing {
     /// `passes` passes over a file of `file_bytes`; neither may be 0.
     pub const fn new(file_bytes: u64, record_bytes: u64, passes: u64) -> Self {
-        Self { record_bytes, slots: file_bytes / record_bytes, passes }
+        Self { record_bytes, slots: file_bytes / record_bytes, passes, is_scattered: false }
+    }
+
+    /// One pass in an order that looks random.
+    pub const fn scattered(self) -> Self {
+        Self { passes: 1, is_scattered: true, ..self }
+    }
+
+    /// True if records are not written front to back.
+    pub const fn is_scattered(&self) -> bool {
+        self.is_scattered
+    }
+
+    /// The record of a scattered ring that is written after `index` others.
+    pub fn nth(&self, index: u64) -> u64 {
+        self.walked(index, |number| NETWORK.iter().fold(number, |number, key| self.crossed(number, *key)))
+    }
+
+    /// Number of records that are written before this one: the inverse of [`RecordRing::nth`].
+    fn rank(&self, record: u64) -> u64 {
+        let swapped = |number| self.swapped(number);
+        self.walked(record, |number| {
+            let back = NETWORK.iter().rev().fold(swapped(number), |number, key| self.crossed(number, *key));
+            swapped(back)
+        })
+    }
+
+    /// `step` until the result is the number of a record: the network is over a power of four.
+    fn walked(&self, start: u64, step: impl Fn(u64) -> u64) -> u64 {
+        let mut number = step(start);
+        while number >= self.slots {
+            number = step(number);
+        }
+        number
+    }
+
+    /// Bits of a half of a number.
+    const fn half_bits(&self) -> u32 {
+        (u64::BITS - self.slots.saturating_sub(1).leading_zeros()).div_ceil(2)
+    }
+
+    /// A round of the network.
+    fn crossed(&self, number: u64, key: u64) -> u64 {
+        let bits = self.half_bits();
+        let mask = (1 << bits) - 1;
+        let (left, right) = (number >> bits, number & mask);
+        right << bits | (left ^ mix(right ^ key << 40)) & mask
+    }
+
+    /// A number with its halves exchanged.
+    const fn swapped(&self, number: u64) -> u64 {
+        let bits = self.half_bits();
+        (number & ((1 << bits) - 1)) << bits | number >> bits
     }
 
     /// Records that fit into the file.
@@ -54,7 +115,11 @@ impl RecordRing {
     }
 
     /// The record in `slot` once `records` were written: the last one written there.
-    pub const fn record_in(&self, slot: u64, records: u64) -> Option<u64> {
+    pub fn record_in(&self, slot: u64, records: u64) -> Option<u64> {
+        if self.is_scattered {
+            let is_whole = records >= self.slots;
+            return (slot < self.slots && (is_whole || self.rank(slot) < records)).then_some(slot);
+        }
         if slot >= records || slot >= self.slots {
             return None;
         }
@@ -78,6 +143,28 @@ mod tests {
             for (slot, expected) in last.into_iter().enumerate() {
                 prop_assert_eq!(ring.record_in(slot as u64, records), expected);
             }
+        }
+    }
+
+    #[test]
+    fn a_scattered_ring_writes_each_record_once_and_in_no_order() {
+        for slots in [1u64, 2, 3, 4, 5, 17, 256, 1000] {
+            let ring = RecordRing::new(slots * 10, 10, 3).scattered();
+            assert_eq!(ring.records(), slots);
+            let order: Vec<u64> = (0..slots).map(|index| ring.nth(index)).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..slots).collect::<Vec<_>>());
+            for (index, record) in order.iter().enumerate() {
+                assert_eq!(ring.rank(*record), index as u64);
+                assert_eq!(
+                    ring.record_in(*record, index as u64),
+                    if slots > index as u64 { None } else { Some(0) }
+                );
+                assert_eq!(ring.record_in(*record, index as u64 + 1), Some(*record));
+            }
+            let neighbours = order.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+            assert!(slots < 256 || neighbours < slots as usize / 50, "{neighbours} of {slots}");
         }
     }
 

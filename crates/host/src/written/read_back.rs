@@ -178,7 +178,11 @@ impl<'a> FoundBytes<'a> {
         let slot = at / record_bytes(ring);
         // Positions before this one were written once more than those after it.
         let newest = self.records % slots;
-        let end = if slot < newest { newest } else { slots };
+        let end = match slot < newest {
+            _ if ring.is_scattered() && self.records < slots => slot + 1,
+            true => newest,
+            false => slots,
+        };
         match (ring.record_in(slot, self.records), self.before) {
             (Some(record), _) => {
                 let (start, len) = range(ring, record - slot, end, at);
@@ -188,7 +192,7 @@ impl<'a> FoundBytes<'a> {
                 let (start, len) = range(ring, 0, end, at);
                 (ExpectedBytes::Complement(start), len)
             }
-            (None, Before::Zeros) => (ExpectedBytes::Zeros, ring.bytes() - at),
+            (None, Before::Zeros) => (ExpectedBytes::Zeros, end * record_bytes(ring) - at),
         }
     }
 
@@ -247,10 +251,12 @@ impl<'a> FoundBytes<'a> {
     /// Record that there is nothing from `at` to `end`, the size that the file should have.
     fn see_none(&mut self, at: u64, end: u64) {
         let record_bytes = record_bytes(self.ring);
-        let written = self.records.min(self.ring.slots()) * record_bytes;
-        if at < written.min(end) {
-            (at / record_bytes..written / record_bytes).for_each(|slot| self.miss(slot));
+        self.foreign_bytes += end - at;
+        for slot in at / record_bytes..self.ring.slots().min(end.div_ceil(record_bytes)) {
+            if self.ring.record_in(slot, self.records).is_some() {
+                self.miss(slot);
+                self.foreign_bytes -= ((slot + 1) * record_bytes).min(end) - (slot * record_bytes).max(at);
+            }
         }
-        self.foreign_bytes += end - at.max(written).min(end);
     }
 }

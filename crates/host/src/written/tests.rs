@@ -23,7 +23,8 @@ fn new_file(directory: &tempfile::TempDir, file_bytes: u64) -> WrittenFile {
 /// Write the first `records` records as an honest worker does.
 fn write(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) {
     let record_bytes = record_bytes(ring);
-    for record in 0..records {
+    for index in 0..records {
+        let record = if ring.is_scattered() { ring.nth(index) } else { index };
         let at = record % ring.slots() * record_bytes;
         file.file().write_all_at(&source[ring.source_range(record)], at).expect("write");
     }
@@ -114,6 +115,35 @@ fn a_warm_file_is_there_and_clean_and_holds_the_complement() {
         // Nothing was written by a worker: everything is as before, and everything is missing.
         assert_eq!(found(&file, &ring, &source, 0), NOTHING_WRONG);
         assert_eq!(found(&file, &ring, &source, ring.records()), (ring.bytes(), Some(0), 0));
+    }
+}
+
+#[test]
+fn a_scattered_ring_is_read_back_at_each_of_its_positions() {
+    for warm in [false, true] {
+        let ring = RecordRing::new(400_100, 4000, 1).scattered();
+        let source = source(&ring);
+        for records in [ring.records(), 50, 1] {
+            let directory = tempfile::tempdir().expect("directory");
+            let mut file = new_file(&directory, 400_100);
+            if warm {
+                file.make_warm(&ring, &source).expect("warm");
+            }
+            write(&file, &ring, &source, records);
+            assert_eq!(found(&file, &ring, &source, records), NOTHING_WRONG);
+            // A record less than it says, and one more.
+            let last = ring.nth(records - 1);
+            assert!(found(&file, &ring, &source, records - 1).2 > 3900);
+            if records < ring.records() {
+                let next = ring.nth(records) * 4000;
+                assert_eq!(found(&file, &ring, &source, records + 1), (4000, Some(next), 0));
+            }
+            // The end of the file is gone, in the middle of a record.
+            file.file().set_len(last * 4000 + 100).expect("truncate");
+            let (missing, first, _) = found(&file, &ring, &source, records);
+            let after = (0..records).filter(|index| ring.nth(*index) >= last).count() as u64;
+            assert_eq!((missing, first), (after * 4000, Some(last * 4000)));
+        }
     }
 }
 
