@@ -96,6 +96,11 @@ impl Workload {
         self.facts().is_one_shot
     }
 
+    /// True if it writes blocks of a file; otherwise records, if it writes.
+    pub fn writes_blocks(self) -> bool {
+        self.facts().axes.contains(&"block_size")
+    }
+
     /// The workloads that have an axis besides those that all have.
     pub fn with_axis(axis: &str) -> Vec<Self> {
         Self::ALL.iter().copied().filter(|workload| workload.facts().axes.contains(&axis)).collect()

@@ -94,7 +94,7 @@ impl Parameters {
             &conditions.host_settings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
         let record = |of_blocks: bool| {
-            let is_asked = (conditions.workload() == Workload::Fill) == of_blocks;
+            let is_asked = conditions.workload().writes_blocks() == of_blocks;
             writes.filter(|_| is_asked).map(|writes| writes.record_bytes)
         };
         Self {

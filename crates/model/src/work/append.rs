@@ -18,6 +18,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     kind: WorkloadKind::Writes,
     offer: Offer::Column(2),
     is_one_shot: true,
+    starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
     axes: with_syncs!["record_size", "passes"],
@@ -41,7 +42,7 @@ pub struct Append {
 impl Append {
     fn records(&self) -> Writes {
         let Self { record_bytes, passes, sync, sync_call } = *self;
-        Writes { record_bytes, passes, sync, sync_call }
+        Writes { record_bytes, passes, is_scattered: false, sync, sync_call }
     }
 }
 

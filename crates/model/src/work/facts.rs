@@ -42,6 +42,8 @@ pub struct WorkloadFacts {
     pub offer: Offer,
     /// True if its work is done once.
     pub is_one_shot: bool,
+    /// True if a dataset is usually not cached.
+    pub starts_cold: bool,
     /// Default content of its dataset.
     pub usual_content: Content,
     /// Methods that are compared if none are named.

@@ -18,6 +18,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     kind: WorkloadKind::Writes,
     offer: Offer::Column(3),
     is_one_shot: true,
+    starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:populate", "mmap:prealloc", "pwrite:buffer=64KiB"],
     axes: with_syncs!["block_size"],
@@ -39,7 +40,7 @@ pub struct Fill {
 impl Fill {
     fn blocks(&self) -> Writes {
         let Self { block_bytes, sync, sync_call } = *self;
-        Writes { record_bytes: block_bytes, passes: 1, sync, sync_call }
+        Writes { record_bytes: block_bytes, passes: 1, is_scattered: false, sync, sync_call }
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) const RANDOM: WorkloadFacts = WorkloadFacts {
     kind: WorkloadKind::Reads,
     offer: Offer::Column(0),
     is_one_shot: false,
+    starts_cold: false,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"],
     axes: &["span", "read_size", "reads_per_op", "align", "consume", "descriptor", "skew", "dependent"],

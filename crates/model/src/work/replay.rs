@@ -21,6 +21,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     // What is read ahead elsewhere are the next reads of a table, which a program may not know yet.
     offer: Offer::Native { accesses: &["mmap", "pread", "uring"], without: &["prefetch"] },
     is_one_shot: true,
+    starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pread", "pread:random", "pread:direct", "uring:direct+depth=32"],
     axes: &["consume", "descriptor"],

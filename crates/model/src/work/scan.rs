@@ -15,6 +15,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     kind: WorkloadKind::Scans,
     offer: Offer::Column(1),
     is_one_shot: true,
+    starts_cold: true,
     usual_content: Content::Text,
     usual_methods: &["mmap:in-place", "read:buffer=64KiB", "read:direct+buffer=1MiB"],
     axes: &["span", "consume"],

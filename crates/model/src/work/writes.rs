@@ -1,4 +1,4 @@
-//! Common part of the workloads that write: records of one size, one after the other.
+//! Common part of the workloads that write: records of one size.
 
 use crate::format::bytes;
 use crate::ring::RecordRing;
@@ -19,13 +19,16 @@ macro_rules! with_syncs {
 
 pub(super) use with_syncs;
 
-/// Records of one size, one after the other.
+/// Records of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Writes {
     /// Size of a record or block.
     pub record_bytes: Bytes,
     /// Number of passes over the file.
     pub passes: u32,
+    /// True if they are written in no order ([`RecordRing::scattered`]); otherwise one after the
+    /// other.
+    pub is_scattered: bool,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
     /// The call by which they get there; `None`: the usual one of the method.
@@ -48,7 +51,8 @@ impl Writes {
 
     /// Positions of records in a file of `file_bytes`.
     pub(crate) fn ring(&self, file_bytes: Bytes) -> RecordRing {
-        RecordRing::new(file_bytes.0, self.record_bytes.0, u64::from(self.passes))
+        let ring = RecordRing::new(file_bytes.0, self.record_bytes.0, u64::from(self.passes));
+        if self.is_scattered { ring.scattered() } else { ring }
     }
 
     /// Check each number; `unit` is the name of a record.

@@ -423,8 +423,7 @@ impl Resolved {
             Source::File { .. } if !limited => CacheState::AsIs,
             Source::File { .. } if !workload.is_one_shot() => CacheState::Warm,
             Source::File { .. } => CacheState::Cold,
-            // One-shot work is usually done on files that were not read or written before.
-            Source::Dataset { .. } if workload.is_one_shot() => CacheState::Cold,
+            Source::Dataset { .. } if workload.facts().starts_cold => CacheState::Cold,
             Source::Dataset { .. } => CacheState::Warm,
         };
         let mut host_settings = vec![HostSettings::default()];

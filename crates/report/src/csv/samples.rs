@@ -10,7 +10,7 @@ use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, OutsideActivity, Placement, Written};
 use pagewise_model::{
     Bytes, Cell, CheckContext, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome, RateWindow,
-    Sample, SettingsInForce, ThreadCounters, Work, WorkerWarmup,
+    Sample, SettingsInForce, ThreadCounters, WorkerWarmup,
 };
 
 use super::flat::{Columns, CsvField, UNKNOWN};
@@ -329,9 +329,9 @@ fn work_fields(cell: &Cell) -> [CsvField; 12] {
     let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
     let written = writes.map(|writes| writes.record_bytes);
-    let (record_bytes, block_bytes) = match &conditions.work {
-        Work::Fill(_) => (None, written),
-        _ => (written, None),
+    let (record_bytes, block_bytes) = match conditions.workload().writes_blocks() {
+        true => (None, written),
+        false => (written, None),
     };
     [
         reads.map(|reads| reads.read_bytes).field(),
