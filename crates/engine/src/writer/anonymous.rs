@@ -10,10 +10,17 @@ use super::mmap::{RingMemory, straight};
 use super::record_source::RecordSource;
 use super::{Sink, WriteTarget, Writer};
 
-struct Ceiling(AnonymousMemory);
+/// Memory in place of a file.
+pub(super) struct Ceiling(AnonymousMemory);
+
+impl Ceiling {
+    pub(super) fn new(target: &WriteTarget) -> Result<Self, CallFailure> {
+        target.memory(target.ring_bytes as usize).map(Self)
+    }
+}
 
 pub(super) fn open(target: &WriteTarget, source: RecordSource) -> Result<Box<dyn Writer>, CallFailure> {
-    Ok(straight(Ceiling(target.memory(target.ring_bytes as usize)?), target, source))
+    Ok(straight(Ceiling::new(target)?, target, source))
 }
 
 impl Sink for Ceiling {

@@ -49,7 +49,13 @@ impl RecordSource {
 
     /// Record `index`, in any order.
     pub(super) fn record(&self, index: u64, ring: &RecordRing) -> &[u8] {
-        &self.source.bytes()[ring.source_range(index)]
+        self.at(ring.source_range(index).start)
+    }
+
+    /// The record that begins at `place` of the source.
+    #[inline(always)]
+    pub(super) fn at(&self, place: usize) -> &[u8] {
+        &self.source.bytes()[place..place + self.record_bytes]
     }
 
     /// The next record.
@@ -57,7 +63,7 @@ impl RecordSource {
     pub(super) fn next(&mut self) -> &[u8] {
         let place = self.place;
         self.place = wrapped(place + self.record_bytes, self.source.bytes().len() - self.record_bytes);
-        &self.source.bytes()[place..place + self.record_bytes]
+        self.at(place)
     }
 
     /// Fill `into`, whose length is a multiple of the record, with the next records.
