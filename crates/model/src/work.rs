@@ -8,6 +8,7 @@ mod extent;
 mod facts;
 mod fill;
 mod parameters;
+mod random_write;
 mod reads;
 mod replay;
 mod scan;
@@ -26,6 +27,7 @@ pub use extent::FileExtent;
 pub use facts::{Offer, WorkloadFacts, WorkloadKind};
 pub use fill::Fill;
 pub use parameters::WorkParameters;
+pub use random_write::RandomWrite;
 pub use reads::Reads;
 pub use replay::Replay;
 pub use scan::Scan;
@@ -80,6 +82,8 @@ workloads! {
     Append = "append", Append, append::FACTS;
     /// A new file in blocks, front to back, once.
     Fill = "fill", Fill, fill::FACTS;
+    /// Each block of a file once, in no order.
+    RandomWrite = "random-write", RandomWrite, random_write::FACTS;
     /// The reads of a trace, in its order, once.
     Replay = "replay", Replay, replay::FACTS;
 }

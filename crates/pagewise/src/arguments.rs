@@ -227,7 +227,8 @@ pub struct QuestionArguments {
     #[command(flatten)]
     pub length: LengthArguments,
 
-    /// Workloads: random-read, sequential-read, scan, append, fill, replay
+    /// Workloads: random-read, sequential-read, scan, append, fill, random-write,
+    /// replay
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
     /// Methods and conditions to measure.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::trace::TraceKey;
+use pagewise_model::work::RandomWrite;
 use pagewise_model::{
     Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, Reads, Replay, Scan,
     Skew, Sync, SyncCall, Work, Workload,
@@ -373,6 +374,7 @@ impl Job {
             Workload::Append => {
                 Work::Append(Append { record_bytes, passes, sync: sync()?, sync_call: sync_call()? })
             }
+            Workload::RandomWrite => Work::RandomWrite(RandomWrite { block_bytes: record_bytes }),
             Workload::Fill => {
                 Work::Fill(Fill { block_bytes: record_bytes, sync: sync()?, sync_call: sync_call()? })
             }

@@ -12,6 +12,7 @@
 //! * `mmap`, `anonymous`: stores directly into memory;
 //! * `call`: pwrite(2) and write(2);
 //! * `staging`: records that are collected in a buffer first;
+//! * `scattered`: records in no order;
 //! * `uring`: writes in flight;
 //! * `durable`: the sync call;
 //! * `group`: records that are committed one by one, by one thread or several;
@@ -26,6 +27,7 @@ mod pretouch;
 mod progress;
 mod record_source;
 mod records;
+mod scattered;
 mod setup;
 mod staging;
 mod uring;
@@ -169,6 +171,9 @@ pub fn open_threads(
 fn open(method: &Method, job: &Job, writes: Writes) -> Result<Box<dyn Writer>, CallFailure> {
     let target = WriteTarget::new(method, job, writes)?;
     let source = RecordSource::read(job)?;
+    if writes.is_scattered {
+        return scattered::open(method, job, &target, source);
+    }
     match method.access() {
         Access::Mmap => mmap::open(&target, source),
         Access::Pwrite | Access::Write => call::open(method, &target, source),

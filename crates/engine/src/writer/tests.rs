@@ -16,6 +16,7 @@ use super::{Writer, open};
 
 mod edges;
 mod properties;
+mod scattered;
 mod syncs;
 
 const SEED: u64 = 11;

@@ -48,17 +48,17 @@ fn a_buffer_has_a_size() {
 
 #[test]
 fn a_method_suits_some_work() {
-    use crate::work::Workload::{self, Append, Fill, RandomRead, Replay, Scan, SequentialRead};
+    use crate::work::Workload::{self, Append, Fill, RandomRead, RandomWrite, Replay, Scan, SequentialRead};
     let unsuited = |text: &str, workload: Workload| {
         text.parse::<Method>().expect(text).unsuited(workload).unwrap_or_default()
     };
     for (text, workloads) in [
-        ("mmap", &[RandomRead, SequentialRead, Scan, Append, Fill, Replay][..]),
+        ("mmap", Workload::ALL),
         ("mmap:in-place", &[RandomRead, SequentialRead, Scan, Replay]),
         ("mmap:prefetch=8", &[RandomRead, SequentialRead]),
         ("pread", &[RandomRead, SequentialRead, Scan, Replay]),
         ("read", &[Scan]),
-        ("mmap:touch+willneed", &[Append, Fill]),
+        ("mmap:touch+willneed", &[Append, Fill, RandomWrite]),
         ("mmap:buffer=4KiB", &[Scan, Append, Fill]),
         ("pwrite:direct+buffer=64KiB", &[Append, Fill]),
         ("uring", &[RandomRead, SequentialRead, Scan, Append, Fill, Replay]),

@@ -114,7 +114,7 @@ axes! {
     /// append: number of passes over the ring file
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     passes: u32;
-    /// fill: size of a block
+    /// fill, random-write: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     block_size: Bytes;
     /// append, fill: time by which written bytes must be on the device: never (none), at the end
@@ -266,6 +266,6 @@ mod tests {
             }
         }
         let of_some = ["read_size", "passes", "block_size"].map(Workload::with_axis);
-        assert_eq!(of_some.map(|workloads| workloads.len()), [2, 1, 1]);
+        assert_eq!(of_some.map(|workloads| workloads.len()), [2, 1, 2]);
     }
 }

@@ -1,6 +1,7 @@
 //! The work of a plan: each combination of the axes that define the accesses of a workload.
 
 use anyhow::{Context, Result, ensure};
+use pagewise_model::work::RandomWrite;
 use pagewise_model::{
     Append, Bytes, Consume, Fill, Reads, Replay, Scan, Skew, Sync, SyncCall, Work, Workload,
 };
@@ -34,6 +35,10 @@ pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay
             all = vary(all, &passes, |append, value| append.passes = value)?;
             all = vary(all, &records, |append, value| append.record_bytes = value)?;
             all.into_iter().map(Work::Append).collect()
+        }
+        Workload::RandomWrite => {
+            let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes::kib(4)]);
+            blocks.into_iter().map(|block_bytes| Work::RandomWrite(RandomWrite { block_bytes })).collect()
         }
         Workload::Fill => {
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);

@@ -293,6 +293,23 @@ fn every_append_on_a_disk_is_whole() {
 }
 
 #[test]
+fn every_random_write_is_whole() {
+    let _turn = my_turn();
+    let place = Place::new();
+    place.write("random.toml", "workload = 'random-write'\nfile_size = '4MiB'\ncache = ['cold', 'warm']\n");
+    // 1000 bytes do not divide the file.
+    let taken = take(&place, "random.toml", &["--block-size=1000B,4KiB"]);
+    expect_figures(&taken);
+    let cells = cells(&taken.run, |cell| cell.role == Role::Measured);
+    assert_eq!(cells.len(), 3 * 2 * 2);
+    for cell in cells {
+        for seen in of_cell(&taken.run, cell, &[]) {
+            expect_written(cell, seen);
+        }
+    }
+}
+
+#[test]
 fn every_append_that_is_synced_is_whole() {
     let _turn = my_turn();
     for (sync, passes) in [("--sync=end", "--passes=3"), ("--sync=every:256KiB", "--passes=1")] {

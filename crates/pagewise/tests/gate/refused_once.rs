@@ -84,12 +84,12 @@ fn axes_that_the_workload_has_not() {
             ("run read --workload random-read --passes 2", "'passes' is for append: random-read has none"),
             (
                 "run read --block-size 1KiB",
-                "'block_size' is for fill: random-read, sequential-read have none",
+                "'block_size' is for fill, random-write: random-read, sequential-read have none",
             ),
             ("run scan --record-size 1KiB", "'record_size' is for append: scan has none"),
             ("run fill --dir . --record-size 1KiB", "'record_size' is for append: fill has none"),
             ("run fill --dir . --passes 2", "'passes' is for append: fill has none"),
-            ("run append --block-size 1KiB", "'block_size' is for fill: append has none"),
+            ("run append --block-size 1KiB", "'block_size' is for fill, random-write: append has none"),
             ("run scan --read-size 4KiB", "'read_size' is for random-read, sequential-read: scan has none"),
             (
                 "run append --read-size 4KiB",
