@@ -64,7 +64,7 @@ impl AccessMethod {
         let taken = [WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes, WorkloadKind::Writes]
             .map(|kind| kinds.contains(&kind).then(|| options(kind)));
         let of_native = |workload: &Workload| match workload.facts().offer {
-            Offer::Native { accesses, without } if accesses.contains(&access.name()) => {
+            Offer::Native { accesses, without, .. } if accesses.contains(&access.name()) => {
                 let mut options = options(workload.facts().kind);
                 options.retain(|option| !without.contains(&option.name()));
                 Some((*workload, options))

@@ -4,7 +4,7 @@ use super::{Access, LineRule, Method, Worker, access_methods};
 use crate::checksum::Consume;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
-use crate::work::{Replay, Work, Workload, WorkloadKind, Writes};
+use crate::work::{Offer, Replay, Work, Workload, WorkloadKind, Writes};
 
 /// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods
 /// that tie.
@@ -26,6 +26,12 @@ impl Method {
     /// Reason that the method does not suit a workload; `None` if it does, or if the method is
     /// unknown: its worker decides then.
     pub fn unsuited(&self, workload: Workload) -> Option<String> {
+        let is_native = matches!(workload.facts().offer, Offer::Native { by_users: false, .. });
+        if is_native && *self.worker() != Worker::Native {
+            return Some(format!(
+                "'{self}' is not a method for {workload}, which the native worker alone does"
+            ));
+        }
         if self.access() == Access::Unknown {
             return None;
         }

@@ -71,6 +71,10 @@ fn a_method_suits_some_work() {
             );
         }
     }
+    for text in ["go/write", "other/pwrite", "other/put"] {
+        let alone = format!("'{text}' is not a method for random-write, which the native worker alone does");
+        assert_eq!(unsuited(text, RandomWrite), alone);
+    }
     assert_eq!(
         unsuited("pwrite", RandomRead),
         "'pwrite' is not a method for random-read, which reads: its methods are mmap, pread, uring"

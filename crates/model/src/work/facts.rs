@@ -18,12 +18,14 @@ pub enum WorkloadKind {
 pub enum Offer {
     /// Those of a column of the workers' tables of methods.
     Column(usize),
-    /// These accesses, with all options of its kind but some: other workers do not do it.
+    /// These accesses, with all options of its kind but some: other shipped workers do not do it.
     Native {
         /// Names of the accesses.
         accesses: &'static [&'static str],
         /// Names of the options.
         without: &'static [&'static str],
+        /// True if a user's worker may offer it too; otherwise nothing proves its order.
+        by_users: bool,
     },
 }
 

@@ -19,6 +19,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     offer: Offer::Native {
         accesses: &["mmap", "pwrite", "anonymous"],
         without: &["buffer", "direct", "pretouch"],
+        by_users: false,
     },
     is_one_shot: true,
     starts_cold: false,

@@ -19,7 +19,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     access: "trace",
     kind: WorkloadKind::Reads,
     // What is read ahead elsewhere are the next reads of a table, which a program may not know yet.
-    offer: Offer::Native { accesses: &["mmap", "pread", "uring"], without: &["prefetch"] },
+    offer: Offer::Native { accesses: &["mmap", "pread", "uring"], without: &["prefetch"], by_users: true },
     is_one_shot: true,
     starts_cold: true,
     usual_content: Content::Random,

@@ -101,7 +101,7 @@ fn ensure_one_thread(conditions: &Conditions) -> Result<()> {
     };
     ensure!(
         conditions.threads == 1,
-        "{} is done by one thread, front to back: {} threads are not possible{commits}",
+        "{} is done by one thread: {} threads are not possible{commits}",
         conditions.workload(),
         conditions.threads
     );

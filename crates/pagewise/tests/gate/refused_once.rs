@@ -152,15 +152,9 @@ fn choices_that_are_impossible() {
             ("run scan --file-size 0B", "a file of 0B holds nothing to read"),
             ("run append --passes 0", "0 passes: write 1 to 1000"),
             ("run append --passes 1001", "1001 passes: write 1 to 1000"),
-            ("run scan --threads 2", "scan is done by one thread, front to back: 2 threads are not possible"),
-            (
-                "run append --threads 2",
-                "append is done by one thread, front to back: 2 threads are not possible",
-            ),
-            (
-                "run fill --dir . --threads 2",
-                "fill is done by one thread, front to back: 2 threads are not possible",
-            ),
+            ("run scan --threads 2", "scan is done by one thread: 2 threads are not possible"),
+            ("run append --threads 2", "append is done by one thread: 2 threads are not possible"),
+            ("run fill --dir . --threads 2", "fill is done by one thread: 2 threads are not possible"),
             ("run append --threads 0", "0 threads write nothing: write 1 or more"),
             ("run append --file data", "append writes, and your own file is only read: name a directory"),
             ("run fill --file data", "fill writes, and your own file is only read: name a directory"),
