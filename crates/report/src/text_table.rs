@@ -31,6 +31,14 @@ impl TextTable {
     pub(crate) fn of(headings: &[&str]) -> Self {
         Self { headings: headings.iter().map(ToString::to_string).collect(), rows: Vec::new() }
     }
+
+    /// The rows that have a number in this column, by their numbers; `None` if none has one.
+    pub fn ascending(&self, column: usize) -> Option<Vec<usize>> {
+        let value = |row: &usize| self.rows[*row][column].value;
+        let mut rows: Vec<usize> = (0..self.rows.len()).filter(|row| value(row).is_some()).collect();
+        rows.sort_by(|one, other| value(one).unwrap_or(0.0).total_cmp(&value(other).unwrap_or(0.0)));
+        (!rows.is_empty()).then_some(rows)
+    }
 }
 
 impl TextCell {

@@ -1,5 +1,10 @@
 //! Tables: sorted by the numbers behind their texts, and filtered.
 
+use pagewise_analysis::judge;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plots;
+use pagewise_report::plots::colours::Colours;
+use pagewise_report::text_table::TextCell;
 use serde_json::json;
 
 use crate::browser::browser;
@@ -8,38 +13,50 @@ use crate::{constructed, written};
 #[test]
 fn a_heading_sorts_by_number_and_back() {
     let Some(mut browser) = browser() else { return };
-    browser.open(&written("complete", &constructed::complete()));
-    // Every column of every table: by number if any cell has one, else by text, with the unknown
-    // last.
-    let wrong = browser.evaluate(
-        "(() => { const wrong = [], collator = new Intl.Collator('en', { numeric: true });
+    let run = constructed::complete();
+    browser.open(&written("complete", &run));
+    // The numbers behind the texts of each table that stands beside a plot.
+    let judged = judge(&run);
+    let shown = JudgedRun { path: "run.jsonl", run: &run, judged: &judged };
+    let plots = plots::all(&shown, &Colours::of(std::slice::from_ref(&shown)));
+    let numbers = |row: &Vec<TextCell>| row.iter().map(|cell| cell.value).collect::<Vec<_>>();
+    let values: Vec<Vec<_>> =
+        plots.iter().map(|plot| plot.table.rows.iter().map(numbers).collect()).collect();
+    // Every column of every table: by number if any cell has one, with the unknown last, else by
+    // text.
+    let wrong = browser.evaluate(&format!(
+        "(() => {{ const wrong = [], values = {}, collator = new Intl.Collator('en', {{ numeric: true }});
            const sorted = (values, sign) => values.every((value, at) => at === 0 || sign * (value - values[at - 1]) >= 0);
-           for (const table of document.querySelectorAll('table')) {
-             const text = () => [...table.tBodies[0].rows].map(row => row.textContent).join();
-             const before = text();
-             [...table.tHead.rows[0].cells].forEach((heading, column) => {
+           const inOrder = (texts, sign) => texts.every((text, at) => at === 0 || sign * collator.compare(text, texts[at - 1]) >= 0);
+           const figures = [...document.querySelectorAll('figure')];
+           for (const table of document.querySelectorAll('table')) {{
+             const rows = [...table.tBodies[0].rows], now = () => [...table.tBodies[0].rows];
+             const known = values[figures.indexOf(table.closest('figure'))];
+             [...table.tHead.rows[0].cells].forEach((heading, column) => {{
                const button = heading.querySelector('button');
                if (!button) return;
-               for (const [order, sign] of [['ascending', 1], ['descending', -1]]) {
+               const isNumber = known?.some(row => row[column] !== null) ?? heading.dataset.order !== undefined;
+               for (const [order, sign] of [['ascending', 1], ['descending', -1]]) {{
                  button.click();
-                 const cells = [...table.tBodies[0].rows].map(row => row.cells[column]);
-                 const numbers = cells.map(cell => cell.dataset.value).filter(value => value !== undefined).map(Number);
-                 const first = cells.slice(0, numbers.length);
-                 if (heading.ariaSort !== order || !sorted(numbers, sign) || first.some(cell => cell.dataset.value === undefined)) {
-                   wrong.push(heading.textContent + ' ' + order);
-                 }
-               }
+                 const value = row => known ? known[rows.indexOf(row)][column] : Number(row.cells[column].textContent);
+                 const all = now().map(value), numbers = all.filter(value => value !== null && !Number.isNaN(value));
+                 const first = all.slice(0, numbers.length);
+                 const right = isNumber ? sorted(numbers, sign) && first.every((value, at) => value === numbers[at])
+                   : inOrder(now().map(row => row.cells[column].textContent), sign);
+                 if (heading.ariaSort !== order || !right) wrong.push(heading.textContent + ' ' + order);
+               }}
                button.click();
-               if (heading.ariaSort !== 'none' || text() !== before) wrong.push(heading.textContent);
-             });
-           }
-           return wrong; })()",
-    );
+               if (heading.ariaSort !== 'none' || now().some((row, at) => row !== rows[at])) wrong.push(heading.textContent);
+             }});
+           }}
+           return wrong; }})()",
+        json!(values)
+    ));
     assert_eq!(wrong, json!([]));
     // As texts, 9.9k would stand behind 10.1k, and 27.6 µs before 1.2 ms by chance alone.
     let differs = browser.evaluate(
         "[...document.querySelectorAll('table')].some(table => [...table.tHead.rows[0].cells].some((heading, column) => {
-           if (!heading.classList.contains('number') || !heading.querySelector('button')) return false;
+           if (heading.dataset.order === undefined || !heading.querySelector('button')) return false;
            heading.querySelector('button').click();
            const texts = [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
            return texts.join('|') !== [...texts].sort().join('|'); }))",

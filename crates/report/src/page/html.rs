@@ -2,20 +2,27 @@
 
 use std::fmt::{Display, Write as _};
 
-use pagewise_model::format::{MISSING, counted};
+use pagewise_model::format::counted;
 
 use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
 use crate::text_table::TextTable;
 
-/// A number with the digits by which a table is sorted.
-fn short(value: f64) -> String {
-    let is_whole = value.fract() == 0.0 && value.abs() < 1e9;
-    if is_whole { format!("{value:.0}") } else { format!("{value:.6e}") }
-}
-
+/// Columns of numbers that have a class of their own, by which they are aligned: the last is for
+/// all from there on.
+const NUMBER_CLASSES: usize = 12;
 /// Colours of methods, as of series of plots.
 const COLOURS: usize = 8;
+
+/// Rows of a column of numbers in ascending order: the script of tables has no other way to know
+/// it. Nothing stands for the order in which all rows are already.
+fn sorting(order: &[usize], rows: usize) -> String {
+    let order: Vec<String> = match order.is_sorted() && order.len() == rows {
+        true => Vec::new(),
+        false => order.iter().map(usize::to_string).collect(),
+    };
+    format!(" data-order=\"{}\"", order.join(" "))
+}
 
 /// A cell of a map.
 #[derive(Default)]
@@ -102,29 +109,27 @@ impl Html {
 
     /// A table that scrolls within the page if it is wide.
     pub(crate) fn table(&mut self, table: &TextTable, label: &str) {
-        let _ = writeln!(
+        let columns = table.headings.len();
+        let orders: Vec<Option<Vec<usize>>> = (0..columns).map(|column| table.ascending(column)).collect();
+        let numbers = (0..columns).filter(|column| orders[*column].is_some());
+        let mut classes: Vec<String> =
+            numbers.map(|column| format!("n{}", (column + 1).min(NUMBER_CLASSES))).collect();
+        classes.dedup();
+        let class =
+            if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
+        let _ = write!(
             self.0,
-            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
+            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table{class}><thead><tr>",
             escaped(label)
         );
-        let is_number = |column: usize| table.rows.iter().any(|row| row[column].value.is_some());
-        for (column, heading) in table.headings.iter().enumerate() {
-            let class = if is_number(column) { " class=\"number\"" } else { "" };
-            let _ = write!(self.0, "<th scope=\"col\"{class}>{}</th>", escaped(heading));
+        for (heading, order) in table.headings.iter().zip(orders) {
+            let order = order.map_or_else(String::new, |order| sorting(&order, table.rows.len()));
+            let _ = write!(self.0, "<th{order}>{}</th>", escaped(heading));
         }
         self.0.push_str("</tr></thead><tbody>\n");
         for row in &table.rows {
-            self.0.push_str("<tr>");
-            for cell in row {
-                let _ = match cell.value {
-                    Some(value) => {
-                        write!(self.0, "<td data-value=\"{}\">{}</td>", short(value), escaped(cell))
-                    }
-                    None if cell.text == MISSING => write!(self.0, "<td class=\"missing\">{MISSING}</td>"),
-                    None => write!(self.0, "<td>{}</td>", escaped(cell)),
-                };
-            }
-            self.0.push_str("</tr>\n");
+            let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+            let _ = writeln!(self.0, "<tr>{cells}</tr>");
         }
         self.0.push_str("</tbody></table></div>\n");
     }

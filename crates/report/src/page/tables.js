@@ -12,22 +12,16 @@
     return made;
   };
 
-  // The number behind a text, where there is one: rounded, two of them may look the same.
-  const valueOf = (row, column) => {
-    const cell = row.cells[column];
-    const value = cell.dataset.value;
-    return value === undefined ? cell.textContent : Number(value);
-  };
-
-  // Texts that show no number, such as the mark of an unknown one, stand below all numbers in either direction.
-  const compare = (one, other, sign) => {
-    const areNumbers = [typeof one === "number", typeof other === "number"];
-    if (areNumbers[0] !== areNumbers[1]) return areNumbers[0] ? -1 : 1;
-    return sign * (areNumbers[0] ? one - other : collator.compare(one, other));
-  };
-
   // Ascending, descending, then as it was.
   const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
+
+  // The rows of a column in ascending order. Those of numbers are told, since `27.6 µs` and `1.02 ms` have no order as texts.
+  const ascending = (rows, heading, column) => {
+    const told = heading.dataset.order;
+    if (told) return told.split(" ").map((index) => rows[index]);
+    const text = (row) => row.cells[column].textContent;
+    return told === "" ? rows : [...rows].sort((one, other) => collator.compare(text(one), text(other)));
+  };
 
   const sortable = (table) => {
     const body = table.tBodies[0];
@@ -41,12 +35,11 @@
       button.addEventListener("click", () => {
         const order = NEXT[heading.getAttribute("aria-sort")];
         for (const other of headings) other.setAttribute("aria-sort", other === heading ? order : "none");
-        const sign = order === "descending" ? -1 : 1;
-        const rows = [...original];
-        if (order !== "none") {
-          rows.sort((one, other) => compare(valueOf(one, column), valueOf(other, column), sign));
-        }
-        body.append(...rows);
+        const rows = order === "none" ? original : ascending(original, heading, column);
+        // Rows that have no number stand below all that have one, in either direction.
+        const numbers = new Set(rows);
+        const rest = original.filter((row) => !numbers.has(row));
+        body.append(...(order === "descending" ? [...rows].reverse() : rows), ...rest);
       });
     });
   };
