@@ -12,7 +12,7 @@ use pagewise_model::format::{MISSING, counted, percent_up, times};
 
 use crate::document::{Block, Document};
 use crate::line::{Emphasis, Line};
-use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::text_table::{TextCell, TextTable};
 
 /// Values of a fact that are named on one line.
@@ -229,8 +229,8 @@ fn plot(changed: &ChangedSituation, relative_to: Option<&str>) -> Plot {
             y: index as f64,
             low: change.bounds().map(|(low, _)| low),
             high: change.bounds().map(|(_, high)| high),
-            label: format!("{}: {} {}", change.method, ratio_of(change), word(change)),
-            invalid: None,
+            text: MarkText::Own(format!("{}: {} {}", change.method, ratio_of(change), word(change))),
+            invalid: false,
         };
         Series::named(&mut series, change.finding.name()).push(mark);
     }

@@ -1,17 +1,22 @@
 //! Any plot as SVG, alone or within a page. It has no script, and its colours are variables with
 //! values for light and dark.
 //!
-//! A mark is a circle or a rectangle with its text as a title, within the group of its series. A
-//! value that has no position on its axis has no mark; the plot's table has it. The script of a
-//! page makes the drawing answer to pointer and keyboard.
+//! A file is complete by itself. On a page the plot's table stands beside the drawing and has its
+//! texts, the names of the series stand above it, and the script of the page makes it answer to
+//! pointer and keyboard.
 
+mod frame;
+mod marks;
 pub(crate) mod scale;
 
 use std::fmt::Write as _;
 
 use crate::markup::escaped;
 use crate::paragraph::wrapped;
-use crate::plots::plot::{Axis, Form, Mark, Plot, Scale};
+use crate::plots::plot::{Axis, Plot, Scale};
+use frame::Frame;
+pub(crate) use marks::COLOURS;
+use marks::dashes;
 use scale::Placed;
 
 /// Colours and forms; part of every file, and once in a page.
@@ -26,7 +31,8 @@ svg.plot .paper{fill:var(--paper,#fff)}
 svg.plot .band{fill:var(--band,#f2e6c2)}
 svg.plot .line,svg.plot .range{fill:none;stroke:currentColor;stroke-width:1.5}
 svg.plot circle{fill:currentColor;stroke:currentColor;stroke-width:1.5}
-svg.plot .series rect{fill:currentColor}
+svg.plot .series rect,svg.plot .bars{fill:currentColor}
+svg.plot .dots{fill:none;stroke:currentColor;stroke-width:8.5;stroke-linecap:round}
 svg.plot .invalid{fill:var(--paper,#fff)}
 svg.plot .c0{color:var(--c0,#0969da)}svg.plot .c1{color:var(--c1,#bc4c00)}svg.plot .c2{color:var(--c2,#1a7f37)}svg.plot .c3{color:var(--c3,#8250df)}
 svg.plot .c4{color:var(--c4,#bf3989)}svg.plot .c5{color:var(--c5,#1b7c83)}svg.plot .c6{color:var(--c6,#9a6700)}svg.plot .c7{color:var(--c7,#57606a)}
@@ -47,25 +53,15 @@ const LETTER: f64 = 7.2;
 const LINE_LETTERS: usize = 100;
 /// Characters of a name that are shown.
 const MOST_LETTERS: usize = 44;
-const COLOURS: usize = 8;
 
 /// A whole file.
 pub fn file(plot: &Plot) -> String {
     drawn(plot, plot.id, true)
 }
 
-/// An element of a page, in which `id` is the plot's own.
+/// An element of a page, in which `id` is the plot's own: its title is `id` with a `t`.
 pub fn element(plot: &Plot, id: &str) -> String {
     drawn(plot, id, false)
-}
-
-/// Positions of the parts of a plot.
-struct Frame {
-    left: f64,
-    top: f64,
-    bottom: f64,
-    x: Placed,
-    y: Placed,
 }
 
 fn drawn(plot: &Plot, id: &str, is_alone: bool) -> String {
@@ -90,6 +86,7 @@ fn drawn(plot: &Plot, id: &str, is_alone: bool) -> String {
             Some(_) => Placed::over(&plot.y, plot, false, (top, bottom)),
             None => Placed::over(&plot.y, plot, false, (bottom, top)),
         },
+        is_alone,
     };
     let mut body = String::new();
     axes(&mut body, plot, &frame);
@@ -103,10 +100,11 @@ fn drawn(plot: &Plot, id: &str, is_alone: bool) -> String {
             );
         }
     }
-    marks(&mut body, plot, &frame);
-    let below = legend(&mut body, plot, bottom + 2.4 * LINE);
+    marks::write(&mut body, plot, &frame);
+    let mut below = bottom + 2.4 * LINE;
     let mut head = String::new();
     if is_alone {
+        below = legend(&mut body, plot, below);
         let _ = write!(
             head,
             "<rect class=\"paper\" width=\"100%\" height=\"100%\"/><text x=\"8\" y=\"18\" font-weight=\"bold\">{}</text>",
@@ -118,13 +116,16 @@ fn drawn(plot: &Plot, id: &str, is_alone: bool) -> String {
     }
     let style = if is_alone { format!("<style>{STYLE}</style>") } else { String::new() };
     let values: usize = plot.series.iter().map(|series| series.marks.len()).sum();
+    let values = format!("{values} values, {} by {}", plot.y.label, plot.x.label);
+    let (namespace, described) = match is_alone {
+        true => (" xmlns=\"http://www.w3.org/2000/svg\"", format!("{}: {values}", plot.conditions)),
+        false => ("", values),
+    };
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {below:.0}\" aria-labelledby=\"{id}-title {id}-desc\">\
-         <title id=\"{id}-title\">{}</title><desc id=\"{id}-desc\">{}: {values} values, {} by {}</desc>{style}{head}{body}</svg>\n",
+        "<svg{namespace} class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {below:.0}\" aria-labelledby=\"{id}t {id}d\">\
+         <title id=\"{id}t\">{}</title><desc id=\"{id}d\">{}</desc>{style}{head}{body}</svg>\n",
         escaped(plot.heading),
-        escaped(&plot.conditions),
-        escaped(&plot.y.label),
-        escaped(&plot.x.label),
+        escaped(described),
     )
 }
 
@@ -138,118 +139,50 @@ fn cut(name: &str) -> String {
 
 fn axes(body: &mut String, plot: &Plot, frame: &Frame) {
     let Frame { left, top, bottom, .. } = frame;
-    let right = WIDTH - RIGHT;
-    let (mut grid, mut labels) = (String::new(), String::from("<g class=\"x weak\">"));
+    let text = |position: f64| frame.text(position);
+    let (first, last, right) = (text(*top), text(*bottom), text(WIDTH - RIGHT));
+    let mut grid = String::new();
+    let mut labels = format!("<g class=\"x weak\" transform=\"translate(0 {})\">", text(bottom + 15.0));
     for (at, label) in frame.x.ticks(&plot.x) {
-        let _ = write!(grid, "M{at:.1} {top:.1}V{bottom:.1}");
-        let _ =
-            write!(labels, "<text x=\"{at:.1}\" y=\"{:.1}\">{}</text>", bottom + 15.0, escaped(cut(&label)));
+        let at = text(at);
+        let _ = write!(grid, "M{at} {first}V{last}");
+        let _ = write!(labels, "<text x=\"{at}\">{}</text>", escaped(cut(&label)));
     }
-    labels.push_str("</g><g class=\"y\">");
+    let _ = write!(labels, "</g><g class=\"y\" transform=\"translate({} 4)\">", text(left - 8.0));
     for (at, label) in frame.y.ticks(&plot.y) {
-        let _ = write!(grid, "M{left:.1} {at:.1}H{right:.1}");
-        let _ = write!(
-            labels,
-            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            left - 8.0,
-            at + 4.0,
-            escaped(cut(&label))
-        );
+        let at = text(at);
+        let _ = write!(grid, "M{} {at}H{right}", text(*left));
+        let _ = write!(labels, "<text y=\"{at}\">{}</text>", escaped(cut(&label)));
     }
     let _ = write!(body, "<path class=\"grid\" d=\"{grid}\"/>{labels}</g>");
     if !matches!(plot.y.scale, Scale::Categories(_)) {
         let _ = write!(
             body,
-            "<text class=\"weak\" x=\"8\" y=\"{:.1}\">{}</text>",
-            top - 8.0,
+            "<text class=\"weak\" x=\"8\" y=\"{}\">{}</text>",
+            text(top - 8.0),
             escaped(&plot.y.label)
         );
     }
     let _ = write!(
         body,
-        "<text class=\"weak end\" x=\"{right:.1}\" y=\"{:.1}\">{}</text>",
-        bottom + 15.0 + LINE,
+        "<text class=\"weak end\" x=\"{right}\" y=\"{}\">{}</text>",
+        text(bottom + 15.0 + LINE),
         escaped(&plot.x.label)
     );
 }
 
-fn marks(body: &mut String, plot: &Plot, frame: &Frame) {
-    // The end of the last bar of each category.
-    let mut ends: Vec<f64> = Vec::new();
-    for (index, series) in plot.series.iter().enumerate() {
-        let index = series.colour.unwrap_or(index);
-        let (colour, dashed) = (index % COLOURS, dashes(index));
-        let mut path = String::new();
-        let mut found = String::new();
-        for mark in &series.marks {
-            if plot.form == Form::Bars {
-                bar(&mut found, mark, frame, &mut ends);
-                continue;
-            }
-            let (Some(x), Some(y)) = (frame.x.at(mark.x), frame.y.at(mark.y)) else { continue };
-            let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { "M" } else { "L" });
-            let state = if mark.invalid.is_some() { " class=\"invalid\"" } else { "" };
-            let _ = write!(
-                found,
-                "{}<circle{state} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}</title></circle>",
-                range(plot, mark, frame, (x, y)),
-                escaped(text(mark))
-            );
-        }
-        let _ = write!(body, "<g class=\"series c{colour}\">");
-        if plot.form == Form::Lines && !path.is_empty() {
-            let _ = write!(body, "<path class=\"line\"{dashed} d=\"{path}\"/>");
-        }
-        let _ = write!(body, "{found}</g>");
-    }
-}
-
-/// Series beyond the colours have dashes.
-fn dashes(index: usize) -> String {
-    match index / COLOURS {
-        0 => String::new(),
-        repeat => format!(" stroke-dasharray=\"{} 3\"", 2 + 3 * (repeat % 4)),
-    }
-}
-
-fn text(mark: &Mark) -> String {
-    match &mark.invalid {
-        Some(reason) => format!("{} (invalid: {reason})", mark.label),
-        None => mark.label.clone(),
-    }
-}
-
-/// The interval of a mark.
-fn range(plot: &Plot, mark: &Mark, frame: &Frame, (x, y): (f64, f64)) -> String {
-    let (Some(low), Some(high)) = (mark.low, mark.high) else { return String::new() };
-    let is_horizontal = matches!(plot.y.scale, Scale::Categories(_));
-    let scale = if is_horizontal { &frame.x } else { &frame.y };
-    let (Some(low), Some(high)) = (scale.at(low), scale.at(high)) else { return String::new() };
-    let ends = match is_horizontal {
-        true => format!("M{low:.1} {y:.1}H{high:.1}m0 -4v8M{low:.1} {:.1}v8", y - 4.0),
-        false => format!("M{x:.1} {low:.1}V{high:.1}m-4 0h8M{:.1} {low:.1}h8", x - 4.0),
-    };
-    format!("<path class=\"range\" d=\"{ends}\"/>")
-}
-
-fn bar(found: &mut String, mark: &Mark, frame: &Frame, ends: &mut Vec<f64>) {
-    let Some(middle) = frame.y.at(mark.y) else { return };
-    let row = mark.y as usize;
-    ends.resize(ends.len().max(row + 1), 0.0);
-    let (Some(from), Some(to)) = (frame.x.at(ends[row]), frame.x.at(ends[row] + mark.x)) else { return };
-    ends[row] += mark.x;
-    let _ = write!(
-        found,
-        "<rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"><title>{}</title></rect>",
-        middle - 7.0,
-        (to - from).max(0.5),
-        escaped(&mark.label)
-    );
+/// The names of the series, each with the classes of its colour and its dashes on a page.
+pub(crate) fn keys(plot: &Plot) -> impl Iterator<Item = (String, &str)> {
+    plot.series.iter().enumerate().map(|(index, series)| {
+        let number = series.colour.unwrap_or(index);
+        let dashed = if number < COLOURS { "" } else { " dashed" };
+        (format!("c{}{dashed}", number % COLOURS), series.name.as_str())
+    })
 }
 
 /// Write the names of the series, in their order, and return the height of all.
 fn legend(body: &mut String, plot: &Plot, top: f64) -> f64 {
-    let _ = write!(body, "<g class=\"keys\" data-top=\"{top:.0}\">");
+    body.push_str("<g class=\"keys\">");
     let (mut x, mut y) = (8.0, top + LINE);
     for (index, series) in plot.series.iter().enumerate() {
         let (index, name) = (series.colour.unwrap_or(index), cut(&series.name));

@@ -42,7 +42,7 @@ fn expect_whole(browser: &mut Browser, page: &Path, least_figures: u64) {
     let found = browser.evaluate(
         "[...document.querySelectorAll('figure')].map(figure => {
            const marks = [...figure.querySelectorAll('.interactive .series :is(circle, rect)')];
-           const values = Number(figure.querySelector('desc').textContent.match(/: (\\d+) values, /)[1]);
+           const values = Number(figure.querySelector('desc').textContent.match(/(\\d+) values, /)[1]);
            return [values, marks.filter(mark => mark.getBoundingClientRect().width > 0).length]; })",
     );
     let figures = found.as_array().expect("figures");

@@ -6,13 +6,12 @@ use pagewise_model::format::counted;
 
 use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
+use crate::svg::COLOURS;
 use crate::text_table::TextTable;
 
 /// Columns of numbers that have a class of their own, by which they are aligned: the last is for
 /// all from there on.
 const NUMBER_CLASSES: usize = 12;
-/// Colours of methods, as of series of plots.
-const COLOURS: usize = 8;
 
 /// Rows of a column of numbers in ascending order: the script of tables has no other way to know
 /// it. Nothing stands for the order in which all rows are already.
@@ -107,8 +106,21 @@ impl Html {
         self.close("details");
     }
 
+    /// Names with the classes of their colours.
+    pub(super) fn legend<'a>(&mut self, keys: impl Iterator<Item = (String, &'a str)>) {
+        let keys: Vec<String> =
+            keys.map(|(class, name)| format!("<span class=\"{class}\">{}</span>", escaped(name))).collect();
+        self.raw(&format!("<p class=\"legend plot\">{}</p>", keys.join(" ")));
+    }
+
     /// A table that scrolls within the page if it is wide.
     pub(crate) fn table(&mut self, table: &TextTable, label: &str) {
+        self.named_table(table, &format!("aria-label=\"{}\"", escaped(label)));
+    }
+
+    /// The same, with the attribute that names it. Cells, rows and the head end where the next one
+    /// begins, as HTML has it: tables are most of a page.
+    pub(super) fn named_table(&mut self, table: &TextTable, name: &str) {
         let columns = table.headings.len();
         let orders: Vec<Option<Vec<usize>>> = (0..columns).map(|column| table.ascending(column)).collect();
         let numbers = (0..columns).filter(|column| orders[*column].is_some());
@@ -119,19 +131,18 @@ impl Html {
             if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
         let _ = write!(
             self.0,
-            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\"><table{class}><thead><tr>",
-            escaped(label)
+            "<div class=\"scroll\" role=\"group\" tabindex=\"0\" {name}><table{class}><thead><tr>"
         );
         for (heading, order) in table.headings.iter().zip(orders) {
             let order = order.map_or_else(String::new, |order| sorting(&order, table.rows.len()));
-            let _ = write!(self.0, "<th{order}>{}</th>", escaped(heading));
+            let _ = write!(self.0, "<th{order}>{}", escaped(heading));
         }
-        self.0.push_str("</tr></thead><tbody>\n");
+        self.0.push_str("<tbody>");
         for row in &table.rows {
-            let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-            let _ = writeln!(self.0, "<tr>{cells}</tr>");
+            let cells: String = row.iter().map(|cell| format!("<td>{}", escaped(cell))).collect();
+            let _ = write!(self.0, "<tr>{cells}");
         }
-        self.0.push_str("</tbody></table></div>\n");
+        self.0.push_str("</table></div>\n");
     }
 
     /// A table whose cells have colours, and whose rows have names.

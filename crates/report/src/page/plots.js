@@ -12,10 +12,50 @@
     return made;
   };
 
+  // The texts of marks that stand in a table. `list` has the first and the last place of each piece of a row, a column or a cell.
+  const textsOf = (table, list) => {
+    const headings = table.tHead.rows[0].cells;
+    const textOf = (row, column, part) => {
+      const { cells } = table.tBodies[0].rows[row];
+      const [name, heading, text] = [cells[0], headings[column], cells[column]].map((cell) => cell.textContent);
+      return part === undefined ? `${name}, ${heading}: ${text}` : `${name}, ${heading} ${text.split(", ")[part]}`;
+    };
+    return list.split(" ").flatMap((piece) => {
+      const [first, last = first] = piece.split(":").map((place) => place.split(",").map(Number));
+      const count = Math.max(...first.map((start, along) => last[along] - start)) + 1;
+      const step = first.map((start, along) => Math.sign(last[along] - start));
+      return Array.from({ length: count }, (_, index) => textOf(...first.map((start, along) => start + index * step[along])));
+    });
+  };
+
+  // A part of a path as an element of its own.
+  const markOf = (part) => {
+    const [x, y, width, height] = part.match(/[\d.]+/g).map(Number);
+    const [name, form] = height === undefined ? ["circle", { cx: x, cy: y, r: 3.5 }] : ["rect", { x, y, width, height }];
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(form)) mark.setAttribute(key, value);
+    return mark;
+  };
+
+  const keys = element("span", "", "Arrow keys give one value after the other.");
+  keys.id = "keys";
+  keys.hidden = true;
+  document.body.append(keys);
+
   const interactive = (figure) => {
     const drawing = figure.querySelector(".drawing");
     const svg = drawing.querySelector("svg");
     const series = [...svg.querySelectorAll(".series")];
+    for (const drawn of svg.querySelectorAll("[data-cells]")) {
+      const parts = drawn.getAttribute("d")?.match(/[ML][^ML]+/g);
+      const own = parts ? parts.map(markOf) : [...drawn.children];
+      textsOf(figure.querySelector("table"), drawn.dataset.cells).forEach((text, index) => (own[index].dataset.label = text));
+      if (drawn.matches(".line")) {
+        // A line without dots shows the one that is chosen.
+        own.forEach((mark) => mark.classList.add("faint"));
+        drawn.after(...own);
+      } else drawn.replaceWith(...own);
+    }
     const marks = [...svg.querySelectorAll(".series circle, .series rect")];
     const conditions = figure.querySelector("figcaption").textContent;
     let chosen = -1;
@@ -26,10 +66,9 @@
     tip.hidden = true;
     drawing.after(tip);
     drawing.classList.add("interactive");
-    drawing.setAttribute("aria-label", `${drawing.getAttribute("aria-label")}. Arrow keys give one value after the other.`);
-    for (const mark of marks) {
-      const title = mark.querySelector("title");
-      mark.dataset.label = title.textContent;
+    drawing.setAttribute("aria-describedby", keys.id);
+    for (const title of svg.querySelectorAll(".series title")) {
+      title.parentNode.dataset.label = title.textContent;
       // The browser would show it beside the tip.
       title.remove();
     }
@@ -91,27 +130,18 @@
       choose(next());
     });
 
-    // A button for each series instead of the drawn legend: whether it is shown.
-    const keys = svg.querySelector(".keys");
-    const legend = element("div", "legend plot");
-    [...keys.children].forEach((key, index) => {
-      const button = element("button", "");
+    // A button for each series instead of its name: whether it is shown.
+    [...figure.querySelector(".legend").children].forEach((key, index) => {
+      const button = element("button", key.className, key.textContent);
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
-      const swatch = element("span", "swatch");
-      const style = key.querySelector("[stroke-dasharray]") ? "dashed" : "solid";
-      swatch.style.borderTop = `3px ${style} var(--${key.getAttribute("class")})`;
-      button.append(swatch, key.querySelector("text").textContent);
       button.addEventListener("click", () => {
         const isHidden = series[index].classList.toggle("off");
         button.setAttribute("aria-pressed", String(!isHidden));
         choose(-1);
       });
-      legend.append(button);
+      key.replaceWith(button);
     });
-    drawing.before(legend);
-    svg.viewBox.baseVal.height = Number(keys.dataset.top);
-    keys.remove();
   };
 
   document.querySelectorAll("figure").forEach(interactive);

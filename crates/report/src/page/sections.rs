@@ -109,7 +109,7 @@ pub(crate) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) 
         for (place, plot) in plots.iter().enumerate() {
             let mut element = Html::default();
             drawn += 1;
-            figure(&mut element, plot, &format!("plot-{number}-{drawn}"));
+            figure(&mut element, plot, &format!("p{number}-{drawn}"));
             let size = element.text().len();
             if size > own.max(if left_out == place { left * 3 / 5 } else { 0 }) {
                 left_out += 1;
@@ -131,16 +131,15 @@ pub(crate) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) 
 }
 
 fn figure(page: &mut Html, plot: &Plot, id: &str) {
-    let label = format!("{} {}", plot.heading, plot.conditions);
     page.open("figure");
-    page.raw(&format!("<figcaption>{}</figcaption>", escaped(&plot.conditions)));
-    page.raw(&format!(
-        "<div class=\"drawing scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">",
-        escaped(&label)
-    ));
+    page.raw(&format!("<figcaption id=\"{id}c\">{}</figcaption>", escaped(&plot.conditions)));
+    page.legend(svg::keys(plot));
+    // Question and conditions are the name of drawing and table.
+    let name = format!("aria-labelledby=\"{id}t {id}c\"");
+    page.raw(&format!("<div class=\"drawing scroll\" role=\"group\" tabindex=\"0\" {name}>"));
     page.raw(&svg::element(plot, id));
     page.close("div");
-    page.details("As a table", |page| page.table(&plot.table, &label));
+    page.details("As a table", |page| page.named_table(&plot.table, &name));
     page.close("figure");
 }
 

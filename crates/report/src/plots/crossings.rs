@@ -2,7 +2,7 @@
 
 use pagewise_model::format::{MISSING, bytes, multiple, rate};
 
-use super::plot::{Axis, AxisQuantity, Band, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Band, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -25,8 +25,11 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                             y: value.median,
                             low: value.low,
                             high: value.high,
-                            label: format!("{}, data {ratio} the cache: {text} operations/s", curve.method),
-                            invalid: None,
+                            text: MarkText::Own(format!(
+                                "{}, data {ratio} the cache: {text} operations/s",
+                                curve.method
+                            )),
+                            invalid: false,
                         });
                     }
                     let value = point.ops_per_second.map(|value| value.median);

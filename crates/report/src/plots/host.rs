@@ -2,7 +2,7 @@
 
 use pagewise_model::format::time;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 use crate::vmstat::{COLUMNS, VmstatRow, rows};
@@ -37,13 +37,13 @@ fn of_panel((label, columns, quantity, unit): &Panel, rows: &[&VmstatRow], condi
         |name: &&str| COLUMNS.iter().position(|column| column == name).expect("a column of vmstat");
     // The time is no value.
     let value = |row: &VmstatRow, name: &&str| Some(row.values[index_of(name) - 1]? as f64 * unit);
-    let series = columns.iter().map(|name| {
-        let mark = |row: &&VmstatRow| {
-            let value = value(row, name)?;
-            let label = format!("{name}, {}: {}", time(row.at_ns), (quantity.text)(value));
-            Some(Mark { x: row.at_ns as f64, y: value, label, ..Mark::default() })
+    let series = columns.iter().enumerate().map(|(column, name)| {
+        let mark = |(index, row): (usize, &&VmstatRow)| {
+            let (y, text) = (value(row, name)?, MarkText::Cell(index, column + 1));
+            Some(Mark { x: row.at_ns as f64, y, text, ..Mark::default() })
         };
-        Series { name: name.to_string(), marks: rows.iter().filter_map(mark).collect(), ..Series::default() }
+        let marks = rows.iter().enumerate().filter_map(mark).collect();
+        Series { name: name.to_string(), marks, ..Series::default() }
     });
     let row = |row: &&VmstatRow| {
         let cell = |name| TextCell::number(value(row, name), quantity.text);

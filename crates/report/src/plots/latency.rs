@@ -4,7 +4,7 @@ use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_model::format::{grouped, time};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -31,10 +31,10 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         for cell in sorted(&by_id, comparison, &Standings::of(comparison)) {
             let Some(latency) = &cell.latency_ns else { continue };
             let values = QUANTILES.map(|(_, quantile)| quantile(latency));
+            let row = table.rows.len();
             let mark = |(index, value): (usize, &Option<u64>)| {
-                let value = (*value)?;
-                let label = format!("{}, {}: {}", cell.method, names[index], time(value));
-                Some(Mark { x: index as f64, y: value as f64, label, ..Mark::default() })
+                let (y, text) = ((*value)? as f64, MarkText::Cell(row, index + 1));
+                Some(Mark { x: index as f64, y, text, ..Mark::default() })
             };
             let marks = values.iter().enumerate().filter_map(mark).collect();
             series.push(Series { name: cell.method.clone(), marks, ..Series::default() });

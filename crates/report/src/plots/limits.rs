@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{MISSING, percent, rate};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -36,8 +36,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 y: index as f64,
                 low: limit.of_ceiling_low,
                 high: limit.of_ceiling_high,
-                label: format!("{}: {words}", cell.method),
-                invalid: None,
+                text: MarkText::Cell(table.rows.len(), 1),
+                invalid: false,
             });
             table.rows.push(vec![
                 TextCell::from(&cell.method),

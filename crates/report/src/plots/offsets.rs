@@ -3,7 +3,7 @@
 use pagewise_model::access_map::{AccessMap, COLUMNS, ROWS};
 use pagewise_model::format::{bytes, counted, time};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -29,8 +29,8 @@ fn plot(map: &AccessMap, run: &JudgedRun<'_>) -> Plot {
             let found = counts.iter().enumerate().filter(|(_, count)| (least..=most).contains(*count));
             marks.extend(found.map(|(column, count)| {
                 let (x, y) = (time_at(column as f64 + 0.5), offset_at(row as f64 + 0.5));
-                let label = format!("{} about {}, at about {}", counted(*count, "read"), bytes(y), time(x));
-                Mark { x, y, label, ..Mark::default() }
+                let text = format!("{} about {}, at about {}", counted(*count, "read"), bytes(y), time(x));
+                Mark { x, y, text: MarkText::Own(text), ..Mark::default() }
             }));
         }
         if !marks.is_empty() {

@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::format::time;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
@@ -27,11 +27,10 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         let cells: Vec<_> = cells.into_iter().filter(|cell| cell.total_ns.is_some()).collect();
         let names = PHASES.map(|(name, _)| name);
         let mut series: Vec<Series> = Vec::new();
-        for (name, phase) in PHASES {
+        for (column, (name, phase)) in PHASES.into_iter().enumerate() {
             let mark = |(index, cell): (usize, &&CellJudgement)| {
-                let value = phase(cell).filter(|value| *value > 0)?;
-                let label = format!("{}, {name}: {}", cell.method, time(value));
-                Some(Mark { x: value as f64, y: index as f64, label, ..Mark::default() })
+                let x = phase(cell).filter(|value| *value > 0)? as f64;
+                Some(Mark { x, y: index as f64, text: MarkText::Cell(index, column + 1), ..Mark::default() })
             };
             let marks: Vec<Mark> = cells.iter().enumerate().filter_map(mark).collect();
             if !marks.is_empty() {

@@ -125,10 +125,30 @@ pub struct Mark {
     /// The upper end.
     pub high: Option<f64>,
     /// Text of the value.
-    pub label: String,
-    /// The reason, if the sample is invalid.
-    pub invalid: Option<String>,
+    pub text: MarkText,
+    /// True for a sample that is invalid; the text has the reason.
+    pub invalid: bool,
 }
+
+/// Text of a value.
+#[derive(Clone, Debug)]
+pub enum MarkText {
+    /// A text of its own.
+    Own(String),
+    /// That of a row and a column of the plot's table: name of the row, heading, cell.
+    Cell(usize, usize),
+    /// The same of one part of the cell: these have a comma and a space between them.
+    Part(usize, usize, usize),
+}
+
+impl Default for MarkText {
+    fn default() -> Self {
+        Self::Own(String::new())
+    }
+}
+
+/// Between the parts of a cell.
+pub(crate) const PARTS: &str = ", ";
 
 /// A range of the horizontal axis.
 #[derive(Clone, Debug)]
@@ -139,6 +159,24 @@ pub struct Band {
     pub high: f64,
     /// Its meaning.
     pub label: String,
+}
+
+impl Plot {
+    /// The text of one of its marks.
+    pub fn text(&self, mark: &Mark) -> String {
+        match &mark.text {
+            MarkText::Own(text) => text.clone(),
+            MarkText::Cell(row, column) => {
+                let (cells, heading) = (&self.table.rows[*row], &self.table.headings[*column]);
+                format!("{}, {heading}: {}", cells[0], cells[*column])
+            }
+            MarkText::Part(row, column, part) => {
+                let (cells, heading) = (&self.table.rows[*row], &self.table.headings[*column]);
+                let part = cells[*column].text.split(PARTS).nth(*part).unwrap_or_default();
+                format!("{}, {heading} {part}", cells[0])
+            }
+        }
+    }
 }
 
 impl Axis {

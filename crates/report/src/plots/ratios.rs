@@ -2,7 +2,7 @@
 
 use pagewise_model::format::MISSING;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::comparison::ComparisonText;
 use crate::judged_run::JudgedRun;
 use crate::table::columns::against_leader;
@@ -30,8 +30,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                     y: index as f64,
                     low: ratio.and_then(|ratio| ratio.low),
                     high: ratio.and_then(|ratio| ratio.high),
-                    label: format!("{}: {place} ({against})", cell.method),
-                    invalid: None,
+                    text: MarkText::Own(format!("{}: {place} ({against})", cell.method)),
+                    invalid: false,
                 };
                 Series::named(&mut series, &place).push(mark);
             }

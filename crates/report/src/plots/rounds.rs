@@ -8,7 +8,7 @@ use pagewise_analysis::proof;
 use pagewise_model::sample::Sample;
 use pagewise_model::{Cell, Outcome};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, PARTS, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -27,47 +27,94 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     }
     let of = |comparison: &Comparison| {
         let figure = FigureKind::of(&comparison.conditions.conditions);
-        let mut series = Vec::new();
-        let names = ["method", "valid", "invalid", "lowest", "highest", "by round"];
-        let mut table = TextTable::of(&names);
-        for id in &comparison.cells {
-            let Some(cell) = cells.get(id.as_str()) else { continue };
-            let method = cell.method.to_string();
-            let taken = samples.get(id.as_str()).into_iter().flatten();
-            let marks: Vec<Mark> = taken.filter_map(|sample| mark(cell, sample, figure, &method)).collect();
-            if !marks.is_empty() {
-                table.rows.push(row(&method, &marks, figure));
-                series.push(Series { name: method, marks, ..Series::default() });
-            }
-        }
-        let quantity = if figure.is_time() { AxisQuantity::TIME } else { AxisQuantity::RATE };
-        Plot {
-            id: "rounds",
-            heading: "Is it steady?",
-            conditions: comparison.conditions.label.clone(),
-            form: Form::Dots,
-            x: Axis::of("round", Scale::Linear, AxisQuantity::COUNT),
-            y: Axis::of(figure.unit(), Scale::Log, quantity),
-            series,
-            bands: Vec::new(),
-            table,
-        }
+        let of_cell = |id: &String| {
+            let cell = cells.get(id.as_str())?;
+            let samples = samples.get(id.as_str()).into_iter().flatten();
+            let taken: Vec<Taken> = samples.filter_map(|sample| Taken::of(cell, sample, figure)).collect();
+            (!taken.is_empty()).then(|| (cell.method.to_string(), taken))
+        };
+        let taken: Vec<(String, Vec<Taken>)> = comparison.cells.iter().filter_map(of_cell).collect();
+        plot(comparison, figure, &taken)
     };
     run.judged.comparisons.iter().map(of).collect()
 }
 
-fn mark(cell: &Cell, sample: &Sample, figure: FigureKind, method: &str) -> Option<Mark> {
-    let Outcome::Taken { measurement, evidence, failures } = &sample.outcome else { return None };
-    let value = shown(cell, figure, figure_of(cell, measurement, evidence)?);
-    let reasons = failures.iter().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
-    let reason = reasons.collect::<Vec<_>>().join("; ");
-    Some(Mark {
-        x: f64::from(sample.round) + 1.0,
-        y: value,
-        label: format!("{method}, round {}: {}", sample.round + 1, figure.text(value)),
-        invalid: (!failures.is_empty()).then_some(reason),
-        ..Mark::default()
-    })
+/// A sample that has a figure.
+struct Taken {
+    round: u32,
+    value: f64,
+    text: String,
+    /// The reasons, if it is invalid.
+    invalid: Option<String>,
+}
+
+impl Taken {
+    fn of(cell: &Cell, sample: &Sample, figure: FigureKind) -> Option<Self> {
+        let Outcome::Taken { measurement, evidence, failures } = &sample.outcome else { return None };
+        let value = shown(cell, figure, figure_of(cell, measurement, evidence)?);
+        let reasons = failures.iter().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
+        let reasons: Vec<String> = reasons.collect();
+        let invalid = (!reasons.is_empty()).then(|| reasons.join("; "));
+        Some(Self { round: sample.round + 1, value, text: figure.text(value), invalid })
+    }
+}
+
+/// Columns of a method; behind them stands one for each of its samples that is invalid.
+const COLUMNS: [&str; 6] = ["method", "valid", "invalid", "lowest", "highest", "round"];
+/// The one of the samples that are valid.
+const ROUND: usize = 5;
+
+fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken>)]) -> Plot {
+    let mut table = TextTable::of(&COLUMNS);
+    let mut series = Vec::new();
+    for (index, (method, taken)) in taken.iter().enumerate() {
+        let (mut valid, mut invalid) = (Vec::new(), Vec::new());
+        let mut marks = Vec::new();
+        for one in taken {
+            let text = match &one.invalid {
+                None => {
+                    valid.push(one);
+                    MarkText::Part(index, ROUND, valid.len() - 1)
+                }
+                Some(reason) => {
+                    invalid.push(format!("{} in round {} (invalid: {reason})", one.text, one.round));
+                    MarkText::Cell(index, COLUMNS.len() + invalid.len() - 1)
+                }
+            };
+            let (x, invalid) = (f64::from(one.round), one.invalid.is_some());
+            marks.push(Mark { x, y: one.value, text, invalid, ..Mark::default() });
+        }
+        let each: Vec<String> = valid.iter().map(|one| format!("{}: {}", one.round, one.text)).collect();
+        let values = || valid.iter().map(|one| one.value);
+        let text = |value: Option<f64>| TextCell::number(value, |value| figure.text(value));
+        let row = [
+            method.into(),
+            TextCell::count(valid.len()),
+            TextCell::count(invalid.len()),
+            text(values().min_by(f64::total_cmp)),
+            text(values().max_by(f64::total_cmp)),
+            each.join(PARTS).into(),
+        ];
+        table.rows.push(row.into_iter().chain(invalid.into_iter().map(TextCell::from)).collect());
+        series.push(Series { name: method.clone(), marks, ..Series::default() });
+    }
+    let widest = table.rows.iter().map(Vec::len).max().unwrap_or_default();
+    table
+        .headings
+        .extend((1..=widest.saturating_sub(COLUMNS.len())).map(|count| format!("failed attempt {count}")));
+    table.rows.iter_mut().for_each(|row| row.resize(widest, TextCell::default()));
+    let quantity = if figure.is_time() { AxisQuantity::TIME } else { AxisQuantity::RATE };
+    Plot {
+        id: "rounds",
+        heading: "Is it steady?",
+        conditions: comparison.conditions.label.clone(),
+        form: Form::Dots,
+        x: Axis::of("round", Scale::Linear, AxisQuantity::COUNT),
+        y: Axis::of(figure.unit(), Scale::Log, quantity),
+        series,
+        bands: Vec::new(),
+        table,
+    }
 }
 
 /// The figure of a kind, from the one that a sample is ranked by, the more the better.
@@ -79,22 +126,4 @@ fn shown(cell: &Cell, figure: FigureKind, ranked: f64) -> f64 {
         FigureKind::RecordsPerSecond => ranked,
         FigureKind::TimeToWarm | FigureKind::TimeInTotal => 1e9 / ranked,
     }
-}
-
-fn row(method: &str, marks: &[Mark], figure: FigureKind) -> Vec<TextCell> {
-    let valid = || marks.iter().filter(|mark| mark.invalid.is_none()).map(|mark| mark.y);
-    let text = |value: Option<f64>| TextCell::number(value, |value| figure.text(value));
-    let each = marks.iter().map(|mark| {
-        let invalid =
-            mark.invalid.as_ref().map_or_else(String::new, |reason| format!(" (invalid: {reason})"));
-        format!("{:.0}: {}{invalid}", mark.x, figure.text(mark.y))
-    });
-    vec![
-        method.into(),
-        TextCell::count(valid().count()),
-        TextCell::count(marks.len() - valid().count()),
-        text(valid().min_by(f64::total_cmp)),
-        text(valid().max_by(f64::total_cmp)),
-        each.collect::<Vec<_>>().join(", ").into(),
-    ]
 }

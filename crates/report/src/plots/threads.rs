@@ -8,7 +8,7 @@ use pagewise_model::Role;
 use pagewise_model::format::{percent, rate};
 use pagewise_model::pivot::PivotColumn;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -78,8 +78,8 @@ fn add(plot: &mut Plot, method: &str, column: PivotColumn, value: MedianInterval
         y: value.median,
         low: value.low,
         high: value.high,
-        label: format!("{method}, {at}: {text} operations/s"),
-        invalid: None,
+        text: MarkText::Own(format!("{method}, {at}: {text} operations/s")),
+        invalid: false,
     });
     let mut row = vec![method.into(), TextCell::of(at, column.position()), TextCell::of(text, value.median)];
     row.extend(shares.map(|share| TextCell::number(share, percent)));

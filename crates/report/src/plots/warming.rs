@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{bytes, rate, time};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, Plot, Scale, Series};
+use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 
@@ -21,7 +21,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 marks.push(Mark {
                     x: window.end_ns as f64,
                     y: window.ops_per_second,
-                    label: format!("{}, {until}: {text} operations/s", cell.method),
+                    text: MarkText::Own(format!("{}, {until}: {text} operations/s", cell.method)),
                     ..Mark::default()
                 });
                 let size = |value: Option<u64>| TextCell::number(value.map(|value| value as f64), bytes);

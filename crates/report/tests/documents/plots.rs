@@ -8,7 +8,7 @@ use pagewise_model::sample::Outcome;
 use pagewise_model::{HostCounters, HostSecond};
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots::colours::Colours;
-use pagewise_report::plots::plot::{Plot, Scale};
+use pagewise_report::plots::plot::{MarkText, Plot, Scale};
 use pagewise_report::{plots, svg};
 
 use crate::well_formed::elements;
@@ -62,7 +62,7 @@ fn every_plot_has_its_marks() {
             let is_placed = |mark: &&pagewise_report::plots::plot::Mark| {
                 (plot.x.scale != Scale::Log || mark.x > 0.0) && (plot.y.scale != Scale::Log || mark.y > 0.0)
             };
-            let invalid = marks().filter(is_placed).filter(|mark| mark.invalid.is_some()).count();
+            let invalid = marks().filter(is_placed).filter(|mark| mark.invalid).count();
             let all = marks().filter(is_placed).count();
             assert!(all > 0, "{what}");
             assert_eq!(drawn(&text), (all - invalid, invalid), "{what}: {text}");
@@ -165,7 +165,7 @@ fn hostile_names_stay_text() {
     let mut plot = of(&run).remove(0);
     plot.conditions = "</desc><script>\"".to_string();
     plot.series[0].name = "<script>&".to_string();
-    plot.series[0].marks[0].label = "]]></title>".to_string();
+    plot.series[0].marks[0].text = MarkText::Own("]]></title>".to_string());
     plot.y.scale = Scale::Categories(vec!["<b>\u{7}".repeat(40); 9]);
     let names = elements(&svg::file(&plot));
     assert!(!names.iter().any(|name| name == "script" || name == "b"), "{names:?}");

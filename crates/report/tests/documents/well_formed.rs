@@ -17,6 +17,10 @@ pub fn elements(text: &str) -> Vec<String> {
         let (tag, after) = (&rest[..end], &rest[end + 1..]);
         rest = after;
         if let Some(name) = tag.strip_prefix('/') {
+            end_by_itself(
+                &mut open,
+                if name == "table" { &["td", "th", "tr", "thead", "tbody"] } else { &[] },
+            );
             assert_eq!(open.pop(), Some(name), "the end of another element");
             continue;
         }
@@ -25,6 +29,13 @@ pub fn elements(text: &str) -> Vec<String> {
         assert!(tag.matches('"').count().is_multiple_of(2) && !tag.contains('<'), "<{tag}>");
         expect_text(tag);
         found.push(name.to_string());
+        let ended: &[&str] = match name {
+            "td" | "th" => &["td", "th"],
+            "tr" => &["td", "th", "tr"],
+            "tbody" => &["td", "th", "tr", "thead"],
+            _ => &[],
+        };
+        end_by_itself(&mut open, ended);
         if !tag.ends_with('/') && !VOID.contains(&name) {
             open.push(name);
         }
@@ -41,6 +52,13 @@ pub fn elements(text: &str) -> Vec<String> {
     found
 }
 
+/// Parts of a table need no end of their own before the next one or the end of the table.
+fn end_by_itself(open: &mut Vec<&str>, parts: &[&str]) {
+    for part in parts {
+        open.pop_if(|name| name == part);
+    }
+}
+
 /// Every ampersand begins an entity, and nothing is unprintable.
 #[track_caller]
 fn expect_text(text: &str) {
@@ -54,7 +72,17 @@ fn expect_text(text: &str) {
 #[test]
 fn what_is_not_well_formed_is_found() {
     assert_eq!(elements("<a><b x=\"1\"/>&lt;</a>"), ["a", "b"]);
-    for wrong in ["<a><b></a></b>", "<a>", "a & b", "<a x=\"></a>", "<a\u{1b}></a>", "<a></b>"] {
+    let table = ["table", "thead", "tr", "th", "tbody", "tr", "td", "b", "td", "tr", "td"];
+    assert_eq!(elements("<table><thead><tr><th>x<tbody><tr><td><b>y</b><td><tr><td></table>"), table);
+    for wrong in [
+        "<a><b></a></b>",
+        "<a>",
+        "<table><tr><td><b></table>",
+        "a & b",
+        "<a x=\"></a>",
+        "<a\u{1b}></a>",
+        "<a></b>",
+    ] {
         assert!(std::panic::catch_unwind(|| elements(wrong)).is_err(), "{wrong}");
     }
 }
