@@ -47,7 +47,7 @@ impl ComparisonText {
 }
 
 /// `1.25x [1.18x, 1.51x]`.
-fn ratio_text(ratio: &RatioToLeader) -> String {
+pub(crate) fn ratio_text(ratio: &RatioToLeader) -> String {
     if ratio.changed {
         return "changed during the run".to_string();
     }

@@ -22,6 +22,7 @@ use crate::plots::colours::Colours;
 use crate::{screen, svg};
 use html::Html;
 use scripts::Scripts;
+use sections::Shared;
 
 const STYLE: &str = include_str!("page/style.css");
 /// Size of a page: it is sent by mail.
@@ -50,8 +51,12 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         map::of_runs(&mut page, runs, &colours);
         contents(&mut page, runs);
     }
+    let shared = Shared::of(runs);
     for (index, run) in runs.iter().enumerate() {
-        sections::run(&mut page, run, &colours, index + 1, ROOM / runs.len());
+        sections::run(&mut page, run, &colours, shared.as_ref(), (index + 1, ROOM / runs.len()));
+    }
+    if let Some(shared) = shared {
+        shared.add_to(&mut page, runs);
     }
     sections::definitions(&mut page);
     whole(out, &title, &mark(runs.iter().map(|run| run.judged)), &page)

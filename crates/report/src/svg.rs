@@ -32,7 +32,7 @@ svg.plot .band{fill:var(--band,#f2e6c2)}
 svg.plot .line,svg.plot .range{fill:none;stroke:currentColor;stroke-width:1.5}
 svg.plot circle{fill:currentColor;stroke:currentColor;stroke-width:1.5}
 svg.plot .series rect,svg.plot .bars{fill:currentColor}
-svg.plot .dots{fill:none;stroke:currentColor;stroke-width:8.5;stroke-linecap:round}
+svg.plot .series path:not([class]){fill:none;stroke:currentColor;stroke-width:8.5;stroke-linecap:round}
 svg.plot .invalid{fill:var(--paper,#fff)}
 svg.plot .c0{color:var(--c0,#0969da)}svg.plot .c1{color:var(--c1,#bc4c00)}svg.plot .c2{color:var(--c2,#1a7f37)}svg.plot .c3{color:var(--c3,#8250df)}
 svg.plot .c4{color:var(--c4,#bf3989)}svg.plot .c5{color:var(--c5,#1b7c83)}svg.plot .c6{color:var(--c6,#9a6700)}svg.plot .c7{color:var(--c7,#57606a)}

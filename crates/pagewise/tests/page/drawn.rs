@@ -3,6 +3,7 @@
 
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;
+use pagewise_model::{HostCounters, HostSecond};
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots;
 use pagewise_report::plots::colours::Colours;
@@ -103,6 +104,38 @@ fn a_pointer_is_told_the_sample_and_its_conditions() {
 }
 
 #[test]
+fn each_second_of_the_host_is_told() {
+    let Some(mut browser) = browser() else { return };
+    let mut run = constructed::complete();
+    // So many that their lines have no dots.
+    run.seconds = (0..60)
+        .map(|step| HostSecond {
+            at_ns: step * 1_000_000_000,
+            begins: step == 0,
+            host: HostCounters {
+                free_bytes: Some(step << 30),
+                block_in_bytes: Some(step << 20),
+                ..HostCounters::default()
+            },
+        })
+        .collect();
+    browser.open(&written("host", &run));
+    let told = browser.evaluate(
+        "(() => { const drawings = [...document.querySelectorAll('figure')].at(-1).querySelectorAll('.drawing');
+           const press = (drawing, key) => drawing.dispatchEvent(new KeyboardEvent('keydown', { key }));
+           return [...drawings].map(drawing => ['Home', 'End'].map(key => {
+             press(drawing, key);
+             const mark = drawing.querySelector('.chosen');
+             return [drawing.nextElementSibling.querySelector('strong').textContent, getComputedStyle(mark).opacity,
+               getComputedStyle(mark.nextElementSibling ?? mark.previousElementSibling).opacity]; })); })()",
+    );
+    let told = told.as_array().expect("drawings");
+    assert_eq!(told[0], json!([["1 s, bi: 1,024", "1", "0"], ["59 s, bi: 1,024", "1", "0"]]));
+    assert_eq!(told.last(), Some(&json!([["1 s, free: 1 GiB", "1", "0"], ["59 s, free: 59 GiB", "1", "0"]])));
+    browser.expect_quiet();
+}
+
+#[test]
 fn a_series_can_be_hidden() {
     let Some(mut browser) = browser() else { return };
     browser.open(&written("complete", &constructed::complete()));
@@ -111,7 +144,7 @@ fn a_series_can_be_hidden() {
         "(() => { const figure = document.querySelector('figure'), button = figure.querySelector('.legend button');
            const shown = mark => mark.getBoundingClientRect().width > 0;
            const count = () => [...figure.querySelectorAll('.series :is(circle, rect)')].filter(shown).length;
-           const own = figure.querySelector('.series').querySelectorAll('.series :is(circle, rect)').length;
+           const own = figure.querySelector('.series > g').querySelectorAll('circle, rect').length;
            const all = count(); button.click(); const fewer = count(), pressed = button.ariaPressed; button.click();
            return [all - own === fewer && own > 0, pressed, count() === all]; })()",
     );

@@ -14,10 +14,10 @@ fn without_scripts_everything_is_there() {
         "[document.querySelectorAll('.interactive, button, input').length,
           document.querySelectorAll('figure').length > 0,
           [...document.querySelectorAll('figure')].every(figure => {
-            const marks = figure.querySelector('.drawing svg').querySelectorAll('.series :is(circle, rect, .dots, .bars)');
+            const marks = figure.querySelector('.drawing svg').querySelectorAll('.series :is(circle, rect, .bars, path:not([class]))');
             // A dot is the round end of a line: it has no size of its own.
-            const isDrawn = mark => mark.matches('.dots') ? getComputedStyle(mark).strokeLinecap === 'round' : mark.getBoundingClientRect().width > 0;
-            const count = mark => mark.getAttribute('d')?.match(/M/g).length ?? 1;
+            const isDrawn = mark => mark.matches('path:not([class])') ? getComputedStyle(mark).strokeLinecap === 'round' : mark.getBoundingClientRect().width > 0;
+            const count = mark => mark.getAttribute('d')?.match(/m/g).length ?? 1;
             const values = Number(figure.querySelector('desc').textContent.match(/(\\d+) values, /)[1]);
             return [...marks].reduce((sum, mark) => sum + count(mark), 0) === values && [...marks].every(isDrawn)
               && figure.querySelector('table') !== null; })]",

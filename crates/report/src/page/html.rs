@@ -16,11 +16,22 @@ const NUMBER_CLASSES: usize = 12;
 /// Rows of a column of numbers in ascending order: the script of tables has no other way to know
 /// it. Nothing stands for the order in which all rows are already.
 fn sorting(order: &[usize], rows: usize) -> String {
-    let order: Vec<String> = match order.is_sorted() && order.len() == rows {
-        true => Vec::new(),
-        false => order.iter().map(usize::to_string).collect(),
+    let digits = row_number(rows.saturating_sub(1), 0).len();
+    let order: String = match order.is_sorted() && order.len() == rows {
+        true => String::new(),
+        false => order.iter().map(|row| row_number(*row, digits)).collect(),
     };
-    format!(" data-order=\"{}\"", order.join(" "))
+    format!(" data-order=\"{order}\"")
+}
+
+/// A number of this many digits or more, each one of 36.
+fn row_number(mut row: usize, digits: usize) -> String {
+    let mut text = String::new();
+    while row > 0 || text.len() < digits.max(1) {
+        text.extend(char::from_digit((row % 36) as u32, 36));
+        row /= 36;
+    }
+    text.chars().rev().collect()
 }
 
 /// A cell of a map.
@@ -109,7 +120,7 @@ impl Html {
     /// Names with the classes of their colours.
     pub(super) fn legend<'a>(&mut self, keys: impl Iterator<Item = (String, &'a str)>) {
         let keys: Vec<String> =
-            keys.map(|(class, name)| format!("<span class=\"{class}\">{}</span>", escaped(name))).collect();
+            keys.map(|(class, name)| format!("<i class=\"{class}\">{}</i>", escaped(name))).collect();
         self.raw(&format!("<p class=\"legend plot\">{}</p>", keys.join(" ")));
     }
 

@@ -28,13 +28,17 @@
     });
   };
 
-  // A part of a path as an element of its own.
-  const markOf = (part) => {
-    const [x, y, width, height] = part.match(/[\d.]+/g).map(Number);
-    const [name, form] = height === undefined ? ["circle", { cx: x, cy: y, r: 3.5 }] : ["rect", { x, y, width, height }];
-    const mark = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(form)) mark.setAttribute(key, value);
-    return mark;
+  // The parts of a path as elements of their own. Each begins at its distance from the one before.
+  const marksOf = (path) => {
+    let [x, y] = [0, 0];
+    return path.match(/[ml][^ml]+/g).map((part) => {
+      const [right, down, width, height] = part.match(/-?[\d.]+/g).map(Number);
+      [x, y] = [x + right, y + down];
+      const [name, form] = height === undefined ? ["circle", { cx: x, cy: y, r: 3.5 }] : ["rect", { x, y, width, height }];
+      const mark = document.createElementNS("http://www.w3.org/2000/svg", name);
+      for (const [key, value] of Object.entries(form)) mark.setAttribute(key, value);
+      return mark;
+    });
   };
 
   const keys = element("span", "", "Arrow keys give one value after the other.");
@@ -42,13 +46,14 @@
   keys.hidden = true;
   document.body.append(keys);
 
-  const interactive = (figure) => {
-    const drawing = figure.querySelector(".drawing");
+  const interactive = (drawing) => {
+    const figure = drawing.closest("figure");
+    const legend = drawing.previousElementSibling;
     const svg = drawing.querySelector("svg");
-    const series = [...svg.querySelectorAll(".series")];
+    const series = [...svg.querySelectorAll(".series > g")];
     for (const drawn of svg.querySelectorAll("[data-cells]")) {
-      const parts = drawn.getAttribute("d")?.match(/[ML][^ML]+/g);
-      const own = parts ? parts.map(markOf) : [...drawn.children];
+      const path = drawn.getAttribute("d");
+      const own = path === null ? [...drawn.children] : marksOf(path);
       textsOf(figure.querySelector("table"), drawn.dataset.cells).forEach((text, index) => (own[index].dataset.label = text));
       if (drawn.matches(".line")) {
         // A line without dots shows the one that is chosen.
@@ -131,7 +136,7 @@
     });
 
     // A button for each series instead of its name: whether it is shown.
-    [...figure.querySelector(".legend").children].forEach((key, index) => {
+    [...legend.children].forEach((key, index) => {
       const button = element("button", key.className, key.textContent);
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
@@ -144,5 +149,5 @@
     });
   };
 
-  document.querySelectorAll("figure").forEach(interactive);
+  document.querySelectorAll("figure .drawing").forEach(interactive);
 })();

@@ -31,6 +31,11 @@ impl Scripts {
 
     /// The elements, for the end of a page.
     pub(super) fn elements(&self) -> String {
-        self.0.iter().map(|(script, _)| format!("<script>{script}</script>\n")).collect()
+        let element = |(script, _): &(&str, _)| {
+            // Comments and indentation are for those who read the source.
+            let lines = script.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+            format!("<script>{}</script>\n", lines.collect::<Vec<_>>().join("\n"))
+        };
+        self.0.iter().map(element).collect()
     }
 }

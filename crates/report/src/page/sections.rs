@@ -25,7 +25,13 @@ const OF_VERDICTS: f64 = 0.35;
 
 /// All sections of the run with this number, in about `room` bytes: what a page of many cells
 /// leaves out is told.
-pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, colours: &Colours, number: usize, room: usize) {
+pub(super) fn run(
+    page: &mut Html,
+    run: &JudgedRun<'_>,
+    colours: &Colours,
+    shared: Option<&Shared>,
+    (number, room): (usize, usize),
+) {
     let judged = run.judged;
     let mut above = Html::default();
     above.raw(&format!(
@@ -40,8 +46,11 @@ pub(super) fn run(page: &mut Html, run: &JudgedRun<'_>, colours: &Colours, numbe
     let mut below = Html::default();
     verdicts(&mut below, judged, (room as f64 * OF_VERDICTS) as usize);
     below.heading(3, "Details");
-    below.details("Environment", |page| environment(page, judged));
-    below.details("Every check, with how often it failed", |page| checks(page, judged));
+    below.details("Environment", |page| environment(page, judged, shared));
+    if shared.is_none() {
+        below
+            .details("Every check, with how often it failed", |page| checks(page, std::slice::from_ref(run)));
+    }
     below.details("The command", |page| command(page, run));
     below.close("section");
     page.raw(above.text());
@@ -105,16 +114,19 @@ pub(crate) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) 
         }
         page.heading(3, plots[0].heading);
         let mut own = left / (questions.len() - index);
-        let mut left_out = 0;
-        for (place, plot) in plots.iter().enumerate() {
+        let (mut left_out, mut is_first) = (0, true);
+        let figures =
+            plots.chunk_by(|one, next| (&one.conditions, &one.table) == (&next.conditions, &next.table));
+        for plots in figures {
             let mut element = Html::default();
+            figure(&mut element, plots, &format!("p{number}-{drawn}"));
             drawn += 1;
-            figure(&mut element, plot, &format!("p{number}-{drawn}"));
             let size = element.text().len();
-            if size > own.max(if left_out == place { left * 3 / 5 } else { 0 }) {
-                left_out += 1;
+            if size > own.max(if is_first { left * 3 / 5 } else { 0 }) {
+                left_out += plots.len();
                 continue;
             }
+            is_first = false;
             (left, own) = (left - size, own.saturating_sub(size));
             page.raw(element.text());
         }
@@ -130,16 +142,20 @@ pub(crate) fn draw(page: &mut Html, plots: &[Plot], number: usize, room: usize) 
     }
 }
 
-fn figure(page: &mut Html, plot: &Plot, id: &str) {
+/// Plots that have one table.
+fn figure(page: &mut Html, plots: &[Plot], id: &str) {
+    let Some(first) = plots.first() else { return };
     page.open("figure");
-    page.raw(&format!("<figcaption id=\"{id}c\">{}</figcaption>", escaped(&plot.conditions)));
-    page.legend(svg::keys(plot));
+    page.raw(&format!("<figcaption id=\"{id}c\">{}</figcaption>", escaped(&first.conditions)));
     // Question and conditions are the name of drawing and table.
-    let name = format!("aria-labelledby=\"{id}t {id}c\"");
-    page.raw(&format!("<div class=\"drawing scroll\" role=\"group\" tabindex=\"0\" {name}>"));
-    page.raw(&svg::element(plot, id));
-    page.close("div");
-    page.details("As a table", |page| page.named_table(&plot.table, &name));
+    let name = format!("aria-labelledby=\"{id}-0t {id}c\"");
+    for (index, plot) in plots.iter().enumerate() {
+        page.legend(svg::keys(plot));
+        page.raw(&format!("<div class=\"drawing scroll\" role=\"group\" tabindex=\"0\" {name}>"));
+        page.raw(&svg::element(plot, &format!("{id}-{index}")));
+        page.close("div");
+    }
+    page.details("As a table", |page| page.named_table(&first.table, &name));
     page.close("figure");
 }
 
@@ -170,11 +186,11 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
     }
 }
 
-/// Every field, with its unit in its name.
-fn environment(page: &mut Html, judged: &Judged) {
+/// Every field, with its unit in its name, as text.
+fn fields(judged: &Judged) -> Vec<(String, String)> {
     let value = serde_json::to_value(&judged.environment).unwrap_or_default();
     let fields = value.as_object().into_iter().flatten();
-    let terms = fields.filter(|(name, _)| *name != "warnings").map(|(name, value)| {
+    let texts = fields.filter(|(name, _)| *name != "warnings").map(|(name, value)| {
         let value = match value {
             serde_json::Value::Null => "unknown".to_string(),
             serde_json::Value::String(text) => text.clone(),
@@ -182,23 +198,78 @@ fn environment(page: &mut Html, judged: &Judged) {
         };
         (name.clone(), value)
     });
-    page.terms(terms);
+    texts.collect()
+}
+
+/// Details that several runs have in common: they stand once, below all of them.
+pub(super) struct Shared {
+    /// Fields of the environment.
+    fields: Vec<(String, String)>,
+}
+
+impl Shared {
+    /// `None` if there is one run alone.
+    pub(super) fn of(runs: &[JudgedRun<'_>]) -> Option<Self> {
+        let (first, others) = runs.split_first().filter(|(_, others)| !others.is_empty())?;
+        let mut shared = fields(first.judged);
+        for other in others {
+            let known = fields(other.judged);
+            shared.retain(|field| known.contains(field));
+        }
+        Some(Self { fields: shared })
+    }
+
+    pub(super) fn add_to(self, page: &mut Html, runs: &[JudgedRun<'_>]) {
+        page.heading(2, "All runs");
+        page.details("Environment of all runs", |page| page.terms(self.fields));
+        page.details("Every check, with how often it failed", |page| checks(page, runs));
+    }
+}
+
+fn environment(page: &mut Html, judged: &Judged, shared: Option<&Shared>) {
+    let mut own = fields(judged);
+    if let Some(Shared { fields }) = shared {
+        own.retain(|field| !fields.contains(field));
+        page.paragraph("All else is the same in all runs, and stands below them.");
+    }
+    page.terms(own);
     for worker in &judged.workers {
         page.paragraph(heading::found(worker));
         page.list(&worker.notes);
     }
 }
 
-fn checks(page: &mut Html, judged: &Judged) {
-    let validity = &judged.validity;
-    page.paragraph(heading::validity(judged));
-    let row = |kind: &FailureKind| {
-        let found = validity.reasons.iter().find(|reason| reason.kind == *kind);
-        let (count, example) = found.map_or((0, ""), |reason| (reason.count, &reason.example));
-        vec![kind.to_string().into(), TextCell::count(count), kind.meaning().into(), example.into()]
+fn checks(page: &mut Html, runs: &[JudgedRun<'_>]) {
+    let mut questions: Vec<&str> = runs.iter().map(|run| run.judged.run.question.as_str()).collect();
+    questions.sort_unstable();
+    let are_different = questions.windows(2).all(|pair| pair[0] != pair[1]);
+    let name = |run: &JudgedRun<'_>| match (runs.len(), are_different) {
+        (1, _) => None,
+        (_, true) => Some(run.judged.run.question.clone()),
+        (_, false) => Some(run.path.to_string()),
     };
-    let names = ["check", "attempts that failed it", "meaning of a failure", "the first"];
-    let table = TextTable { rows: FailureKind::ALL.iter().map(row).collect(), ..TextTable::of(&names) };
+    for run in runs {
+        let valid = heading::validity(run.judged);
+        page.paragraph(name(run).map_or(valid.clone(), |name| format!("{name}: {valid}")));
+    }
+    let attempts = "attempts that failed it";
+    let counts = runs.iter().map(|run| match name(run) {
+        Some(name) => format!("{attempts}, {name}"),
+        None => attempts.to_string(),
+    });
+    let headings = ["check".to_string()].into_iter().chain(counts);
+    let headings = headings.chain(["meaning of a failure".to_string(), "the first".to_string()]).collect();
+    let row = |kind: &FailureKind| {
+        let reasons = runs.iter().map(|run| run.judged.validity.reasons.iter().find(|one| one.kind == *kind));
+        let reasons: Vec<_> = reasons.collect();
+        let counts = reasons.iter().map(|found| TextCell::count(found.map_or(0, |one| one.count)));
+        let first = reasons.iter().flatten().next().map_or("", |one| &one.example);
+        std::iter::once(kind.to_string().into())
+            .chain(counts)
+            .chain([kind.meaning().into(), first.into()])
+            .collect()
+    };
+    let table = TextTable { headings, rows: FailureKind::ALL.iter().map(row).collect() };
     page.table(&table, "Every check");
 }
 

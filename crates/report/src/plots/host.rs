@@ -29,28 +29,47 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         1 => "the whole run".to_string(),
         step => format!("the whole run; one second of {step} is shown"),
     };
-    PANELS.iter().map(|panel| of_panel(panel, &shown, conditions.clone())).collect()
+    let table = table(&shown);
+    PANELS.iter().map(|panel| of_panel(panel, &shown, conditions.clone(), table.clone())).collect()
 }
 
-fn of_panel((label, columns, quantity, unit): &Panel, rows: &[&VmstatRow], conditions: String) -> Plot {
-    let index_of =
-        |name: &&str| COLUMNS.iter().position(|column| column == name).expect("a column of vmstat");
+fn value(row: &VmstatRow, name: &str, unit: f64) -> Option<f64> {
+    let index = COLUMNS.iter().position(|column| *column == name).expect("a column of vmstat");
     // The time is no value.
-    let value = |row: &VmstatRow, name: &&str| Some(row.values[index_of(name) - 1]? as f64 * unit);
-    let series = columns.iter().enumerate().map(|(column, name)| {
+    Some(row.values[index - 1]? as f64 * unit)
+}
+
+/// The columns of all panels.
+fn table(rows: &[&VmstatRow]) -> TextTable {
+    let names = PANELS.iter().flat_map(|(_, columns, ..)| *columns).copied();
+    let headings: Vec<&str> = std::iter::once("time").chain(names).collect();
+    let row = |row: &&VmstatRow| {
+        let of_panel = |(_, columns, quantity, unit): &Panel| {
+            let cell = |name: &&str| TextCell::number(value(row, name, *unit), quantity.text);
+            columns.iter().map(cell).collect::<Vec<_>>()
+        };
+        let time = TextCell::of(time(row.at_ns), row.at_ns as f64);
+        std::iter::once(time).chain(PANELS.iter().flat_map(of_panel)).collect()
+    };
+    TextTable { rows: rows.iter().map(row).collect(), ..TextTable::of(&headings) }
+}
+
+fn of_panel(
+    (label, columns, quantity, unit): &Panel,
+    rows: &[&VmstatRow],
+    conditions: String,
+    table: TextTable,
+) -> Plot {
+    let series = columns.iter().map(|name| {
+        let column =
+            table.headings.iter().position(|heading| heading == name).expect("a column of the table");
         let mark = |(index, row): (usize, &&VmstatRow)| {
-            let (y, text) = (value(row, name)?, MarkText::Cell(index, column + 1));
+            let (y, text) = (value(row, name, *unit)?, MarkText::Cell(index, column));
             Some(Mark { x: row.at_ns as f64, y, text, ..Mark::default() })
         };
         let marks = rows.iter().enumerate().filter_map(mark).collect();
         Series { name: name.to_string(), marks, ..Series::default() }
     });
-    let row = |row: &&VmstatRow| {
-        let cell = |name| TextCell::number(value(row, name), quantity.text);
-        std::iter::once(TextCell::of(time(row.at_ns), row.at_ns as f64))
-            .chain(columns.iter().map(cell))
-            .collect()
-    };
     Plot {
         id: "host",
         heading: "What did the host do, second by second?",
@@ -58,11 +77,8 @@ fn of_panel((label, columns, quantity, unit): &Panel, rows: &[&VmstatRow], condi
         form: Form::Lines,
         x: Axis::of("time since the run began", Scale::Linear, AxisQuantity::TIME),
         y: Axis::of(*label, Scale::Linear, *quantity),
-        series: series.filter(|series| !series.marks.is_empty()).collect(),
+        series: series.filter(|series: &Series| !series.marks.is_empty()).collect(),
         bands: Vec::new(),
-        table: TextTable {
-            rows: rows.iter().map(row).collect(),
-            ..TextTable::of(&[&["time"], *columns].concat())
-        },
+        table,
     }
 }

@@ -23,7 +23,7 @@ pub struct Plot {
     pub series: Vec<Series>,
     /// Marked ranges of the horizontal axis.
     pub bands: Vec<Band>,
-    /// The same values as text.
+    /// The same values as text; plots that follow each other may have one.
     pub table: TextTable,
 }
 

@@ -3,11 +3,12 @@
 use pagewise_model::format::MISSING;
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::comparison::ComparisonText;
+use crate::comparison::ratio_text;
 use crate::judged_run::JudgedRun;
 use crate::table::columns::against_leader;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
+use crate::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
@@ -21,6 +22,8 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
             };
             let ranked: Vec<_> = cells.iter().filter(is_ranked).collect();
             let mut series = Vec::new();
+            // All else of a method is in the table of the verdict.
+            let mut table = TextTable::of(&["method", "slowdown", "place"]);
             for (index, cell) in ranked.iter().enumerate() {
                 let ratio = standings.ratio(cell);
                 let against = ratio.map_or_else(|| MISSING.to_string(), against_leader);
@@ -30,9 +33,15 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                     y: index as f64,
                     low: ratio.and_then(|ratio| ratio.low),
                     high: ratio.and_then(|ratio| ratio.high),
-                    text: MarkText::Own(format!("{}: {place} ({against})", cell.method)),
+                    text: MarkText::Cell(index, 2),
                     invalid: false,
                 };
+                let slowdown = ratio.map(|ratio| TextCell::of(ratio_text(ratio), ratio.ratio));
+                table.rows.push(vec![
+                    TextCell::from(&cell.method),
+                    slowdown.unwrap_or_else(|| MISSING.into()),
+                    format!("{place} ({against})").into(),
+                ]);
                 Series::named(&mut series, &place).push(mark);
             }
             for series in &mut series {
@@ -47,7 +56,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 y: Axis::names("method", ranked.iter().map(|cell| cell.method.clone()).collect()),
                 series,
                 bands: Vec::new(),
-                table: ComparisonText::of(&by_id, comparison).table,
+                table,
             }
         })
         .collect()

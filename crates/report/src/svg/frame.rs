@@ -14,10 +14,15 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// A position as text: a drawing on a page is not made larger.
-    pub(super) fn text(&self, position: f64) -> String {
+    /// A position with the digits that it has: a drawing on a page is not made larger.
+    pub(super) fn rounded(&self, position: f64) -> f64 {
         let digits = if self.is_alone { 10.0 } else { 1.0 };
         // No position is -0.
-        ((position * digits).round() / digits + 0.0).to_string()
+        (position * digits).round() / digits + 0.0
+    }
+
+    /// The same as text.
+    pub(super) fn text(&self, position: f64) -> String {
+        self.rounded(position).to_string()
     }
 }

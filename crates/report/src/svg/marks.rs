@@ -16,7 +16,7 @@ pub(crate) const COLOURS: usize = 8;
 const BAR: f64 = 14.0;
 /// Least width of a bar.
 const THINNEST: f64 = 0.5;
-/// Values of a line on a page that have dots: those of more would touch each other.
+/// Values of a line on a page that have dots: those of more hide the line.
 const MOST_DOTS: usize = 40;
 
 /// Series beyond the colours have dashes.
@@ -39,11 +39,12 @@ struct Placed<'a> {
 pub(super) fn write(body: &mut String, plot: &Plot, frame: &Frame) {
     // The end of the last bar of each category.
     let mut ends: Vec<f64> = Vec::new();
+    *body += "<g class=\"series\">";
     for (index, series) in plot.series.iter().enumerate() {
         let placed: Vec<Placed<'_>> =
             series.marks.iter().filter_map(|mark| Placed::of(mark, plot.form, frame, &mut ends)).collect();
         let number = series.colour.unwrap_or(index);
-        let _ = write!(body, "<g class=\"series c{}\">", number % COLOURS);
+        let _ = write!(body, "<g class=\"c{}\">", number % COLOURS);
         let ranges: String = placed.iter().map(|one| one.range(plot, frame)).collect();
         let is_told = |one: &Placed<'_>| !frame.is_alone && place(one.mark).is_some();
         let (told, own): (Vec<_>, Vec<_>) = placed.iter().partition(|one| is_told(one));
@@ -52,17 +53,15 @@ pub(super) fn write(body: &mut String, plot: &Plot, frame: &Frame) {
         if plot.form == Form::Lines && !placed.is_empty() {
             let dashes = dashes(number);
             let cells = if is_dense { cells(&valid) } else { String::new() };
-            let points = placed.iter().map(|one| format!("L{} {}", frame.text(one.x), frame.text(one.y)));
-            let line = points.collect::<String>().replacen('L', "M", 1);
+            let line = path(&placed.iter().collect::<Vec<_>>(), frame, 'l').replacen('l', "m", 1);
             let _ = write!(body, "<path class=\"line\"{dashes}{cells} d=\"{line}\"/>");
         }
         if !ranges.is_empty() {
             let _ = write!(body, "<path class=\"range\" d=\"{ranges}\"/>");
         }
         if !valid.is_empty() && !is_dense {
-            let class = if plot.form == Form::Bars { "bars" } else { "dots" };
-            let path: String = valid.iter().map(|one| one.part(frame)).collect();
-            let _ = write!(body, "<path class=\"{class}\"{} d=\"{path}\"/>", cells(&valid));
+            let class = if plot.form == Form::Bars { " class=\"bars\"" } else { "" };
+            let _ = write!(body, "<path{class}{} d=\"{}\"/>", cells(&valid), path(&valid, frame, 'm'));
         }
         if !invalid.is_empty() {
             let elements: String = invalid.iter().map(|one| one.element(frame, "")).collect();
@@ -74,6 +73,7 @@ pub(super) fn write(body: &mut String, plot: &Plot, frame: &Frame) {
         }
         *body += "</g>";
     }
+    *body += "</g>";
 }
 
 impl<'a> Placed<'a> {
@@ -107,15 +107,6 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// Part of a path: a dot is the round end of a line without length.
-    fn part(&self, frame: &Frame) -> String {
-        let (x, y) = (frame.text(self.x), frame.text(self.y));
-        match self.width.map(|width| frame.text(width)) {
-            None => format!("M{x} {y}h0"),
-            Some(width) => format!("M{x} {y}h{width}v{BAR}h-{width}z"),
-        }
-    }
-
     /// Part of a path: the interval of the mark, if it has one.
     fn range(&self, plot: &Plot, frame: &Frame) -> String {
         let is_horizontal = matches!(plot.y.scale, Scale::Categories(_));
@@ -130,6 +121,26 @@ impl<'a> Placed<'a> {
             false => format!("M{} {low}V{high}m-4 0h8M{} {low}h8", text(self.x), text(self.x - 4.0)),
         }
     }
+}
+
+/// A path of parts, each of which begins at its distance from the one before. That of a line has no
+/// content, and a dot is the round end of a line without length.
+fn path(marks: &[&Placed<'_>], frame: &Frame, command: char) -> String {
+    let mut path = String::new();
+    let mut before = (0.0, 0.0);
+    for one in marks {
+        let at = (frame.rounded(one.x), frame.rounded(one.y));
+        let (right, down) = (frame.text(at.0 - before.0), frame.text(at.1 - before.1));
+        let gap = if down.starts_with('-') { "" } else { " " };
+        let _ = write!(path, "{command}{right}{gap}{down}");
+        before = at;
+        match one.width.map(|width| frame.text(width)) {
+            _ if command == 'l' => {}
+            None => path += "h0",
+            Some(width) => path += &format!("h{width}v{BAR}h-{width}z"),
+        }
+    }
+    path
 }
 
 /// Row and column of the text of a mark, and its part if it is one of several in a cell.

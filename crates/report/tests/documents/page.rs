@@ -10,7 +10,7 @@ use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::page;
 use pagewise_report::words::warnings;
 
-use crate::plots::plots_of;
+use crate::plots::{plots_of, seconds};
 use crate::well_formed::elements;
 use crate::{all, constructed, hostile};
 
@@ -59,6 +59,32 @@ fn a_page_has_every_plot_and_its_table() {
         }
         assert!(!text.split("<script>").next().expect("a page").contains("NaN"), "{name}");
     }
+}
+
+#[test]
+fn plots_of_the_host_share_a_table() {
+    let mut run = constructed::complete();
+    run.seconds = seconds(4);
+    let text = page_of(&[("run.jsonl", &run)]);
+    let figures = text.split("<figure>").filter_map(|rest| rest.split("</figure>").next());
+    let figures: Vec<&str> = figures.filter(|figure| figure.contains("second by second?</title>")).collect();
+    assert_eq!(figures.len(), 1);
+    assert!(figures[0].matches("<svg ").count() > 3);
+    assert_eq!(figures[0].matches("<table").count(), 1);
+    // A column of the table for each line, and the time.
+    let lines = figures[0].matches("class=\"line\"").count();
+    assert!(figures[0].matches("<th").count() > lines, "{lines}");
+}
+
+#[test]
+fn what_several_runs_have_in_common_stands_once() {
+    let (read, mut scan) = (constructed::complete(), constructed::scan());
+    scan.header.environment.kernel = "6.1.0".to_string();
+    let text = page_of(&[("one.jsonl", &read), ("two.jsonl", &scan)]);
+    assert_eq!(text.matches("aria-label=\"Every check\"").count(), 1);
+    assert!(text.contains("attempts that failed it, scan"), "{text}");
+    let fields = |name: &str| text.matches(&format!("<dt>{name}</dt>")).count();
+    assert_eq!((fields("kernel"), fields("page_bytes")), (2, 1));
 }
 
 #[test]
@@ -151,7 +177,8 @@ fn a_page_of_many_cells_says_what_it_left_out() {
 fn runs_without_room_are_refused_in_one_sentence() {
     let run = constructed::complete();
     let judged = judge(&run);
-    let runs = vec![JudgedRun { path: "run.jsonl", run: &run, judged: &judged }; 250];
+    let path = "x".repeat(4_000);
+    let runs = vec![JudgedRun { path: &path, run: &run, judged: &judged }; 100];
     let refused = page::write(&mut std::io::sink(), &runs).expect_err("no room");
     let text = refused.to_string();
     assert!(

@@ -25,7 +25,7 @@ fn of(run: &Run) -> Vec<Plot> {
 }
 
 /// A host that was read each second.
-fn seconds(count: u64) -> Vec<HostSecond> {
+pub fn seconds(count: u64) -> Vec<HostSecond> {
     let host = |step: u64| HostCounters {
         running: Some(step % 3),
         free_bytes: Some(1 << 30),
