@@ -15,9 +15,9 @@
 //
 // Threads are plain goroutines, as in a Go program, and GOMAXPROCS is what the environment says. A page fault in a mapping
 // keeps the processor (P) of its goroutine; a read call gives it away. A fault that the kernel cannot serve (SIGBUS: the
-// file has become shorter, or there is no room for it) is caught and told as `failed` of the call `mmap`.
+// file has become shorter, or there is no room for it) is caught and reported as `failed` of the call `mmap`.
 //
-// A failed call is told as `failed`. Anything else that goes wrong is a defect: stack trace on stderr, status 1. Times are
+// A failed call is reported as `failed`. Anything else that goes wrong is a defect: stack trace on stderr, status 1. Times are
 // nanoseconds of the monotonic clock, sizes bytes, words little-endian. Timed regions allocate nothing.
 package main
 

@@ -22,7 +22,7 @@ write   write   -                  -              buffer=64KiB   buffer=64KiB  o
 bufio   read    -                  buffer=64KiB*  buffer=64KiB*  -             bufio.Reader and bufio.Writer of a file
 `
 
-// advice is what options tell madvise(2).
+// advice is what options pass to madvise(2).
 var advice = map[string]int{
 	"random":     syscall.MADV_RANDOM,
 	"sequential": syscall.MADV_SEQUENTIAL,

@@ -10,7 +10,7 @@ import (
 
 // reader is a way to read, bound to a file and one thread's buffer.
 type reader interface {
-	// begin is told which word of a page touch takes, before each sample.
+	// begin sets which word of a page touch takes, before each sample.
 	begin(touchAt uint64)
 	// read does the reads at `entries`, little-endian offsets XOR the mask and whole operations, and consumes their bytes. The
 	// checksum of the first read counts `weight` times, that of each further one 2 times more.

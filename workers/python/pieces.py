@@ -37,7 +37,7 @@ class Pieces:
             entries = (int.from_bytes(entries, "little") ^ ones * mask).to_bytes(8 * count, "little")
         self.entries = memoryview(entries).cast("Q")
         self.start, self.end = self.end, self.end + count
-        # Dependent reads are checked one by one. Of others the largest tells: a mapping would be read short and say nothing.
+        # Dependent reads are checked one by one. Of others the largest decides: a mapping would be read short and say nothing.
         if self.job.dependent == 0:
             largest = max(self.entries)
             if largest > self.job.span_bytes - self.job.read_bytes:

@@ -19,7 +19,7 @@ call gives it away, and so does numpy while it copies.
 What is done with the bytes: `touch` unpacks the words of a read with one struct, `sum` adds a memoryview of words (numpy's
 sum for numpy-memmap), `lines` is `count` of a newline. Sums are taken modulo 2^64 once a batch.
 
-A failed call is told as `failed`. Any other exception is a defect: stack trace on stderr, status 1. Times are nanoseconds of
+A failed call is reported as `failed`. Any other exception is a defect: stack trace on stderr, status 1. Times are nanoseconds of
 the monotonic clock, sizes bytes, words little-endian. An access to a mapping whose file has become shorter ends the process
 by SIGBUS, which Python cannot catch; where it happened is then on stderr.
 """

@@ -118,7 +118,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     without_unproven(judged)
 }
 
-/// A run whose trace may not stand for its program tells nothing of other methods.
+/// A run whose trace may not stand for its program shows nothing of other methods.
 fn without_unproven(mut judged: Judged) -> Judged {
     let Some(unproven) = judged.self_replay.as_ref().filter(|replay| !replay.stands) else { return judged };
     let own = &unproven.method;

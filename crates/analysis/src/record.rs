@@ -170,11 +170,11 @@ impl Recording {
         let mut files: Vec<TraceFile> = Vec::new();
         let read = self.files.counts.iter().zip(&self.identities);
         let read = read.map(|((_, reads, bytes), identity)| (*reads, *bytes, *identity));
-        // Files that were only mapped have no reads here, and their faults are told.
+        // Files that were only mapped have no reads here, and their faults are reported.
         let mapped = inspection.files.iter().filter(|file| file.mapping.is_some() && !file.code);
         let mapped =
             mapped.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
-        // Whatever else the program did to a file that was dropped is told too.
+        // Whatever else the program did to a file that was dropped is reported too.
         let is_dropped = |file: &&InspectedFile| {
             let mut named = dropped.iter();
             named.any(|(path, before)| file.path.as_ref() == Some(path) && file.identity.2 == before.inode)

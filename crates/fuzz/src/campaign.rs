@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Interval of checks of the process.
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes of a failed process's output that are shown, from its end.
-const TOLD_BYTES: usize = 4000;
+const SHOWN_BYTES: usize = 4000;
 
 /// In a process of cases: the file for the number of the current case.
 const MARK: &str = "PAGEWISE_FUZZ_MARK";
@@ -232,7 +232,7 @@ fn text_of(file: &File) -> String {
 }
 
 fn last(text: &str) -> &str {
-    let mut start = text.len().saturating_sub(TOLD_BYTES);
+    let mut start = text.len().saturating_sub(SHOWN_BYTES);
     while !text.is_char_boundary(start) {
         start += 1;
     }

@@ -230,8 +230,8 @@ fn direct_alignment_at(path: &Path) -> Option<u64> {
 /// The largest block of a filesystem on a disk.
 const MOST_BLOCK_BYTES: u64 = 64 << 10;
 
-/// Size of the filesystem's blocks: where it does not tell the alignment of direct transfers, a
-/// smaller one may be accepted and served through the page cache. Filesystems of a network tell
+/// Size of the filesystem's blocks: where it is not the alignment of direct transfers, a
+/// smaller one may be accepted and served through the page cache. Filesystems of a network report
 /// sizes of messages.
 fn block_bytes_at(path: &Path) -> Option<u64> {
     let block = rustix::fs::statvfs(path).ok()?.f_frsize;

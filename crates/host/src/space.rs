@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rustix::fs::StatVfs;
 
-/// Space of a filesystem, as far as it tells: some (FUSE, tmpfs without a limit) report none, and
-/// quotas do not show.
+/// Space of a filesystem, as far as it reports that: some (FUSE, tmpfs without a limit) report
+/// none, and quotas do not show.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     /// All of it; 0 if it is not reported.

@@ -66,7 +66,7 @@ steps! {
     Settling = "settling",
     /// The device is capped.
     DeviceCapped = "device-capped",
-    /// The worker was told to go.
+    /// The worker has the message `go`.
     GoSent = "go-sent",
     /// The worker has answered.
     Answered = "answered",

@@ -252,8 +252,8 @@ fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
 }
 
 /// Follow a path to its last step, which is not examined: it may be a link, or another user's.
-/// openat2(2) would open the path in one call, but tells neither owners nor modes of its steps, and
-/// either refuses every link or follows any.
+/// openat2(2) would open the path in one call, but reports neither owners nor modes of its steps,
+/// and either refuses every link or follows any.
 fn walk(path: &Path, make: bool) -> Result<PathStep, Refusal> {
     let mut at = PathStep::open(CWD, OsStr::new("/"), PathBuf::from("/"))?;
     let mut pending = steps(&absolute(path)?);

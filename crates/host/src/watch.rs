@@ -105,7 +105,7 @@ struct Pending {
 }
 
 impl Watch {
-    /// Begin to watch; of a running process what is there already is told first. With `calls`,
+    /// Begin to watch; of a running process what is there already is reported first. With `calls`,
     /// calls are watched too where this user may. With `windows`, a wait ends after few records.
     /// The error says why nothing can be watched.
     pub fn begin(target: Target, calls: bool, windows: bool) -> Result<Self, String> {
@@ -293,13 +293,13 @@ impl Watch {
         }
     }
 
-    /// Mappings whose faults are told as touches.
+    /// Mappings whose faults are reported as touches.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn touches(&mut self) -> &mut Touches {
         &mut self.touches
     }
 
-    /// Tell a call that has returned, if calls are not seen otherwise.
+    /// Report a call that has returned, if calls are not seen otherwise.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn report_unseen_call(&mut self, process: u32, thread: u32, call: Call, result: i64) {
         if Missing::of(&self.missing, Sight::Calls).is_some() {
@@ -514,7 +514,7 @@ pub fn wait_for_end(process: BorrowedFd<'_>, timeout: Duration) -> io::Result<bo
     wait_for(process, [].into_iter(), timeout)
 }
 
-/// Wait until the first descriptor or a ring has something to tell, or the time is over; true if
+/// Wait until the first descriptor or a ring has something to report, or the time is over; true if
 /// the first has.
 pub(crate) fn wait_for<'a>(
     first: BorrowedFd<'a>,

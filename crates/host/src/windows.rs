@@ -43,7 +43,7 @@ pub struct Windows {
     /// End of the program, as wait(2) has it.
     ended: Option<i32>,
     threads: HashMap<i32, Thread>,
-    /// Threads that stopped before their start was told.
+    /// Threads that stopped before their start was reported.
     early: HashMap<i32, Stop>,
     spaces: Spaces,
     /// Touches of a window.
@@ -427,7 +427,7 @@ impl Windows {
     fn note_end(&mut self, number: i32, status: Option<i32>) {
         match status {
             Some(status) => self.note(pid(number), ThreadChange::Ended(status)),
-            // wait(2) will tell.
+            // wait(2) will report it.
             None => {
                 if let Some(thread) = self.threads.get_mut(&number) {
                     thread.stopped = None;
@@ -478,7 +478,7 @@ fn pid(number: i32) -> Pid {
     Pid::from_raw(number).expect("the kernel numbers threads from 1")
 }
 
-/// A thread that has ended meanwhile is told by wait(2).
+/// A thread that has ended meanwhile is reported by wait(2).
 fn ignore_ended(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(()),

@@ -111,7 +111,7 @@ pub struct InspectedFile {
     /// The read order that one of its descriptors was given, the last one that was
     /// (posix_fadvise(2)).
     pub said_to_be_read: ReadOrder,
-    /// The expected order of reads of a mapping (madvise(2)): the last one that was told.
+    /// The expected order of reads of a mapping (madvise(2)): the last one that was announced.
     #[serde(default)]
     pub mapping_said_to_be_read: ReadOrder,
     /// Reads by calls; `None`: none, or calls were not watched.

@@ -268,12 +268,12 @@ impl Plan {
     }
 
     /// Durations of the throughput phase and the latency phase of a sample of `cell`. Latencies
-    /// come from the first rounds only, since throughput takes more samples to tell. Under a device
-    /// cap a sample is long compared with the kernel's pauses, and latencies are meaningless. The
-    /// lead-in ends with the first read of a burst. The sample ends in the middle of a pause, so
-    /// that it holds whole slices. One that ended with a pause would have a part of a burst too
-    /// many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap of 2,000, and 1,050 ms give
-    /// 2,000.
+    /// come from the first rounds only, since throughput takes more samples to decide. Under a
+    /// device cap a sample is long compared with the kernel's pauses, and latencies are
+    /// meaningless. The lead-in ends with the first read of a burst. The sample ends in the middle
+    /// of a pause, so that it holds whole slices. One that ended with a pause would have a part of
+    /// a burst too many: 1,000 ms gave 2,001 to 2,130 reads a second at a cap of 2,000, and 1,050
+    /// ms give 2,000.
     pub fn phases_ns(&self, cell: &Cell, round: u32) -> (u64, u64) {
         let sample_ns = self.sample_ns_of(cell);
         if cell.conditions.is_one_shot() {

@@ -199,7 +199,7 @@ macro_rules! evidence {
         }
 
         impl Evidence {
-            /// The part of it that counters of the worker's process tell.
+            /// The part of it that follows from counters of the worker's process.
             pub fn of_process(counters: &ProcessCounters) -> Self {
                 Self {
                     worker_peak_bytes: counters.peak_bytes,

@@ -181,7 +181,7 @@ pub struct TraceFile {
     /// this trace.
     #[serde(default)]
     pub touched_pages: u64,
-    /// The expected order of reads of a mapping (madvise(2)): the last one that was told.
+    /// The expected order of reads of a mapping (madvise(2)): the last one that was announced.
     #[serde(default)]
     pub mapping_said_to_be_read: ReadOrder,
     /// Faults of its mappings: accesses that this trace does not hold.

@@ -1,4 +1,4 @@
-//! Happenings in a watched program, one after the other, as the kernel told them.
+//! Events in a watched program, one after the other, as the kernel reported them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,14 +128,14 @@ pub enum Call {
     },
     /// The kernel is advised of pages that will be needed, or reads them ahead.
     Advise,
-    /// The kernel is told how a descriptor will be read, from now on.
+    /// The kernel is informed how a descriptor will be read, from now on.
     Expect {
         /// The descriptor.
         descriptor: i32,
         /// The order.
         order: ReadOrder,
     },
-    /// The kernel is told how a mapping will be read, from now on (madvise(2)).
+    /// The kernel is informed how a mapping will be read, from now on (madvise(2)).
     ExpectMapped {
         /// An address of it.
         address: u64,

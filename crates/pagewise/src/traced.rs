@@ -15,7 +15,7 @@ use pagewise_model::{Bytes, Consume, Descriptor, Replay, Untrusted, format};
 /// A larger trace does not fit beside what is measured.
 pub const MAX_TRACE_BYTES: u64 = 1 << 30;
 
-/// A cache is told by windows if it holds so many times their pages.
+/// The reads of a cache follow from windows if it holds so many times their pages.
 const CACHES: u64 = 4;
 
 /// Buffers of all threads of a replay.

@@ -175,7 +175,7 @@ impl<'a> Claims<'a> {
         self.elapsed_ns.saturating_add(self.latency_within.1)
     }
 
-    /// Operations whose latency is told, of how many, in a phase of how many ns.
+    /// Operations whose latency is reported, of how many, in a phase of how many ns.
     fn timed(&self) -> (u128, u64, u64) {
         let timed = self.latency_counts.iter().copied().map(u128::from).sum();
         match self.latency_operations {

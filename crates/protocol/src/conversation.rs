@@ -366,7 +366,7 @@ impl Conversation {
         }
     }
 
-    /// Close stdin, which tells the worker to end.
+    /// Close stdin, at which the worker ends.
     pub fn say_no_more(&mut self) {
         self.pipes.stdin = None;
     }
@@ -390,7 +390,7 @@ impl Conversation {
         self.peer.end(&mut self.pipes)
     }
 
-    /// Tell the worker to end and wait until it has, so that its mappings and memory are released.
+    /// Let the worker end and wait until it has, so that its mappings and memory are released.
     pub fn end(mut self, patience: Duration) -> Result<(), ConversationError> {
         self.say_no_more();
         if !self.ends_within(patience) {

@@ -135,7 +135,7 @@ fn slowed(inspection: &Inspection) -> Option<String> {
     })
 }
 
-/// Told above all else, if it is more than what is known.
+/// Named above all else, if it is more than what is known.
 fn unattributed(inspection: &Inspection) -> Option<String> {
     let moved = |file: &InspectedFile| -> u64 {
         file.reads.iter().chain(&file.writes).map(|calls| calls.bytes).fold(0, u64::saturating_add)

@@ -22,7 +22,7 @@ const BETWEEN: usize = 2;
 /// The widest chart, so that the eye can follow a line.
 const WIDEST_CHART: usize = 100;
 /// Marks a ratio that is not distinguishable from 1.
-const NOT_TOLD: &str = "not distinguishable";
+const NOT_DISTINGUISHED: &str = "not distinguishable";
 
 /// Write all tables for a terminal of `width` columns.
 pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize) -> io::Result<()> {
@@ -102,7 +102,7 @@ fn fastest(found: &Fastest) -> String {
     match (found.verdict, found.methods.as_slice()) {
         (Verdict::Best, [best]) => format!("fastest at {column}: {best}"),
         (Verdict::Tie | Verdict::Close | Verdict::Open, [_, ..]) => {
-            format!("fastest at {column}: {} ({NOT_TOLD})", listed(&found.methods))
+            format!("fastest at {column}: {} ({NOT_DISTINGUISHED})", listed(&found.methods))
         }
         _ => {
             let reason = found.reason.as_deref().unwrap_or("the data do not support a verdict");
@@ -190,7 +190,7 @@ fn ratio(ratio: &Option<PairedRatio>) -> String {
     let words = ratio.in_words();
     match ratio.finding {
         Finding::Higher | Finding::Lower => words,
-        Finding::Indistinguishable => format!("{words} {NOT_TOLD}"),
+        Finding::Indistinguishable => format!("{words} {NOT_DISTINGUISHED}"),
         Finding::TooFewRounds => format!("{words} too few rounds"),
     }
 }

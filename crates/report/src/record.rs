@@ -1,4 +1,4 @@
-//! A recording, told in lines.
+//! A recording in lines.
 
 use std::cmp::Reverse;
 use std::path::Path;

@@ -415,8 +415,8 @@ fn footer(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     std::iter::once(Line::new()).chain(phrase.into_iter().map(Line::plain)).collect()
 }
 
-/// Several paths as one pattern of a shell, if their beginning tells them from other files: it has
-/// the time of the run.
+/// Several paths as one pattern of a shell, if their beginning distinguishes them from other files:
+/// it has the time of the run.
 fn pattern(paths: &[&str]) -> Option<String> {
     let (first, others) = paths.split_first().filter(|(_, others)| !others.is_empty())?;
     let common = |one: &str, other: &str| {

@@ -36,7 +36,7 @@ struct Request {
 }
 
 /// Bytes of the first `len` that hold data: neither a hole nor only preallocated. The error is
-/// EOPNOTSUPP where the filesystem does not tell.
+/// EOPNOTSUPP where the filesystem does not report them.
 pub fn written_bytes(file: impl AsFd, len: u64) -> io::Result<u64> {
     let (mut written, mut from) = (0, 0);
     while from < len {

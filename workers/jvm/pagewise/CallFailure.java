@@ -60,7 +60,7 @@ final class CallFailure extends Exception {
         return new CallFailure(call, 0, path, offset, detail, false);
     }
 
-    /** A fault in a mapping (SIGBUS): the JVM tells it as an InternalError, in the thread that accessed it. */
+    /** A fault in a mapping (SIGBUS): the JVM reports it as an InternalError, in the thread that accessed it. */
     static CallFailure fault(InternalError error, String path) {
         return new CallFailure("mmap", 0, path, 0, "an access to the mapping failed: " + error.getMessage(), false);
     }

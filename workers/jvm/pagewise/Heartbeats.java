@@ -47,7 +47,7 @@ final class Heartbeats {
     }
 
     /** Adds what was noted to an answer. */
-    Json tell(Json answer) {
+    Json addTo(Json answer) {
         if (all.isEmpty()) {
             return answer;
         }
@@ -73,7 +73,7 @@ final class Heartbeats {
         }
     }
 
-    /** Beats in intervals and notes by how much each came late, within the regions that it is told. */
+    /** Beats in intervals and notes by how much each came late, within the regions that it is given. */
     private static abstract class Heartbeat implements Runnable {
         final String kind;
         final long intervalNs;
@@ -171,7 +171,7 @@ final class Heartbeats {
     /**
      * Requests safepoints in intervals, and notes how long each took to reach. ThreadMXBean's search for deadlocked
      * threads is a VM operation at a safepoint of the whole VM (FindDeadlocks in the log, JDK 22 to 25), and one of the
-     * cheapest; a handshake would stop one thread after the other. The JVM's log tells how long it took from the
+     * cheapest; a handshake would stop one thread after the other. The JVM's log says how long it took from the
      * request to the last thread's stop; the line is written before the call returns. Measured threads stop at these
      * too, and wait for the slowest of them.
      */
@@ -192,7 +192,7 @@ final class Heartbeats {
                 threads.findMonitorDeadlockedThreads();
                 if (reached() < 0) {
                     throw new CallFailure("read", 0, path, 0, "the JVM's log of safepoints at " + path + " does not "
-                            + "tell how long it took to reach the one requested", true);
+                            + "say how long it took to reach the one requested", true);
                 }
             } catch (IOException error) {
                 throw CallFailure.failed("read", error, path, 0);

@@ -42,7 +42,7 @@ final class JobThreads {
                 throw member.sampling.failure;
             }
         }
-        return heartbeats.tell(reply());
+        return heartbeats.addTo(reply());
     }
 
     private Json reply() {

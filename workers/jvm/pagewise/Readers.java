@@ -22,7 +22,7 @@ final class Readers {
         }
         if (job.dependent && (job.readBytes < 8 || job.has("prefetch"))) {
             throw job.refusal(job.method + " cannot do dependent reads of " + job.readBytes + " bytes: a read of 8 "
-                    + "bytes or more tells where the next one is, and none is known ahead", true);
+                    + "bytes or more says where the next one is, and none is known ahead", true);
         }
         Reader[] readers = new Reader[job.threads];
         Opened opened = null;

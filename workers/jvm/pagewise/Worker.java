@@ -113,7 +113,7 @@ public final class Worker {
             LockSupport.parkNanos(left);
         }
         heartbeats.finish();
-        return heartbeats.tell(new Json().text("type", "idled"));
+        return heartbeats.addTo(new Json().text("type", "idled"));
     }
 
     /** Tear-down: sync, end threads, unmap, close. */

@@ -57,7 +57,7 @@ pub enum ChangeFinding {
     Same,
     /// They differ by at most 20 %.
     Close,
-    /// These runs do not tell.
+    /// These runs do not decide it.
     Open,
     /// The noise between runs is unknown.
     NoiseUnknown,
@@ -243,7 +243,7 @@ fn change(pair: &Pair, between_runs: Option<Interval>) -> Change {
     }
 }
 
-/// True if so many runs on each side tell the noise between them.
+/// True if so many runs on each side show the noise between them.
 pub(super) fn show_noise(base: usize, new: usize) -> bool {
     base.min(new) >= FEWEST_RUNS
 }

@@ -24,7 +24,7 @@ pub struct Difference {
     /// The method whose time others are divided by, round by round; `None`: they stand by
     /// themselves.
     pub relative_to: Option<String>,
-    /// True if both sides have enough runs to tell the noise between runs.
+    /// True if both sides have enough runs to show the noise between runs.
     pub noise_is_known: bool,
     /// Facts in which the sides differ.
     pub environment: Vec<ChangedFact>,

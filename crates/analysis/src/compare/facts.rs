@@ -14,7 +14,7 @@ use crate::judge::Judged;
 /// Facts by name: `kernel`, `readahead`, `transparent-hugepage`.
 pub type Facts = BTreeMap<String, String>;
 
-/// Fields of the environment that differ between any two runs, or are told elsewhere.
+/// Fields of the environment that differ between any two runs, or are shown elsewhere.
 const OF_THE_MOMENT: [&str; 6] =
     ["boot_id", "memory_available_bytes", "started_unix_s", "warnings", "worker_answer_ns", "device_number"];
 /// Value of what is not known.

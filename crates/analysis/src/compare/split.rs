@@ -11,7 +11,7 @@ use super::digest::{Digest, SituationDigest, refuse_twice};
 use super::facts::{self, Facts};
 use crate::judge::label::{LabelPart, label_without};
 
-/// Facts that are told to explain a disagreement.
+/// The most facts that explain a disagreement.
 const MOST_EXPLANATIONS: usize = 3;
 
 /// Runs by the values of a fact.
@@ -23,7 +23,7 @@ pub struct Split {
     pub fact: String,
     /// Its values.
     pub values: Vec<ValueOfFact>,
-    /// Every situation of any run. Sizes of files do not tell them apart, since they follow from
+    /// Every situation of any run. Sizes of files do not distinguish them, since they follow from
     /// the machine's memory.
     pub situations: Vec<SplitSituation>,
     /// Cautions before the numbers, one sentence each.
@@ -161,8 +161,8 @@ fn by_value<'a>(
     values
 }
 
-/// The facts that explain more runs than no fact does. A fact that tells nearly every run from
-/// every other explains nothing.
+/// The facts that explain more runs than no fact does. A fact that distinguishes nearly every run
+/// from every other explains nothing.
 fn explanations(all: &[Chosen<'_>]) -> Vec<Explanation> {
     let with_advice: Vec<&Chosen<'_>> = all.iter().filter(|chosen| chosen.method().is_some()).collect();
     let usual = |situations: &[&SituationDigest]| -> Option<(String, usize)> {

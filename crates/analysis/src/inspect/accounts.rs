@@ -53,7 +53,7 @@ pub struct Accounts {
 struct Process {
     mappings: Mappings,
     descriptors: HashMap<i32, Descriptor>,
-    /// A thread has a table of descriptors of its own, so /proc does not tell what its numbers are.
+    /// A thread has a table of descriptors of its own, so /proc does not show what its numbers are.
     own_descriptors: bool,
 }
 
@@ -180,8 +180,8 @@ impl Accounts {
                 let process = self.processes.entry(process).or_default();
                 let to = if process.own_descriptors { To::Unknown } else { to };
                 let descriptors = &mut process.descriptors;
-                // A look tells what is known already, and the position stays; one that came too
-                // late tells nothing.
+                // A look may find what is known already, and the position stays; one that came too
+                // late finds nothing.
                 let known = descriptors.get(&descriptor).map(|known| known.to);
                 if anew || known.is_none_or(|known| to != known && to != To::Unknown) {
                     let state = Descriptor { to, position: 0, last_end: None, used: false };

@@ -31,7 +31,7 @@ pub(super) struct File {
     pub(super) syncs: WaitCounts,
     pub(super) prefaults: WaitCounts,
     pub(super) faults: FaultCounts,
-    /// Everything that came in, to tell what came in again.
+    /// Everything that came in, so that what came in again is known.
     pub(super) brought_in: PageSet,
     pub(super) by_faults: PageSet,
     pub(super) around: PageSet,
@@ -69,7 +69,7 @@ pub(super) struct FaultCounts {
 }
 
 impl File {
-    /// With `unseen`, pages may have been put in place without an observation that tells it.
+    /// With `unseen`, pages may have been put in place without an observation of it.
     pub(super) fn inspected(&self, page_bytes: u64, cache: bool, unseen: bool) -> InspectedFile {
         let faults = &self.faults;
         let faulted_pages = faults.pages.len();
@@ -101,7 +101,7 @@ impl File {
                 let came = if faulted_pages > 0 { self.by_faults.len() } else { 0 };
                 let share = |touched: u64| 1.0 - touched as f64 / came as f64;
                 // Calls use pages that faults brought in, and large pages are mapped without being
-                // told.
+                // reported.
                 let bounded = !unseen && !self.large && self.reads.count == 0;
                 let touched_at_most = || self.by_faults.shared_with(&[&faults.pages, &self.around]);
                 BroughtIn {

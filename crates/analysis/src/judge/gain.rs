@@ -47,7 +47,7 @@ pub enum UnknownGain {
     SeveralThreads,
     /// Its reads took longer than in the program.
     LongerThanInProgram,
-    /// The rounds do not tell.
+    /// The rounds do not decide it.
     Undecided,
 }
 

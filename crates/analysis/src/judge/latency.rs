@@ -2,7 +2,7 @@
 //!
 //! A worker reports the upper ends of its buckets with counts. Merging adds the counts, so a
 //! quantile of the merged histogram is that of all operations, not an average of quantiles. A
-//! quantile is told if ten operations lie beyond it, of five processes at least: those of one
+//! quantile is given if ten operations lie beyond it, of five processes at least: those of one
 //! process share what it met by chance. The longest operation grows with the number of operations,
 //! so it comes with that number.
 

@@ -224,7 +224,7 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
 }
 
 /// A filesystem may accept O_DIRECT and read through the page cache, as btrfs does where it
-/// compresses. The device's bytes do not tell it there, but a direct read adds no page to the
+/// compresses. The device's bytes do not show it there, but a direct read adds no page to the
 /// cache: so the file must not have been in it before.
 fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
     let (evidence, span) = (subject.evidence, subject.cell.conditions.span_bytes.0);

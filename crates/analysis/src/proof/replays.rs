@@ -64,7 +64,7 @@ fn threads_that_do_the_reads_of_others_are_noticed() {
     {
         assert_eq!(calls(odd), [MissingReads], "{odd:?}");
     }
-    // Of places in a mapping nothing is told, but whether a thread ran at all.
+    // Offsets in a mapping are not reported, only whether a thread ran at all.
     let idle = |_: &mut _, evidence: &mut Evidence| {
         evidence.threads.iter_mut().skip(2).for_each(|thread| thread.cpu_ns = Some(0));
     };

@@ -1,9 +1,9 @@
 //! Checks that the threads of a replay did their own reads.
 //!
-//! The checksum is of all reads, whoever did them. The kernel tells of each thread how long it ran
-//! and how many read calls it made. It does not tell which places of a mapping, or by a ring, a
-//! thread read: there a worker whose threads do each other's reads, and one whose threads change
-//! the order of their own, go unnoticed.
+//! The checksum is of all reads, whoever did them. The kernel counts for each thread how long it
+//! ran and how many read calls it made. It does not report which offsets of a mapping, or by a
+//! ring, a thread read: there a worker whose threads do each other's reads, and one whose threads
+//! change the order of their own, go unnoticed.
 
 use pagewise_model::{Access, Work};
 

@@ -1,4 +1,4 @@
-//! Descriptors of other processes. Only /proc tells, and it tells what they are now: a descriptor
+//! Descriptors of other processes. Only /proc shows them, as they are now: a descriptor
 //! that was bound anew between the call and the look is unknown.
 
 use std::collections::{HashMap, HashSet};

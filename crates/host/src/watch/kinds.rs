@@ -33,7 +33,7 @@ pub(super) struct CachePoints {
 }
 
 impl Kind {
-    /// True if what it tells must be looked at at once.
+    /// True if an event of this kind must be looked at at once.
     pub(super) fn is_quick(self) -> bool {
         let Self::Returned(index) = self else { return false };
         matches!(CALLS[index].1(&Arguments::default()), Call::Open | Call::Duplicate)

@@ -1,4 +1,4 @@
-//! Mappings whose faults are told as accesses: of each window, the first one to each page.
+//! Mappings whose faults are reported as accesses: of each window, the first one to each page.
 
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 

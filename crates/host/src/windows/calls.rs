@@ -250,7 +250,7 @@ impl Windows {
             MREMAP => {
                 let end = result.saturating_add(whole_pages(third));
                 watch.touches().space(owner.space).remove(result, end);
-                // Only calls tell where a mapping has moved to.
+                // Only calls show where a mapping has moved to.
                 let (process, thread) =
                     (owner.process.as_raw_nonzero().get(), owner.thread.as_raw_nonzero().get());
                 let moved = Call::Remap { from: first, from_len: second, to_len: third };

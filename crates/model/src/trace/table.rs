@@ -23,7 +23,7 @@ pub struct RecordedTable {
     /// Threads that read while another one of the same thread of the table did, for want of
     /// threads.
     pub joined_threads: u64,
-    /// Threads have descriptors of their own, as far as it can be told: they are of several
+    /// Threads have descriptors of their own, as far as is known: they are of several
     /// processes, or most reads are where the descriptor stands, which threads do not share.
     pub own_descriptors: bool,
 }

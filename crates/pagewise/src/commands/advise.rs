@@ -69,7 +69,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
     // What another run measures would be in the program's time, and the other way round.
     let (mut state, _) = claim()?;
     if let Some(limit) = arguments.memory {
-        // Where there is no limit to be had, that is told before the command is run.
+        // A limit that cannot be had is reported before the command is run.
         drop(Limited::begin(limit, &mut state)?);
     }
     let watched = watch_and_record(arguments, &trace, &mut state, stdin, &stop);
@@ -366,7 +366,7 @@ impl StdinPosition {
 
     fn restore(&self) {
         if let (Some(at), Some(mut file)) = (self.0, as_file()) {
-            // A stdin that cannot be set back is told by what the further run reads.
+            // A stdin that cannot be set back shows in what the further run reads.
             let _ = file.seek(SeekFrom::Start(at));
         }
     }

@@ -30,7 +30,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Add the choices of the recording: the memory limit of the program, and its own method, which
-    /// tells whether the trace stands for it.
+    /// shows whether the trace stands for it.
     pub(super) fn with_recording(mut self) -> Self {
         let Some(traced) = &self.traced else { return self };
         let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);

@@ -139,7 +139,7 @@ pub(super) fn recorded_by(windows: bool, memory: Option<Bytes>) -> Needed {
     if windows { Needed::Windows(touches_of_window(memory)) } else { Needed::Calls }
 }
 
-/// Touches after which a window ends. What a cache holds that is four times as large can be told
+/// Touches after which a window ends. What a cache holds that is four times as large follows
 /// from them.
 fn touches_of_window(memory: Option<Bytes>) -> u64 {
     const USUAL: u64 = 2048;
@@ -242,7 +242,7 @@ impl<'a> TraceFileWriter<'a> {
     }
 
     /// The path of the trace, if it is there. The command has run by now, so what goes wrong is
-    /// told, and no error.
+    /// reported, and no error.
     fn end(mut self, trailer: &TraceTrailer) -> Option<PathBuf> {
         match trace::trailer(trailer) {
             Ok(line) => self.write(&line),

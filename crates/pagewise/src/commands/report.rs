@@ -146,7 +146,7 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     if !arguments.no_html {
         match write_page(paths, &runs, &judged) {
             Ok(page) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
-            // The run is complete and told; its page can be written at any time.
+            // The run is complete and shown; its page can be written at any time.
             Err(error) => output::say(format_args!("warning: there is no page: {error:#}")),
         }
     }

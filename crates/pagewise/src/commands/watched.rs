@@ -250,7 +250,7 @@ impl Watched {
     }
 }
 
-/// Add what has happened to the accounts, and hand over the accesses that it tells.
+/// Add what has happened to the accounts, and hand over the accesses that it consists of.
 fn add_up(
     accounts: &mut Accounts,
     observations: Vec<Observation>,

@@ -71,7 +71,7 @@ pub fn file(path: &Path, write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<(
 }
 
 /// As [`file()`], for what cannot be had again: if something has the name meanwhile, it gets
-/// another one, which is told.
+/// another one, which is reported.
 pub fn file_or_another(path: &Path, write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<()>) -> Result<()> {
     let named = NewFile::begin(path)
         .or_else(|_| NewFile::beside(path))

@@ -42,7 +42,7 @@ const BUDGET_PERCENT: u32 = 200;
 const FULL_BUDGET_PERCENT: u32 = 800;
 /// The least usual one: a few methods go on until they are decided.
 const LEAST_BUDGET_NS: u64 = 30_000_000_000;
-/// Length of a sample: more processes tell more than longer ones.
+/// Length of a sample: more processes show more than longer ones.
 const SAMPLE_NS: u64 = 80_000_000;
 /// The same if no byte comes from a device.
 const MEMORY_SAMPLE_NS: u64 = 40_000_000;

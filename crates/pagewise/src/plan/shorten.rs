@@ -13,7 +13,7 @@ use super::{Lacking, Layer, estimate};
 
 /// Samples and files are halved at most so often.
 const HALVINGS: u32 = 2;
-/// A smaller file of one-shot work is done in less time than its clock tells well.
+/// A smaller file of one-shot work is done in less time than its clock measures well.
 const LEAST_ONE_SHOT: Bytes = Bytes::mib(16);
 /// A smaller file for reads is used up by a few cold samples, or lies in the CPU's own cache.
 const LEAST_READ: Bytes = Bytes::mib(256);

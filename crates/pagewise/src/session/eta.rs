@@ -13,7 +13,7 @@ use crate::plan::estimate;
 /// A run that takes so many times as long as it said says so.
 const OVERRUN: f64 = 1.25;
 /// Nobody minds less.
-const WORTH_TELLING_NS: u64 = 5_000_000_000;
+const WORTH_SAYING_NS: u64 = 5_000_000_000;
 
 /// Estimates of what was done and of what remains, and the time that the former took: the rest
 /// takes as long as that, in proportion.
@@ -50,7 +50,7 @@ impl Eta {
     pub fn overrun(self, plan: &Plan, spent_ns: u64) -> Option<String> {
         let said_ns = estimate::first_rounds_ns(plan).max(estimate::budget_ns(plan).unwrap_or(0));
         let all_ns = spent_ns.saturating_add(self.left_ns(plan, spent_ns));
-        let is_longer = all_ns as f64 > said_ns as f64 * OVERRUN && all_ns - said_ns > WORTH_TELLING_NS;
+        let is_longer = all_ns as f64 > said_ns as f64 * OVERRUN && all_ns - said_ns > WORTH_SAYING_NS;
         is_longer.then(|| {
             format!(
                 "note: the first round took {}, so the samples of {} will take {} {}, and not {}: every method needs {} rounds",

@@ -10,9 +10,9 @@ use pagewise_model::watched::{Missing, Sight};
 
 /// Pages between two jumps from which on a thread is said to go through its file.
 const FAR_PAGES: u64 = 1024;
-/// The largest size of reads that a command is told.
+/// The largest size of reads that a command names.
 const MOST_READ_BYTES: u64 = 1 << 20;
-/// Threads that a command is told at most.
+/// Threads that a command names at most.
 const MOST_THREADS: u64 = 64;
 /// Bytes of a command that is repeated, at most.
 const LONGEST_COMMAND: usize = 120;
@@ -22,7 +22,7 @@ const LONGEST_COMMAND: usize = 120;
 pub struct Shown<'a> {
     /// So many files and threads.
     pub most: usize,
-    /// A file whose reads are replayed: what other methods would bring is told there.
+    /// A file whose reads are replayed: what other methods would bring is shown there.
     pub replayed: Option<&'a str>,
     /// The program was watched just now, for this user: its command may be repeated as one to type.
     pub is_own: bool,

@@ -12,7 +12,7 @@ use crate::judged_run::JudgedRun;
 use crate::plots::colours::Colours;
 use crate::text_table::{TextCell, TextTable};
 
-/// Cells of a map; the situations that it has no room for are told.
+/// Cells of a map; the situations that it has no room for are named.
 const MOST_CELLS: usize = 6_000;
 /// Situations of a map.
 const MOST_COLUMNS: usize = 40;

@@ -24,7 +24,7 @@ const FIRST: usize = 2;
 const OF_VERDICTS: f64 = 0.35;
 
 /// All sections of the run with this number, in about `room` bytes: what a page of many cells
-/// leaves out is told.
+/// leaves out is named.
 pub(super) fn run(
     page: &mut Html,
     run: &JudgedRun<'_>,

@@ -66,7 +66,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     let of_work = if columns.len() > 1 { 2 } else { 3 };
     let without: &[LabelPart] = if columns.len() > 1 { &[LabelPart::Cache] } else { &[] };
     let mut work = texts(&columns[0].comparison.conditions.conditions, without);
-    // What tells these bars from others of the run goes last where there is little room.
+    // What distinguishes these bars from others of the run goes last where there is little room.
     let own = work.split_off(of_work.min(work.len()));
     let mut common = shared(judged.comparisons.iter().map(|comparison| &comparison.conditions.conditions));
     work.extend(own.into_iter().filter(|part| !common.contains(part)));

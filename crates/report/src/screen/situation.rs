@@ -1,4 +1,4 @@
-//! The comparisons of all runs on a screen, by names that tell them apart.
+//! The comparisons of all runs on a screen, by names that distinguish them.
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::Comparison;

@@ -8,7 +8,7 @@ use super::situation::{AMPLIFIED, Situation};
 use crate::line::Line;
 use crate::paragraph::wrapped;
 
-/// Comparisons that are told of; the tables have all.
+/// Comparisons that are named; the tables have all.
 const MOST: usize = 4;
 /// The same where there is one method, and conditions are what differs.
 const MOST_OF_ONE: usize = 12;

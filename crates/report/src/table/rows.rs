@@ -75,7 +75,7 @@ pub(super) fn write(
     }
 }
 
-/// Processes that were slow by chance: told of a method if it happened to two, or to over a tenth.
+/// Processes that were slow by chance: named of a method if it happened to two, or to over a tenth.
 fn slow_processes(view: &ComparisonView<'_>) -> Option<String> {
     let is_often =
         |cell: &&&CellJudgement| cell.slow_processes >= 2 || cell.slow_processes * 10 > cell.samples;

@@ -14,11 +14,11 @@ use pagewise_model::untrusted::shell_word;
 /// in large folios.
 const AROUND_PAGES: u64 = 16;
 /// Of less, as of the tables of a locale, nothing is said.
-const LEAST_TOLD: u64 = 1 << 20;
+const LEAST_NAMED: u64 = 1 << 20;
 /// Of less, as of the locale or of what is read of a library, no advice is of use.
 const LEAST_READ: u64 = 64 << 10;
 /// A command that accesses so many times as much through a mapping as it reads of any file is not
-/// told by its reads.
+/// known by its reads.
 const MAPPED_TIMES: u64 = 4;
 
 /// The files that a command used most.
@@ -34,11 +34,11 @@ impl<'a> Candidates<'a> {
     pub(super) fn of(inspection: &'a Inspection) -> Self {
         let read = files(inspection).max_by_key(|file| read_bytes(file)).filter(|file| read_bytes(file) > 0);
         let mapped = files(inspection).max_by_key(|file| mapped_bytes(file, inspection));
-        let mapped = mapped.filter(|file| mapped_bytes(file, inspection) >= LEAST_TOLD);
+        let mapped = mapped.filter(|file| mapped_bytes(file, inspection) >= LEAST_NAMED);
         Self { inspection, read, mapped }
     }
 
-    /// The file whose accesses tell what the command does; otherwise the reason that none does.
+    /// The file whose accesses show what the command does; otherwise the reason that none does.
     /// Accesses through a mapping are recorded in windows alone.
     pub(super) fn chosen(&self, windows: bool) -> Result<&'a InspectedFile> {
         let read = self.read.map_or(0, read_bytes);
@@ -48,7 +48,7 @@ impl<'a> Candidates<'a> {
         {
             return if windows { Ok(mapped) } else { Err(self.not_replayable()) };
         }
-        if unknown > read && unknown >= LEAST_TOLD {
+        if unknown > read && unknown >= LEAST_NAMED {
             bail!(
                 "{} could not be assigned to a file, because the descriptors were closed too soon. That is more than was read of \
                  any known file: name the file with --file",

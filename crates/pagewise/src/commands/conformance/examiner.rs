@@ -201,7 +201,7 @@ impl<'a> Examiner<'a> {
             Some(name) => format!("{subject}: {part}, {name}"),
             None => format!("{subject}: {part}"),
         };
-        // Other faults are told by other steps.
+        // Other faults are reported by other steps.
         let first = tried.wrong.iter().find(|(part, _)| !self.unknown_fields || *part == SAMPLE);
         if let Some(error) = &tried.error {
             if let Some((part, detail)) = first {

@@ -1,4 +1,5 @@
-//! Heartbeats of a sample: what the worker tells of the time in which it idles, and of the sample.
+//! Heartbeats of a sample: what the worker reports of the time in which it idles, and of the
+//! sample.
 
 use pagewise_model::{Delays, Failure, FailureKind, Heartbeat};
 use pagewise_protocol::{ConversationError, Heartbeats};
