@@ -400,7 +400,7 @@ pub fn probe_cpu_waits() -> Capability {
         (Some(1..), Some(_)) => Capability::available(name, ""),
         _ => Capability::unavailable(
             name,
-            "missing or all zeros; the kernel lacks CONFIG_SCHED_INFO: samples that wait for a CPU are not told apart from \
+            "missing or all zeros; the kernel lacks CONFIG_SCHED_INFO: samples that wait for a CPU cannot be distinguished from \
              false times",
         ),
     }

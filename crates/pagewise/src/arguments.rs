@@ -101,9 +101,9 @@ pub enum Command {
     Report(ReportArguments),
     /// Compare runs before and after a change, or many runs by a fact of their machines
     Compare(CompareArguments),
-    /// Measure published studies again, and tell which of their claims hold here
+    /// Measure published studies again, and judge which of their claims hold here
     Reproduce(ReproduceArguments),
-    /// Tell which method a program of yours should read its file by: watch, record and replay it
+    /// Advise which method a program of yours should read its file by: watch, record and replay it
     Advise(AdviseArguments),
     /// Watch a program: what it does to its files, and what its threads wait for
     Inspect(InspectArguments),

@@ -73,7 +73,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
                 Untrusted(&file.path),
                 match (file.mapped_faults, file.left_out_bytes) {
                     (1.., _) => "record it with --windows, or measure it with pagewise read",
-                    (0, 1..) => "they are at offsets that calls do not tell",
+                    (0, 1..) => "they are at offsets that calls do not name",
                     (0, 0) => "is it the file that the program reads?",
                 }
             ));

@@ -82,7 +82,9 @@ pub(crate) fn verdict(comparison: &Comparison) -> String {
         Verdict::Close => format!("close: {leader} is ahead, not for certain of {others}"),
         Verdict::Open => match words::advice::ahead_in_few_rounds(comparison) {
             Some(ahead) => format!("open: {ahead}"),
-            None => format!("open: {leader} is ahead, not for certain of {others}; these rounds do not tell"),
+            None => {
+                format!("open: {leader} is ahead, not for certain of {others}; these rounds do not decide it")
+            }
         },
         Verdict::NotComparable => format!(
             "not comparable, because {}",

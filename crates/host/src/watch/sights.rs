@@ -49,7 +49,8 @@ impl Chosen {
         let points = match (with_kernel, &of_calls) {
             (true, Ok(_)) => tracefs.and_then(CachePoints::find),
             (true, Err(_)) => {
-                Err("reads are told from writes by the trace of system calls, which is not seen".to_string())
+                Err("reads are distinguished from writes by the trace of system calls, which is not seen"
+                    .to_string())
             }
             (false, _) => Err(NEEDS_KERNEL.to_string()),
         };
@@ -63,7 +64,7 @@ impl Chosen {
         let of_cache = points.and_then(|points| {
             let events = permitted(points.events())?;
             if points.mapped_around.is_none() {
-                let reason = "this kernel does not tell them (Linux 6.11 does)".to_string();
+                let reason = "this kernel does not report them (Linux 6.11 does)".to_string();
                 chosen.missing.push(Missing { sight: Sight::MappedAround, reason });
             }
             chosen.cache = Some(points);

@@ -131,7 +131,7 @@ pub fn insight(found: &Insight) -> String {
                     format!("{leader} gains {ratio}x [{low}, {high}]")
                 }
                 StreamGain::AtMost(leader, bound) => {
-                    format!("it is {} than {leader}, these rounds do not tell", slower(*bound))
+                    format!("it is {} than {leader}, these rounds do not decide it", slower(*bound))
                 }
                 StreamGain::FewRounds(leader) => format!("too few rounds compare it with {leader}"),
                 StreamGain::Nothing(false) => "no method here is faster".to_string(),

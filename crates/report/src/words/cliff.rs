@@ -85,7 +85,7 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
         ),
         (precision, _) => {
             let known = match precision {
-                Precision::CannotTell => "the data do not give a narrower interval",
+                Precision::Undecided => "the data do not give a narrower interval",
                 _ => "no narrower interval is known",
             };
             let reason = crossing.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
@@ -356,7 +356,7 @@ mod tests {
              known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
         );
         let reason = "ratios between these were measured, and their order is not certain";
-        let told = text(crossing(1.0, 2.0, Precision::CannotTell, Some(reason)));
+        let told = text(crossing(1.0, 2.0, Precision::Undecided, Some(reason)));
         let part = "and the data do not give a narrower interval (ratios between these were measured";
         assert!(told.contains(part), "{told}");
     }

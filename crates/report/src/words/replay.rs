@@ -94,7 +94,7 @@ pub(crate) fn gain(gain: &Gain) -> String {
         (Some(UnknownGain::LongerThanInProgram), _) => {
             "they took longer than in the program, so what that gains is not known".to_string()
         }
-        (_, None) => "these rounds do not tell what the whole program gains".to_string(),
+        (_, None) => "these rounds do not decide what the whole program gains".to_string(),
         (_, Some(0.0)) => "no method of these makes it shorter".to_string(),
         (_, Some(share)) => {
             format!("the quickest method makes the whole program at most {} shorter", percent_up(share))
@@ -201,7 +201,7 @@ mod tests {
                 "its reads ran in several threads at once, so which part of its time",
             ),
             (UnknownGain::LongerThanInProgram, "they took longer than in the program, so what that gains"),
-            (UnknownGain::Undecided, "these rounds do not tell what the whole program gains"),
+            (UnknownGain::Undecided, "these rounds do not decide what the whole program gains"),
         ] {
             let told = told(None, Some(reason));
             assert!(told.contains(part), "{told}");

@@ -33,7 +33,7 @@ pub(crate) enum Narrowing {
     /// The span to measure.
     Measure(u64),
     /// The order between the ends is not distinguishable.
-    CannotTell,
+    Undecided,
     /// There is no span between the ends.
     TooFine,
 }
@@ -172,7 +172,7 @@ impl Change<'_> {
         let inside: Vec<u64> =
             self.interval().filter(|span| (self.low() + 1..self.high()).contains(span)).collect();
         if inside.iter().filter(|span| !grid.contains(span)).count() >= MOST_INSIDE {
-            return Narrowing::CannotTell;
+            return Narrowing::Undecided;
         }
         let width = |(from, to): &(u64, u64)| *to as f64 / *from as f64;
         let worth = |gap: &(u64, u64)| width(gap) > 1.0 + tolerance * FINEST_PART;
@@ -181,7 +181,7 @@ impl Change<'_> {
         match gaps.into_iter().find_map(|(from, to)| middle(from, to, group, page_bytes)) {
             Some(span) => Narrowing::Measure(span),
             None if inside.is_empty() => Narrowing::TooFine,
-            None => Narrowing::CannotTell,
+            None => Narrowing::Undecided,
         }
     }
 }

@@ -191,7 +191,7 @@ pub enum Precision {
     /// To the tolerance.
     Reached,
     /// Ratios were measured inside the interval, and the fit is no narrower.
-    CannotTell,
+    Undecided,
     /// There are too few spans between its ends.
     TooFine,
     /// The search ended before.

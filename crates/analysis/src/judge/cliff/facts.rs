@@ -222,8 +222,8 @@ fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precisi
     let shown = |precision, reason: &str| (precision, Some(reason.to_string()));
     match change.narrow(tolerance, group, run.header.environment.page_bytes) {
         Narrowing::Reached => (Precision::Reached, None),
-        Narrowing::CannotTell => {
-            shown(Precision::CannotTell, "ratios between these were measured, and their order is not certain")
+        Narrowing::Undecided => {
+            shown(Precision::Undecided, "ratios between these were measured, and their order is not certain")
         }
         Narrowing::TooFine => shown(Precision::TooFine, "there is no other amount of data in between"),
         Narrowing::Measure(_) if !run.is_complete() => {

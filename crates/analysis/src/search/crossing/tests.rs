@@ -346,7 +346,7 @@ fn a_group_that_scatters_at_the_crossing_says_that_the_data_cannot_tell() {
         })
     });
     let crossing = &crossings(&run).groups[0].crossings[0];
-    assert_eq!(crossing.precision, Precision::CannotTell);
+    assert_eq!(crossing.precision, Precision::Undecided);
     assert!(crossing.low <= 1.0 && crossing.high >= 2.0, "{crossing:?}");
     let reason = crossing.reason.as_deref();
     assert!(reason.is_some_and(|reason| reason.starts_with("ratios between these were measured")));

@@ -89,7 +89,7 @@ fn unknown_method(examiner: &mut Examiner<'_>, plain: Trial) {
 }
 
 fn missing_file(examiner: &mut Examiner<'_>, plain: Trial) {
-    let name = "a file that is not there is told with call and errno";
+    let name = "a file that is not there is reported with call and errno";
     let path = match examiner.files.new_path() {
         Ok(path) => path.to_string_lossy().into_owned(),
         Err(error) => return examiner.steps.not_tried(name, format!("{error:#}")),

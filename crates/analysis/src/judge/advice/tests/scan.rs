@@ -87,7 +87,8 @@ fn a_gain_that_is_not_shown_is_bounded() {
     let insight = insight(&reaching(0.9, 99)).expect("an insight");
     assert!(
         insight.contains("it is at most ")
-            && insight.ends_with(" slower than uring:direct+depth=8+buffer=256KiB, these rounds do not tell"),
+            && insight
+                .ends_with(" slower than uring:direct+depth=8+buffer=256KiB, these rounds do not decide it"),
         "{insight}"
     );
 }
