@@ -131,20 +131,20 @@ def main():
                 turns = ["honest", CONTROL, *kinds]
                 order.shuffle(turns)
                 for kind in turns:
-                    told = "honest" if kind == CONTROL else kind
-                    runs.append((kind, figures(binaries, Path(directory), worker, told, question)))
+                    as_kind = "honest" if kind == CONTROL else kind
+                    runs.append((kind, figures(binaries, Path(directory), worker, as_kind, question)))
             for kind, method in itertools.product((CONTROL, *kinds), runs[0][1]):
                 of = {wanted: [found[method] for ran, found in runs if ran == wanted] for wanted in ("honest", kind)}
                 valid = {wanted: [run[0] for run in of[wanted] if run[0]] for wanted in of}
                 reasons = [reason for run in of[kind] for reason in run[1]]
-                count, told = sum(map(len, valid[kind])), "–"
+                count, gain = sum(map(len, valid[kind])), "–"
                 if count and valid["honest"]:
                     least, most = interval(valid["honest"], valid[kind])
-                    told = f"{ratio(valid['honest'], valid[kind]):.3f} [{least:.3f}, {most:.3f}]"
+                    gain = f"{ratio(valid['honest'], valid[kind]):.3f} [{least:.3f}, {most:.3f}]"
                     if least > BAR:
-                        gains.append(f"{family}, {method}, {kind}: {told}")
+                        gains.append(f"{family}, {method}, {kind}: {gain}")
                 why = ", ".join(sorted(set(reasons))) or "–"
-                print(f"| {family} | `{method}` | {kind} | {count} of {count + len(reasons)} | {why} | {told} |", flush=True)
+                print(f"| {family} | `{method}` | {kind} | {count} of {count + len(reasons)} | {why} | {gain} |", flush=True)
     for gain in gains:
         print(f"cheats: it gains: {gain}", file=sys.stderr)
     sys.exit(1 if gains else 0)

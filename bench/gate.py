@@ -31,8 +31,8 @@ def gate(arguments, folder, base, new):
     shutil.rmtree(folder / "gate", ignore_errors=True)
     if ended.returncode not in (0, 1):
         sys.exit(f"gate.sh: {ended.returncode}: {ended.stderr}")
-    told = [line.strip() for line in ended.stdout.splitlines() if line.strip().startswith("build/get")]
-    return ended.returncode == 1, took, told[0] if told else ended.stdout
+    seen = [line.strip() for line in ended.stdout.splitlines() if line.strip().startswith("build/get")]
+    return ended.returncode == 1, took, seen[0] if seen else ended.stdout
 
 
 def main():
@@ -53,10 +53,10 @@ def main():
             for slowed, most in ((arguments.slowed, arguments.slow), (0, arguments.equal)):
                 if number >= most:
                     continue
-                failed, took, told = gate(arguments, folder, programs[0], programs[slowed])
+                failed, took, seen = gate(arguments, folder, programs[0], programs[slowed])
                 caught += failed and slowed > 0
                 alarms += failed and slowed == 0
-                print(f"{slowed} % slower: {'failed' if failed else 'passed'} in {took:.0f} s: {told}", flush=True)
+                print(f"{slowed} % slower: {'failed' if failed else 'passed'} in {took:.0f} s: {seen}", flush=True)
     print(f"caught {caught} of {arguments.slow}, false alarms {alarms} of {arguments.equal}")
     return int(caught < arguments.slow or alarms > 0)
 

@@ -197,8 +197,8 @@ def main():
             reasons = collections.defaultdict(list)
             for method, of in found.items():
                 reasons[of[4]].append(method)
-            told = "; ".join(f"{', '.join(methods)}: {reason}" for reason, methods in reasons.items() if reason)
-            print(f"| {name} | {valid} | {hidden} | {other} | {'; '.join(accused) or '–'} | {told or '–'} |", flush=True)
+            seen = "; ".join(f"{', '.join(methods)}: {reason}" for reason, methods in reasons.items() if reason)
+            print(f"| {name} | {valid} | {hidden} | {other} | {'; '.join(accused) or '–'} | {seen or '–'} |", flush=True)
             wrong += [f"{name}: {one}" for one in accused]
             if name == SERVED_FROM_CACHE:
                 wrong += [f"{name}: {method} is believed" for method, of in found.items() if "direct" in method and of[0]]

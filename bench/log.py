@@ -25,8 +25,8 @@ def fio(directory):
         "fio", "--name=log", f"--filename={path}", "--rw=write", "--bs=4k", f"--size={FILE_MIB}m", "--overwrite=1",
         "--ioengine=psync", "--fdatasync=1", "--fallocate=none", "--output-format=json", "--percentile_list=50:99",
     ]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    job = json.loads(told)["jobs"][0]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    job = json.loads(ended)["jobs"][0]
     os.remove(path)
     percentiles = job["sync"]["lat_ns"]["percentile"]
     return job["sync"]["lat_ns"]["N"] / job["write"]["runtime"] * 1000, percentiles["99.000000"] / 1000
@@ -36,11 +36,11 @@ def judged(pagewise, directory, words):
     """The judged JSON of a run."""
     path = os.path.join(directory, "run.jsonl")
     command = [pagewise, "append", "--dir", directory, "--out", path, "--no-ceilings", "--json", *words]
-    told = subprocess.run(command, capture_output=True, text=True)
-    if told.returncode not in (0, 1):
-        raise SystemExit(told.stderr)
+    ended = subprocess.run(command, capture_output=True, text=True)
+    if ended.returncode not in (0, 1):
+        raise SystemExit(ended.stderr)
     os.remove(path)
-    found = json.loads(told.stdout)
+    found = json.loads(ended.stdout)
     return found[0] if isinstance(found, list) else found
 
 

@@ -119,7 +119,7 @@ def ripgrep_files(folder):
 
 
 def run_of(file, command, memory):
-    """What the device reads for a run of the command from an empty cache, and its time, as its recording tells."""
+    """What the device reads for a run of the command from an empty cache, and its time, as its recording says."""
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         trace = Path(folder) / "trace"
         record(file, command, memory, trace)
@@ -139,8 +139,8 @@ def replayed(folder, file, command, memory):
     trace.unlink(missing_ok=True)
     record(file, command, memory, trace)
     words = [PAGEWISE, "run", "replay", "--trace", trace, "--file", file, "--evict", "--json", "--rounds=7", "--no-ceilings"]
-    told = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    return json.loads(told.stdout) if told.stdout else told.stderr.strip()
+    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    return json.loads(ended.stdout) if ended.stdout else ended.stderr.strip()
 
 
 def main():

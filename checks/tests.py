@@ -231,7 +231,7 @@ def build():
 
 
 def whole(program, report, idle=False):
-    """Runs the tests of a program that need no machine in one process; the tests as it tells of them."""
+    """Runs the tests of a program that need no machine in one process; the tests as it reports them."""
     names = program.without_machine
     command = [program.path, "--show-output", *(["--exact", *names] if program.of_machine else [])]
     test = Test(program.name, command, program.directory).run(idle=idle)

@@ -37,15 +37,15 @@ pub struct Options {
     /// Runs of each question that advise.
     #[arg(long, default_value_t = 2)]
     pairs: usize,
-    /// Full runs of each question that tell.
+    /// Full runs of each question that decide.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     references: u32,
     /// Measure nothing: run files that advise, such as those of overviews.
-    #[arg(long, num_args = 1.., value_name = "FILE", requires = "telling", conflicts_with = "questions")]
+    #[arg(long, num_args = 1.., value_name = "FILE", requires = "deciding", conflicts_with = "questions")]
     advising: Vec<PathBuf>,
-    /// Run files that tell, taken by `--full`.
+    /// Run files that decide, taken by `--full`.
     #[arg(long, num_args = 1.., value_name = "FILE", requires = "advising")]
-    telling: Vec<PathBuf>,
+    deciding: Vec<PathBuf>,
     /// The questions, such as `scan append`; all of them if none is named.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(QUESTIONS))]
     questions: Vec<String>,
@@ -55,10 +55,10 @@ pub struct Options {
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     if !options.advising.is_empty() {
         let load_all = |paths: &[PathBuf]| paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>();
-        let (advising, telling) = (load_all(&options.advising)?, load_all(&options.telling)?);
+        let (advising, deciding) = (load_all(&options.advising)?, load_all(&options.deciding)?);
         let mut cases = Vec::new();
         for (path, judged) in options.advising.iter().zip(&advising) {
-            cases.extend(cases_of(&path.display().to_string(), judged, &telling));
+            cases.extend(cases_of(&path.display().to_string(), judged, &deciding));
         }
         return print(&cases, out);
     }
@@ -68,15 +68,15 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let questions = if options.questions.is_empty() { &all } else { &options.questions };
     let mut cases = Vec::new();
     for question in questions {
-        let mut telling = Vec::new();
+        let mut deciding = Vec::new();
         for reference in 0..options.references {
-            let name = format!("telling-{question}-{reference}.jsonl");
-            telling.push(measured(&pagewise, &scratch, question, &reference_arguments(question), &name)?);
+            let name = format!("deciding-{question}-{reference}.jsonl");
+            deciding.push(measured(&pagewise, &scratch, question, &reference_arguments(question), &name)?);
         }
         for pair in 0..options.pairs {
             let name = format!("advising-{question}-{pair}.jsonl");
             let advising = measured(&pagewise, &scratch, question, &["--quick"], &name)?;
-            cases.extend(cases_of(&name, &advising, &telling));
+            cases.extend(cases_of(&name, &advising, &deciding));
         }
     }
     print(&cases, out)
@@ -91,12 +91,12 @@ struct Case {
     label: String,
     /// The advised method.
     method: Option<String>,
-    text: Told,
+    reference: Reference,
 }
 
 /// What the full runs say of the advised method.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum Reference {
     /// It is so many times as slow as the best, which is one of these.
     Behind(f64, Vec<String>),
     /// Nothing, for this reason.
@@ -105,14 +105,14 @@ enum Told {
 
 impl Case {
     fn holds(&self) -> bool {
-        matches!(self.text, Told::Behind(times, _) if times <= AT_MOST)
+        matches!(self.reference, Reference::Behind(times, _) if times <= AT_MOST)
     }
 }
 
 /// The cases of a run that advises.
-fn cases_of(run: &str, advising: &Judged, telling: &[Judged]) -> Vec<Case> {
+fn cases_of(run: &str, advising: &Judged, deciding: &[Judged]) -> Vec<Case> {
     let cases = advising.advice.iter().zip(&advising.comparisons).map(|(advice, own)| {
-        let rankings: Vec<Ranking> = telling
+        let rankings: Vec<Ranking> = deciding
             .iter()
             .flat_map(|judged| &judged.comparisons)
             .filter(|comparison| comparison.conditions.conditions == advice.conditions.conditions)
@@ -125,7 +125,7 @@ fn cases_of(run: &str, advising: &Judged, telling: &[Judged]) -> Vec<Case> {
             run: run.to_string(),
             label: advice.conditions.label.clone(),
             method: advice.recommended.clone(),
-            text: tell(advice.recommended.as_deref(), &sentence(advice, own), &rankings),
+            reference: against(advice.recommended.as_deref(), &sentence(advice, own), &rankings),
         }
     });
     cases.collect()
@@ -149,14 +149,14 @@ impl Ranking {
 /// What the rankings of full runs say of the method: how far it is behind the method that is best
 /// over all of them. Each other method is compared with it by the geometric mean over the full runs
 /// that rank both.
-fn tell(method: Option<&str>, sentence: &str, rankings: &[Ranking]) -> Told {
-    let Some(method) = method else { return Told::Nothing(format!("no advice: {sentence}")) };
+fn against(method: Option<&str>, sentence: &str, rankings: &[Ranking]) -> Reference {
+    let Some(method) = method else { return Reference::Nothing(format!("no advice: {sentence}")) };
     let ranked: Vec<&Ranking> = rankings.iter().filter(|ranking| ranking.leader.is_some()).collect();
     if ranked.is_empty() {
-        return Told::Nothing("no full run has these conditions and a best".to_string());
+        return Reference::Nothing("no full run has these conditions and a best".to_string());
     }
     if ranked.iter().any(|ranking| ranking.times(method).is_none()) {
-        return Told::Nothing(format!("{method} is not ranked in a full run"));
+        return Reference::Nothing(format!("{method} is not ranked in a full run"));
     }
     let mut names: Vec<&String> =
         ranked.iter().flat_map(|ranking| ranking.times.keys().chain(&ranking.leader)).collect();
@@ -171,24 +171,28 @@ fn tell(method: Option<&str>, sentence: &str, rankings: &[Ranking]) -> Told {
     // The method itself is at 0.
     let most = names.iter().map(|name| behind(name)).fold(0.0, f64::max);
     let best = names.into_iter().filter(|name| behind(name) == most).cloned().collect();
-    Told::Behind(most.exp(), best)
+    Reference::Behind(most.exp(), best)
 }
 
 /// A line for each case, and how many hold.
 fn print(cases: &[Case], out: &mut impl Write) -> Result<()> {
-    for Case { run, label, method, text } in cases {
+    for Case { run, label, method, reference } in cases {
         let method = method.as_deref().unwrap_or("-");
-        match text {
-            Told::Behind(times, best) => {
+        match reference {
+            Reference::Behind(times, best) => {
                 let mark = if *times <= AT_MOST { "" } else { "  behind" };
                 writeln!(out, "{run}: {label}: {method}; best: {}, {times:.3}x{mark}", best.join(", "))?;
             }
-            Told::Nothing(reason) => writeln!(out, "{run}: {label}: {method}; not told: {reason}")?,
+            Reference::Nothing(reason) => writeln!(out, "{run}: {label}: {method}; not decided: {reason}")?,
         }
     }
-    let text = cases.iter().filter(|case| matches!(case.text, Told::Behind(..))).count();
+    let decided = cases.iter().filter(|case| matches!(case.reference, Reference::Behind(..))).count();
     let (held, percent) = (cases.iter().filter(|case| case.holds()).count(), (AT_MOST - 1.0) * 100.0);
-    writeln!(out, "\nwithin {percent:.0} % of the best: {held} of {text}; not told: {}", cases.len() - text)?;
+    writeln!(
+        out,
+        "\nwithin {percent:.0} % of the best: {held} of {decided}; not decided: {}",
+        cases.len() - decided
+    )?;
     Ok(())
 }
 
@@ -237,9 +241,9 @@ mod tests {
     }
 
     fn behind(method: &str, rankings: &[Ranking]) -> f64 {
-        match tell(Some(method), "", rankings) {
-            Told::Behind(times, _) => times,
-            Told::Nothing(reason) => panic!("{reason}"),
+        match against(Some(method), "", rankings) {
+            Reference::Behind(times, _) => times,
+            Reference::Nothing(reason) => panic!("{reason}"),
         }
     }
 
@@ -253,28 +257,30 @@ mod tests {
         // Mean of 1 and 1.04 against that of 1.08 and 1.
         assert_eq!(behind("mmap", &both), 1.0);
         assert!((behind("pread", &both) - (1.08f64 / 1.04).sqrt()).abs() < 1e-9);
-        let Told::Behind(_, best) = tell(Some("uring"), "", &both) else { panic!("it is ranked") };
+        let Reference::Behind(_, best) = against(Some("uring"), "", &both) else { panic!("it is ranked") };
         assert_eq!(best, ["mmap"]);
     }
 
     #[test]
-    fn what_no_full_run_tells_is_no_case_that_holds() {
-        let nothing = |method, rankings: &[Ranking]| matches!(tell(method, "", rankings), Told::Nothing(_));
+    fn what_no_full_run_decides_is_no_case_that_holds() {
+        let nothing =
+            |method, rankings: &[Ranking]| matches!(against(method, "", rankings), Reference::Nothing(_));
         assert!(nothing(None, &[ranking("mmap", &[])]));
         assert!(nothing(Some("mmap"), &[]));
         assert!(nothing(Some("mmap"), &[Ranking::default()]), "it has no best");
         assert!(nothing(Some("read"), &[ranking("mmap", &[("pread", 1.5)])]));
-        let case = |text| Case { run: "r".into(), label: "l".into(), method: Some("mmap".into()), text };
+        let case =
+            |reference| Case { run: "r".into(), label: "l".into(), method: Some("mmap".into()), reference };
         let cases = [
-            case(Told::Behind(1.05, vec!["pread".into()])),
-            case(Told::Behind(1.06, vec!["pread".into()])),
-            case(Told::Nothing("because".into())),
+            case(Reference::Behind(1.05, vec!["pread".into()])),
+            case(Reference::Behind(1.06, vec!["pread".into()])),
+            case(Reference::Nothing("because".into())),
         ];
         assert_eq!(cases.iter().filter(|case| case.holds()).count(), 1);
         let mut out = Vec::new();
         print(&cases, &mut out).expect("printed");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.ends_with("\nwithin 5 % of the best: 1 of 2; not told: 1\n"), "{text}");
-        assert!(text.contains("1.060x  behind\n") && text.contains("not told: because\n"), "{text}");
+        assert!(text.ends_with("\nwithin 5 % of the best: 1 of 2; not decided: 1\n"), "{text}");
+        assert!(text.contains("1.060x  behind\n") && text.contains("not decided: because\n"), "{text}");
     }
 }

@@ -125,7 +125,7 @@ enum WorkFiles<'a> {
 /// Measures the cells and prints one line each.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let pairs = if options.quick { 1 } else { options.pairs.pairs };
-    ensure!(pairs > 0, "0 pairs tell nothing");
+    ensure!(pairs > 0, "0 pairs show nothing");
     let contests = options.filter.select(Contest::all(), Contest::name)?;
     let scratch = Scratch::new(&options.dir)?;
     let dataset = Dataset::create(&scratch, options.pairs.file_size)?;

@@ -110,7 +110,7 @@ impl Contest {
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let version = Command::new("fio").arg("--version").output().context("fio is not installed")?;
     let contests = options.filter.select(Contest::all(options), Contest::name)?;
-    ensure!(options.pairs > 0, "0 pairs tell nothing");
+    ensure!(options.pairs > 0, "0 pairs show nothing");
     let scratch = Scratch::new(&options.place.dir)?;
     let pagewise = options.place.find(&scratch)?;
     let dataset = Dataset::create(&scratch, Bytes(options.memory.0 * FILE_OVER_LIMIT))?;

@@ -26,7 +26,7 @@ use crate::pagewise::Place;
 pub struct Options {
     #[command(flatten)]
     place: Place,
-    /// How often each is timed; the median is told.
+    /// How often each is timed; the median is printed.
     #[arg(long, default_value_t = 5)]
     times: usize,
 }

@@ -312,7 +312,7 @@ pub fn engine_sides(
 }
 
 impl Lane<'_> {
-    /// A thread that fails goes on to meet the others at each barrier, and tells at the end.
+    /// A thread that fails goes on to meet the others at each barrier, and reports it at the end.
     fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<TimedSlice>> {
         let slices: Vec<_> = order
             .iter()

@@ -62,7 +62,7 @@ fn main() -> io::Result<()> {
     writeln!(out, "{comparisons} comparisons of each setting, seed {seed}; shares in percent\n")?;
     writeln!(
         out,
-        "| noise | methods | sampling | best found | false best | false behind | open | 1.2x told |"
+        "| noise | methods | sampling | best found | false best | false behind | open | 1.2x found |"
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     for (name, noise) in Noise::all() {

@@ -50,8 +50,8 @@ fn report(text: &[u8], width: usize) -> bool {
     let run = match Run::parse(text) {
         Ok(run) => run,
         Err(error) => {
-            let told = error.to_string();
-            assert!(told.starts_with("line ") && !told.is_empty(), "{told}");
+            let message = error.to_string();
+            assert!(message.starts_with("line ") && !message.is_empty(), "{message}");
             return false;
         }
     };

@@ -74,8 +74,11 @@ where
             assert!(printed.parse().is_ok_and(|again: T| again == value), "{text:?}: {value:?}: {printed:?}");
         }
         Err(error) => {
-            let told = error.to_string();
-            assert!(!told.is_empty() && (text.contains('\n') || !told.contains('\n')), "{text:?}: {told:?}");
+            let message = error.to_string();
+            assert!(
+                !message.is_empty() && (text.contains('\n') || !message.contains('\n')),
+                "{text:?}: {message:?}"
+            );
         }
     }
 }

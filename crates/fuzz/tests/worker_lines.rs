@@ -133,7 +133,7 @@ fn changed_lines_are_understood_or_refused() {
     });
 }
 
-/// Histograms by kind hold all the buckets that were told, or are refused.
+/// Histograms by kind hold all the buckets that were reported, or are refused.
 #[track_caller]
 fn check_beats(beats: &Heartbeats) {
     match beats.by_kind() {

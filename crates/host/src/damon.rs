@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_that_cannot_be_read_is_told_if_a_thread_runs() {
+    fn an_action_that_cannot_be_read_is_reported_if_a_thread_runs() {
         let (sys, proc) = (scheme("on", "pageout"), tempfile::tempdir().expect("directory"));
         let state = sys.path().join("kernel/mm/damon/admin/kdamonds/0/state");
         fs::remove_file(&state).expect("state");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_apart() {
+    fn types_are_distinguished() {
         let kind = |path: &str, number| holding(path, number).kind();
         assert_eq!(kind("/dev/shm", (0, 27)), FilesystemKind::Memory);
         assert_eq!(kind("/net/data", (0, 60)), FilesystemKind::Network);

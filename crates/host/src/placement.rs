@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_keeps_to_one_node_and_the_pages_go_where_they_are_told() {
+    fn the_worker_keeps_to_one_node_and_the_pages_go_where_they_are_asked() {
         let placed = |worker_node, list, page_node| {
             Ok(PlacementPlan { worker_node, worker_cpus: cpus(list), page_node })
         };

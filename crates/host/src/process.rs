@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn direct_descriptors_are_told_from_others() {
+    fn direct_descriptors_are_distinguished_from_others() {
         use std::os::unix::fs::OpenOptionsExt;
         let file = tempfile::NamedTempFile::new().expect("file");
         let key = FileKey::of(file.as_file()).expect("key");

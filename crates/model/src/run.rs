@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         let line = |records: &[Record]| {
             Run::parse(text(records).as_bytes()).map(|_| ()).map_err(|error| error.to_string())
         };

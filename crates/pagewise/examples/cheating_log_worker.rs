@@ -21,13 +21,13 @@ use support::{Session, nanoseconds};
 enum Kind {
     /// Nothing.
     Honest,
-    /// None is made, all are told.
+    /// None is made, all are reported.
     Skips,
-    /// Every fourth is made, all are told.
+    /// Every fourth is made, all are reported.
     Overstates,
-    /// One is made, after the last record; all are told.
+    /// One is made, after the last record; all are reported.
     AtEnd,
-    /// All are made, half are told.
+    /// All are made, half are reported.
     Understates,
 }
 
@@ -55,7 +55,7 @@ struct Log {
     kind: Kind,
     file: File,
     source: Vec<u8>,
-    /// Durations of the syncs that are told, in order.
+    /// Durations of the syncs that are reported, in order.
     claimed_ns: Vec<u64>,
     due: u64,
 }
@@ -67,7 +67,7 @@ impl Log {
         Ok(Self { job, kind, file, source, claimed_ns: Vec::new(), due: 0 })
     }
 
-    /// A sync is due: made or not, told or not.
+    /// A sync is due: made or not, reported or not.
     fn sync(&mut self, is_last: bool) -> io::Result<()> {
         let started = Instant::now();
         self.due += 1;

@@ -30,7 +30,7 @@ enum Kind {
     BeforeReady,
     /// It works between `ready` and `go`.
     AfterReady,
-    /// It works when it is told to go, and says that this took a microsecond.
+    /// The work is done after `go`, and the worker says that this took a microsecond.
     Understates,
     /// It says that this took half of the time.
     Halves,

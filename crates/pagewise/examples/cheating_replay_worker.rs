@@ -106,11 +106,11 @@ impl Walkers {
 impl Walker {
     fn start(walk: Arc<Walk>, parts: Range<usize>) -> Self {
         let (requests, asked) = channel();
-        let (told, checksums) = channel();
+        let (walked, checksums) = channel();
         let thread =
             thread::spawn(
                 move || {
-                    while asked.recv().is_ok() && told.send(walk.parts(parts.clone())).is_ok() {}
+                    while asked.recv().is_ok() && walked.send(walk.parts(parts.clone())).is_ok() {}
                 },
             );
         Self { requests, checksums, thread }

@@ -2,9 +2,9 @@
 //! goes.
 //!
 //! `early_worker KIND` speaks the line protocol for `scan`, `append` and `fill` with the method
-//! `get`. `honest` works when it is told to go. `hidden` works between `opened` and `ready` and
-//! says that nothing was done there, `told` says how long it took. All three take [`MOMENT`] more
-//! for their work than it needs, so that it cannot be lost in the slack of clocks. `slack` leaves
+//! `get`. `honest` works after `go`. `hidden` works between `opened` and `ready` and says that
+//! nothing was done there, `reported` says how long it took. All three take [`MOMENT`] more for
+//! their work than it needs, so that it cannot be lost in the slack of clocks. `slack` leaves
 //! [`FORGIVEN`] out of the time that it reports of its region, `idle` uses so much CPU time between
 //! `ready` and `go`: less than what makes a sample invalid.
 
@@ -32,7 +32,7 @@ const FORGIVEN: Duration = Duration::from_millis(8);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Hidden,
-    Told,
+    Reported,
     Honest,
     Slack,
     Idle,
@@ -40,7 +40,7 @@ enum Kind {
 
 const KINDS: &[(&str, Kind)] = &[
     ("hidden", Kind::Hidden),
-    ("told", Kind::Told),
+    ("reported", Kind::Reported),
     ("honest", Kind::Honest),
     ("slack", Kind::Slack),
     ("idle", Kind::Idle),
@@ -64,7 +64,7 @@ struct Work {
     kind: Kind,
     job: Job,
     file: File,
-    /// What was done before it was told to go.
+    /// What was done before `go`.
     done: Option<SampleReply>,
     /// The thread that works while nothing is asked for, and where it says that it is done.
     idle: Option<(JoinHandle<()>, Receiver<()>)>,
@@ -74,8 +74,8 @@ impl Session for Work {
     fn prepare(&mut self) -> io::Result<u64> {
         let started = Instant::now();
         match self.kind {
-            Kind::Hidden | Kind::Told => self.done = Some(work(&self.file, &self.job, MOMENT)?),
-            // It lives until it is told to go: the time of a thread that has ended is in no
+            Kind::Hidden | Kind::Reported => self.done = Some(work(&self.file, &self.job, MOMENT)?),
+            // It lives until `go`: the time of a thread that has ended is in no
             // account.
             Kind::Idle => {
                 let (done, is_done) = channel();
@@ -88,7 +88,7 @@ impl Session for Work {
             }
             Kind::Honest | Kind::Slack => {}
         }
-        Ok(if self.kind == Kind::Told { nanoseconds(started) } else { 0 })
+        Ok(if self.kind == Kind::Reported { nanoseconds(started) } else { 0 })
     }
 
     fn sample(&mut self, _: &Go) -> io::Result<SampleReply> {

@@ -1,4 +1,4 @@
-//! A program whose accesses to a file are known, so that tests can tell what a watch of it has to
+//! A program whose accesses to a file are known, so that tests know what a watch of it has to
 //! see.
 //!
 //! `known_accesses FILE` reads FILE, of 32 MiB: with a descriptor of its own 300 blocks of 4 KiB in

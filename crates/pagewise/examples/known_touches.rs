@@ -1,4 +1,4 @@
-//! A program whose accesses to the pages of a mapped file are known, so that tests can tell what a
+//! A program whose accesses to the pages of a mapped file are known, so that tests know what a
 //! recording in windows has to hold.
 //!
 //! `known_touches FILE ORDER COUNT LIST` maps FILE and touches COUNT pages of it in the order
@@ -53,8 +53,8 @@ fn main() -> io::Result<()> {
     let len = file.metadata()?.len() as usize;
     if arguments[1] == "lives" {
         let wrong = lives(&file, len)?;
-        let told = if wrong.is_empty() { "right".to_string() } else { wrong.join("; ") };
-        return fs::write(&arguments[2], told);
+        let report = if wrong.is_empty() { "right".to_string() } else { wrong.join("; ") };
+        return fs::write(&arguments[2], report);
     }
     let count: usize = arguments[2].parse().map_err(io::Error::other)?;
     let order = order(&arguments[1], len / PAGE, count);

@@ -1,5 +1,5 @@
 //! The native worker with one thing wrong in what it says or does, so that tests can see whether
-//! `pagewise conformance` tells that very thing.
+//! `pagewise conformance` names that very thing.
 //!
 //! `misbehaving_worker KIND` bends the lines that come to the engine's worker or go from it; what
 //! is between them is honest.
@@ -30,16 +30,16 @@ const KINDS: &[(&str, &str)] = &[
     ("wrong-checksum", "adds 1 to each checksum"),
     ("short-checksum", "leaves zeros out of it"),
     ("no-thread-operations", "leaves them out"),
-    ("one-thread-operation", "tells those of the first thread only"),
+    ("one-thread-operation", "reports those of the first thread only"),
     ("one-phase", "counts the bytes of the throughput phase only"),
     ("too-many-latencies", "counts one latency twice"),
     ("uncounted-bucket", "leaves out a count"),
     ("unsorted-latencies", "has its buckets in descending order"),
     ("no-latencies", "has no latency phase"),
-    ("fewer-syncs", "tells one sync of many"),
-    ("too-much-time", "tells twice the time"),
-    ("half-the-time", "tells half of it"),
-    ("long-setup", "tells a thousand times the set-up"),
+    ("fewer-syncs", "reports one sync of many"),
+    ("too-much-time", "reports twice the time"),
+    ("half-the-time", "reports half of it"),
+    ("long-setup", "reports a thousand times the set-up"),
     ("late-sample", "sends each sample 4 s late"),
     ("overflow", "sends a number that 64 bits do not hold"),
     ("uncalled-beats", "reports heartbeats that nobody asked for"),
@@ -127,7 +127,7 @@ impl Bent {
         self.kind == kind
     }
 
-    /// What the engine is told instead of a request; `None`: nothing, it was answered.
+    /// What the engine gets instead of a request; `None`: nothing, it was answered.
     fn request(&mut self, mut request: Value) -> io::Result<Option<Value>> {
         if self.is("dislikes-fields") && request.get("added_later").is_some() {
             return Err(io::Error::other("unknown field 'added_later'"));
@@ -201,10 +201,13 @@ impl Bent {
             }
             Some("sample") if self.is("overflow") => {
                 let text = reply.to_string();
-                let told = reply["operations"].to_string();
+                let operations = reply["operations"].to_string();
                 println!(
                     "{}",
-                    text.replace(&format!("\"operations\":{told}"), "\"operations\":18446744073709551616")
+                    text.replace(
+                        &format!("\"operations\":{operations}"),
+                        "\"operations\":18446744073709551616"
+                    )
                 );
                 return io::stdout().flush();
             }

@@ -407,11 +407,11 @@ mod tests {
         let mut sample = honest();
         change(&mut sample);
         let seen = wrong(&sample, &ASKED).expect(what);
-        assert!(seen.starts_with(what), "'{what}' is not told: {seen}");
+        assert!(seen.starts_with(what), "'{what}' is not reported: {seen}");
     }
 
     #[test]
-    fn each_number_that_is_wrong_is_told() {
+    fn each_number_that_is_wrong_is_reported() {
         assert_eq!(wrong(&honest(), &ASKED), None);
         is_wrong(|sample| sample.operations = 0, "operations is 0");
         is_wrong(|sample| sample.thread_operations = vec![15], "thread_operations has 1 entries");
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_nobody_accounts_for_is_told() {
+    fn time_that_nobody_accounts_for_is_reported() {
         assert_eq!(false_time("x", 100, 120, 20), None);
         assert!(
             false_time("x", 100, 121, 20).is_some_and(|seen| seen.contains("21 ns are not accounted for"))

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_told_from_its_waits_to_its_threads() {
+    fn a_program_is_described_from_its_waits_to_its_threads() {
         let expected = "\
 server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it ended
   Not seen: accesses to mapped pages that raise no fault.
@@ -526,7 +526,7 @@ Threads
     }
 
     #[test]
-    fn a_program_that_forks_much_is_slowed_and_that_is_told() {
+    fn a_program_that_forks_much_is_slowed_and_that_is_reported() {
         let of = |processes| text(&Inspection { processes, ..inspection(0) });
         assert!(!of(MANY_PROCESSES - 1).contains("alone the command is faster"));
         assert!(of(3_000).contains("! 3000 processes were watched, and to begin each"), "{}", of(3_000));

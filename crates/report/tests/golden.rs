@@ -117,7 +117,7 @@ fn limits_caps_and_cold_starts_say_what_was_set() {
 }
 
 #[test]
-fn workers_are_named_and_what_they_hold_up_is_told() {
+fn workers_are_named_and_what_they_hold_up_is_reported() {
     let run = constructed::workers();
     assert_golden("workers-160.txt", &table_of(&run, 160));
     assert_golden("workers.json", json_of(&run).as_bytes());
@@ -526,7 +526,7 @@ fn all_runs() -> Vec<Run> {
 }
 
 #[test]
-fn a_narrow_heading_of_bars_keeps_what_tells_them_from_others() {
+fn a_narrow_heading_of_bars_keeps_what_distinguishes_them_from_others() {
     let mut run = constructed::part(constructed::complete(), &["mmap", "pread"]);
     run.header.plan.cells.retain(|cell| cell.conditions.cache == CacheState::Warm);
     let more = run.header.plan.cells.clone().into_iter().map(|mut cell| {
@@ -548,11 +548,11 @@ fn a_narrow_heading_of_bars_keeps_what_tells_them_from_others() {
 #[test]
 fn a_run_that_was_stopped_lacks_no_samples_of_rounds_that_it_did_not_reach() {
     let mut run = constructed::complete();
-    let is_told = |run: &Run| screen_of(std::slice::from_ref(run), 80).contains(" of 7 samples");
+    let is_reported = |run: &Run| screen_of(std::slice::from_ref(run), 80).contains(" of 7 samples");
     run.samples.retain(|sample| sample.round < 6 || sample.cell != run.header.plan.cells[0].id());
-    assert!(is_told(&run));
+    assert!(is_reported(&run));
     run.samples.retain(|sample| sample.round < 3);
     run.elapsed_ns = None;
     let screen = screen_of(std::slice::from_ref(&run), 80);
-    assert!(!screen.contains("samples than rounds") && !is_told(&run), "{screen}");
+    assert!(!screen.contains("samples than rounds") && !is_reported(&run), "{screen}");
 }

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_runs_where_it_is_told_to() {
+    fn a_child_runs_on_the_cpus_that_it_is_given() {
         let own = CpuMask::of_this_thread().expect("affinity");
         let last = *own.numbers().last().expect("a CPU");
         let mut command = shell("grep Cpus_allowed_list /proc/self/status");

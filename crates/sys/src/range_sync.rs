@@ -25,7 +25,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_range_is_written_and_an_error_is_told() {
+    fn a_range_is_written_and_an_error_is_reported() {
         let mut file = tempfile::tempfile().expect("file");
         file.write_all(&[7; 10_000]).expect("write");
         sync_file_range(&file, 0..10_000).expect("the whole");

@@ -38,7 +38,7 @@ fn run(name: &str, rates: &[(&str, f64)]) -> Digest {
     }
 }
 
-/// Runs of a side by the noise of each; names tell the sides apart and take turns.
+/// Runs of a side by the noise of each; names distinguish the sides and take turns.
 fn side(name: &str, noises: &[f64], rates: &[(&str, f64)]) -> Vec<Digest> {
     let of = |(index, noise): (usize, &f64)| {
         let rates: Vec<(&str, f64)> = rates.iter().map(|(method, rate)| (*method, rate * noise)).collect();

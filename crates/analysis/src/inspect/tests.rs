@@ -427,7 +427,7 @@ fn a_program_that_ends_without_a_fault_was_not_watched() {
 
 /// A descriptor that was seen when it was opened stays what it was, if a later look comes too late.
 #[test]
-fn a_look_that_comes_too_late_tells_nothing() {
+fn a_look_that_comes_too_late_finds_nothing() {
     let read = || What::Called(Call::Read(Transfer { descriptor: 3, at: Position::Current }));
     let late = What::Bound { descriptor: 3, to: DescriptorBinding::Unknown, anew: false };
     let inspection =

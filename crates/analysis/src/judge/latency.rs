@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn how_latency_was_taken_is_told() {
+    fn how_latency_was_taken_is_said() {
         let own =
             Measurement { latency_phase_operations: 9, operations: 50, ..measurement(vec![1], vec![9]) };
         assert_eq!(Latency::merged([&own]).expect("timed").taken, "every operation of a separate phase");

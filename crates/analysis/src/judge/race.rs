@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn return_rounds_tell_that_the_machine_changed() {
+    fn return_rounds_show_that_the_machine_changed() {
         let changed = |returned: [f64; 2]| {
             let mut candidates = candidates([10, 10, 5]);
             candidates[0].returned = [(56, 1.0), (57, 1.01)].into_iter().collect();

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_cap_and_from_a_cold_start_nothing_is_told() {
+    fn under_a_cap_and_from_a_cold_start_nothing_is_shown() {
         let of = |cache| crate::proof::honest::cell("jvm/mmap", cache).conditions;
         assert_eq!(stall_withheld(&of(CacheState::Warm)), None);
         assert!(stall_withheld(&of(CacheState::ColdStart)).is_some());

@@ -507,7 +507,7 @@ fn the_fields_that_others_build_on_are_there() {
 }
 
 #[test]
-fn labels_tell_conditions_apart() {
+fn labels_distinguish_conditions() {
     let mut cell = honest::cell("pread", CacheState::Warm);
     let conditions = &cell.conditions;
     let label = label::label(conditions);

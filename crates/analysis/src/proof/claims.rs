@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn more_or_fewer_records_than_the_work_are_told_apart() {
+    fn more_and_fewer_records_than_the_work_are_distinguished() {
         for cell in [append("mmap", Cold), append("pwrite:buffer=4KiB", Warm), fill("uring", Cold)] {
             let record = cell.conditions.op_bytes();
             let one_more = kinds(&cell, |measurement, evidence| {

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_with_its_numbers() {
+    fn a_wait_is_reported_with_its_numbers() {
         let cell = one_thread("pread");
         let mut measurement = honest::measurement();
         alone(&mut measurement);

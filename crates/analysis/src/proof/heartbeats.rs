@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_own_worker_need_not_beat_but_what_it_tells_must_account_for_the_time() {
+    fn the_users_own_worker_need_not_beat_but_what_it_reports_must_account_for_the_time() {
         assert_eq!(found("mine/get", &[], delays(1, 1), delays(1, 1)), None);
         assert_eq!(found("mine/get", &["fiber"], delays(140, 60_000), delays(95, 60_000)), None);
         let hidden = found("mine/get", &["fiber"], delays(45, 60_000), delays(95, 60_000));

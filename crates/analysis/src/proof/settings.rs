@@ -402,7 +402,11 @@ mod tests {
         let peak = |bytes| grouped(&cell, |group| group.peak_bytes = Some(bytes));
         // 64 pages for each of 4 CPUs are 1 MiB.
         assert_eq!((peak(129 << 20), peak((129 << 20) + 1)), (vec![], vec![LimitNotHeld]));
-        assert_eq!(grouped(&cell, |group| group.peak_bytes = None), [], "kernels before 5.19 do not tell it");
+        assert_eq!(
+            grouped(&cell, |group| group.peak_bytes = None),
+            [],
+            "kernels before 5.19 do not report it"
+        );
     }
 
     #[test]

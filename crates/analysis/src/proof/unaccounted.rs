@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// The rate that ranks a sample of which 1,000 operations in so much of 10 ms are told, in a
+    /// The rate that ranks a sample which reports 1,000 operations in so much of 10 ms, in a
     /// run with another worker or without.
     fn rate(cell: &Cell, claimed_ns: u64, forgives_answers: bool) -> f64 {
         let context = context(forgives_answers);
@@ -167,7 +167,7 @@ mod tests {
     fn who_hides_time_gains_nothing_where_somebody_elses_worker_takes_part() {
         for cell in [cell("mine/pread", Warm), cell("pread", Cold), cell("jvm/mmap", Warm)] {
             // An honest worker takes an answer, or three; ten milliseconds are no lie that a check
-            // could tell.
+            // could find.
             for claimed_ns in [9_900_000, 9_700_000, 5_000_000, 1] {
                 assert_eq!(rate(&cell, claimed_ns, false), 101_010.0, "{claimed_ns} of {}", cell.id());
             }

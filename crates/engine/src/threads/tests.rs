@@ -123,7 +123,7 @@ fn warm_up_and_measure(first: [u64; 4], touch_at: u64) -> Vec<Go> {
 }
 
 #[test]
-fn every_method_can_be_told_to_go_several_times() {
+fn every_method_can_go_several_times() {
     let fixture = Fixture::new(FILE_BYTES);
     let job = fixture.job(4096, 4096, THREADS);
     let gos = warm_up_and_measure([0, 0, 36, 1000], 0);

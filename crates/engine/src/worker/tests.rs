@@ -106,7 +106,7 @@ fn a_scan_is_one_pass_for_each_go() {
 }
 
 #[test]
-fn records_are_all_written_and_synced_when_told_to() {
+fn records_are_all_written_and_synced_on_request() {
     let folder = Folder::new();
     for (sync, synced) in [("none", false), ("end", true), ("every:4KiB", false)] {
         let job = folder.append(sync);
@@ -184,7 +184,7 @@ fn a_method_that_is_unknown_is_unavailable() {
     let folder = Folder::new();
     for method in ["no-such-method", "mmap:nothing", ""] {
         let job = Job { method: method.to_string(), ..folder.scan(&[1; 100]) };
-        let replies = conversation(&job, vec![]).expect("it is told");
+        let replies = conversation(&job, vec![]).expect("it is reported");
         assert_eq!((failure(&replies).unavailable, failure(&replies).errno), (1, 0), "{method}");
     }
 }

@@ -145,7 +145,7 @@ fn a_directory_with_other_things_keeps_its_mode() {
 }
 
 #[test]
-fn a_file_that_could_be_exchanged_is_told() {
+fn a_file_that_could_be_exchanged_is_reported() {
     let place = place();
     let path = place.path().join("run.jsonl");
     fs::write(&path, "").expect("write");

@@ -117,7 +117,7 @@ mod tests {
             listed(&[workload]).into_iter().find(|method| method.word == "bufio").expect("of Go").calls
         };
         assert_eq!((&*bufio(Workload::Scan), &*bufio(Workload::Append)), ("read(2)", "write(2)"));
-        // What a runtime calls by a name of its own is told by that name.
+        // What a runtime calls by a name of its own is named so.
         let named = all.iter().find(|method| method.word == "filechannel").expect("of the JVM");
         assert!(named.meaning.contains("FileChannel.read"), "{named:?}");
         assert_eq!(named.calls, "pread(2), preadv2(2), pwrite(2)");

@@ -8,7 +8,8 @@ use pagewise_protocol::{Go, Hello, Job, PROTOCOL_VERSION, Reply, Request, Sample
 
 /// An open job.
 pub trait Session {
-    /// Do what comes between `opened` and `ready`: the time that is told of it, in nanoseconds.
+    /// Do what comes between `opened` and `ready`: the time that is reported for it, in
+    /// nanoseconds.
     fn prepare(&mut self) -> io::Result<u64> {
         Ok(0)
     }

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_one_sentence() {
+    fn what_is_wrong_is_reported_in_one_sentence() {
         assert_eq!(refused("tread = 1"), "unknown key 'tread': the nearest known one is 'threads'");
         assert_eq!(
             refused("[quick]\nround = 3"),

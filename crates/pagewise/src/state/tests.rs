@@ -41,7 +41,7 @@ fn journal(directory: &Path) -> String {
 }
 
 #[test]
-fn a_second_run_is_refused_and_told_of_the_first() {
+fn a_second_run_is_refused_and_the_first_is_named() {
     let directory = place();
     let (_state, _) = granted(directory.path());
     match claimed(directory.path(), OutOfReach::Kept) {
@@ -143,7 +143,7 @@ fn what_is_no_line_is_set_aside() {
 }
 
 #[test]
-fn a_file_in_a_directory_that_is_not_there_is_kept_and_told_until_it_is_forgotten() {
+fn a_file_in_a_directory_that_is_not_there_is_kept_and_reported_until_it_is_forgotten() {
     let directory = place();
     let data = directory.path().join("data");
     let away = directory.path().join("away");
@@ -186,7 +186,7 @@ fn a_file_in_a_directory_that_is_not_there_is_kept_and_told_until_it_is_forgotte
 }
 
 #[test]
-fn what_another_machine_or_boot_made_is_told_apart() {
+fn what_another_machine_or_boot_made_is_distinguished() {
     let directory = place();
     let path = directory.path().join(format!("{DATASET_PREFIX}7.dataset"));
     std::fs::write(&path, "data").expect("write");
@@ -249,7 +249,7 @@ fn lock_and_journal_are_no_links() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_told_and_tried_again() {
+fn what_cannot_be_undone_is_reported_and_tried_again() {
     let directory = place();
     // unlink(2) does not remove a directory.
     let stuck = directory.path().join(format!("{DATASET_PREFIX}7.dataset"));

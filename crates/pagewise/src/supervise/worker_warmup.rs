@@ -184,9 +184,9 @@ mod tests {
     fn a_rate_is_steady_once_it_rises_no_more() {
         let rising: Vec<u64> = (1..=30).map(|interval| 1000 * interval).collect();
         assert!(!is_steady(&rising));
-        assert!(!is_steady(&[100; 9]), "too few to tell");
+        assert!(!is_steady(&[100; 9]), "too few to decide");
         assert!(is_steady(&[100; 10]));
-        assert!(is_steady(&[50, 80, 99, 100, 100, 60, 101, 100, 90, 100]), "slow intervals tell nothing");
+        assert!(is_steady(&[50, 80, 99, 100, 100, 60, 101, 100, 90, 100]), "slow intervals decide nothing");
         assert!(!is_steady(&[50, 80, 99, 100, 100, 60, 101, 100, 90, 120]));
     }
 

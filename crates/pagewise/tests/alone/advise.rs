@@ -37,7 +37,7 @@ fn measured(place: &Place, words: &[&str]) -> (Finished, bool) {
 }
 
 #[test]
-fn a_program_is_told_how_to_read_its_file() {
+fn a_program_is_advised_how_to_read_its_file() {
     if !is_root() || !sees_calls() {
         return;
     }
@@ -58,11 +58,11 @@ fn a_program_is_told_how_to_read_its_file() {
         assert!(found.contains(&method), "{method}: {found:?}");
     }
     assert!(
-        judged["advice"][0]["sentence"].as_str().is_some_and(|told| told.contains("choose ")),
+        judged["advice"][0]["sentence"].as_str().is_some_and(|sentence| sentence.contains("choose ")),
         "{judged}"
     );
     assert!(
-        judged["gain"]["sentence"].as_str().is_some_and(|told| told.starts_with("its reads by")),
+        judged["gain"]["sentence"].as_str().is_some_and(|sentence| sentence.starts_with("its reads by")),
         "{}",
         judged["gain"]
     );
@@ -76,8 +76,8 @@ fn a_program_is_told_how_to_read_its_file() {
     place.run(&["report", "run.jsonl", "--html", "page.html"]).expect_code(0);
     let page = fs::read_to_string(place.file("page.html")).expect("a page");
     let gain = judged["gain"]["sentence"].as_str().expect("a sentence");
-    for told in ["Where in its file does the program read, and when?", "(cat)</dt>", gain] {
-        assert!(page.contains(told), "{told}");
+    for part in ["Where in its file does the program read, and when?", "(cat)</dt>", gain] {
+        assert!(page.contains(part), "{part}");
     }
     place.expect_no_trace();
 }
@@ -90,7 +90,7 @@ fn the_answer_stands_below_what_the_program_does() {
     let _turn = my_turn();
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
-    // One recording: the file is named. What the command prints is dropped, and its status told.
+    // One recording: the file is named. What the command prints is dropped, and its status named.
     let file = format!("--file={path}");
     let script = format!("cat {path}; exit 3");
     let options = [file.as_str(), "--out=run.jsonl", "--methods=pread:random"];
@@ -123,8 +123,8 @@ fn a_program_that_does_something_else_the_second_time_is_noticed() {
     if is_measured {
         judged(&finished, true);
     }
-    let told = "in its first run and 1 MiB in its second: it does not do the same each time";
-    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let message = "in its first run and 1 MiB in its second: it does not do the same each time";
+    assert!(finished.stderr.contains(message), "{}", finished.stderr);
     // A stdin that is a file is read twice from where it stood.
     let script = "read line; cat >/dev/null";
     let words = advise(&["--json", "--methods=pread:random", "--out=stdin.jsonl"], &["sh", "-c", script]);

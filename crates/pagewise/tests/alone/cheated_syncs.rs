@@ -91,7 +91,7 @@ fn an_honest_log_is_believed() {
 fn syncs_that_are_not_made_are_noticed() {
     for sync in ["every:256KiB", "commit"] {
         // The durations of syncs that are not made are too short for whatever else the worker waits
-        // for: it is told so if it waits at all, which is up to the machine.
+        // for: it is shown so if it waits at all, which is up to the machine.
         let also = [InconsistentCounts];
         caught("skips-syncs", sync, NotInForce, &also);
         caught("syncs-at-end", sync, NotInForce, &also);
@@ -100,7 +100,7 @@ fn syncs_that_are_not_made_are_noticed() {
 }
 
 #[test]
-fn syncs_that_are_not_told_are_noticed() {
+fn syncs_that_are_not_reported_are_noticed() {
     for sync in ["every:256KiB", "commit"] {
         caught("understates-syncs", sync, InconsistentCounts, &[]);
     }

@@ -281,7 +281,7 @@ fn latencies_that_are_all_alike_are_noticed() {
     let longer = Asked { more: &["--sample=200ms", "--read-size=512KiB", "--reads-per-op=1"], ..WARM_PREAD };
     let run = longer.run("latencies-alike");
     let caught = of_methods(&run).iter().filter(|sample| kinds(sample).contains(&InconsistentCounts)).count();
-    // A sample in which the machine had no time for the worker may have too few to tell.
+    // A sample in which the machine had no time for the worker may have too few to decide.
     assert!(caught > 0, "none of {} samples is caught", of_methods(&run).len());
 }
 
@@ -317,7 +317,7 @@ fn a_cold_sample_that_fills_the_cache_is_noticed() {
 
 #[test]
 fn a_cold_sample_that_goes_beyond_its_table_is_noticed() {
-    // Unaligned reads leave room between blocks: only the table tells that one was read twice.
+    // Unaligned reads leave room between blocks: only the table shows that one was read twice.
     let unaligned = Asked { more: &["--align=1B"], ..COLD_PREAD };
     unaligned.honest();
     let run = unaligned.run("beyond-table");

@@ -45,7 +45,7 @@ fn expect_believed(more: &[&str]) {
     expect_honest(&taken.run);
 }
 
-/// The samples of a run with somebody who acts each time it comes to `step`; a few, as each tells
+/// The samples of a run with somebody who acts each time it comes to `step`; a few, as each shows
 /// the same.
 #[track_caller]
 fn beside(place: &Place, more: &[&str], step: RunStep, act: impl FnMut(&PausedRun)) -> Vec<Sample> {
@@ -109,12 +109,12 @@ fn a_limit_that_is_lifted_behind_the_workers_back() {
     });
     expect_caught(&lifted, LimitNotHeld);
     for sample in &lifted {
-        let told = |failure: &Failure| failure.detail.contains("limit is 268435456 bytes");
-        assert!(sample.failures().iter().any(told), "{:?}", sample.failures());
+        let is_named = |failure: &Failure| failure.detail.contains("limit is 268435456 bytes");
+        assert!(sample.failures().iter().any(is_named), "{:?}", sample.failures());
     }
 }
 
-/// It reads as it should before and after; what was charged meanwhile tells.
+/// The limit is right before and after; what was charged meanwhile shows the change.
 #[test]
 fn a_limit_that_is_lifted_for_a_while() {
     let _turn = my_turn();
@@ -178,8 +178,8 @@ fn somebody_who_reads_the_device() {
     });
     expect_caught(&samples, Contaminated);
     for sample in &samples {
-        let told = |failure: &Failure| failure.detail.starts_with("others moved ");
-        assert!(sample.failures().iter().any(told), "{:?}", sample.failures());
+        let is_named = |failure: &Failure| failure.detail.starts_with("others moved ");
+        assert!(sample.failures().iter().any(is_named), "{:?}", sample.failures());
         assert!(sample.attempt < 3);
     }
     // Such a sample is taken again, twice at most.
@@ -199,7 +199,7 @@ fn somebody_who_warms_a_cold_file() {
     expect_believed(&COLD);
     let directory = place.path();
     let warms = |_: &PausedRun| read_part(&dataset(&directory).expect("a dataset"), 0, 128 << 20);
-    // Before it is told to go, and while it reads.
+    // Before `go`, and while it reads.
     for sample in beside(&place, &COLD, RunStep::WorkerReady, warms) {
         let found = failed(&sample, NotCold);
         assert!(found.contains(&NotCold), "{:?}", sample.outcome);

@@ -27,14 +27,14 @@ fn words<'a>(question: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["run", question][..], &common, more].concat()
 }
 
-/// A run that ends once every cell has a valid sample or is told as unavailable; no sample is
+/// A run that ends once every cell has a valid sample or is reported as unavailable; no sample is
 /// wrong.
 #[track_caller]
 fn take(place: &Place, question: &str, more: &[&str]) -> Taken {
     let taken = take_words(place, &words(question, more), |run| each_has_or_cannot(run, 1));
     for sample in &taken.run.samples {
-        let told = matches!(sample.outcome, Outcome::Unavailable { .. });
-        assert!(told || is_honest(sample), "{}: {:?}", sample.cell, sample.outcome);
+        let is_unavailable = matches!(sample.outcome, Outcome::Unavailable { .. });
+        assert!(is_unavailable || is_honest(sample), "{}: {:?}", sample.cell, sample.outcome);
     }
     assert_eq!(place.entries().iter().filter(|name| name.starts_with('.')).count(), 0);
     taken
@@ -420,10 +420,14 @@ fn a_dry_run_says_how_much_will_be_written() {
     ];
     let mut dry = words("append", &plan);
     dry.retain(|word| *word != "--json");
-    let told = place.run(&[&dry[..], &["--dry-run"]].concat()).expect_code(0);
+    let finished = place.run(&[&dry[..], &["--dry-run"]].concat()).expect_code(0);
     assert!(place.entries().is_empty(), "a dry run made {:?}", place.entries());
-    let line =
-        told.stdout.lines().find(|line| line.starts_with("writes")).expect("a line on writes").to_string();
+    let line = finished
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("writes"))
+        .expect("a line on writes")
+        .to_string();
     // Cold 1 and 3 passes, warm one more each, with two methods, in 4 rounds.
     assert!(line.contains("80 MiB in 32 samples, at most 1 MiB at a time"), "{line}");
 

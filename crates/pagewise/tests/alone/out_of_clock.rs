@@ -1,6 +1,6 @@
 //! From `open` to `closed` no time is outside a clock: work that is done between `opened` and
-//! `ready` is told and counts in the total, or the sample is invalid. What is too little for that
-//! counts in the total too.
+//! `ready` is reported and counts in the total, or the sample is invalid. What is too little for
+//! that counts in the total too.
 
 use std::path::Path;
 
@@ -47,12 +47,12 @@ fn run_with(question: &[&str], more: &[&str]) -> (Run, Vec<Value>) {
 }
 
 #[test]
-fn work_before_ready_that_is_not_told_is_noticed() {
+fn work_before_ready_that_is_not_reported_is_noticed() {
     for question in [SCAN, APPEND, FILL] {
         let (run, cell) = run("hidden", question);
         // What an honest worker takes to answer is allowed three times.
         if run.header.environment.worker_answer_ns.is_none_or(|answer_ns| answer_ns > MOMENT_NS / 6) {
-            println!("{question:?}: this machine answers so slowly now that its clocks do not tell");
+            println!("{question:?}: this machine answers so slowly now that its clocks do not decide");
             continue;
         }
         assert_eq!(cell["status"], "invalid", "{question:?}: {cell}");
@@ -69,9 +69,9 @@ fn work_before_ready_that_is_not_told_is_noticed() {
 }
 
 #[test]
-fn work_before_ready_that_is_told_counts_in_the_total() {
+fn work_before_ready_that_is_reported_counts_in_the_total() {
     for question in [SCAN, APPEND, FILL] {
-        for kind in ["told", "honest"] {
+        for kind in ["reported", "honest"] {
             let (run, cell) = run(kind, question);
             // Where others had the CPU in every sample, nothing is accused, and there is no figure.
             let is_disturbed = |sample: &_| kinds(sample).contains(&Disturbed);
@@ -85,9 +85,9 @@ fn work_before_ready_that_is_told_counts_in_the_total() {
     }
 }
 
-/// Little enough to be no lie that checks could tell, it would be most of short work.
+/// Little enough to be no lie that checks could find, it would be most of short work.
 #[test]
-fn a_moment_that_no_clock_tells_counts_in_the_total() {
+fn a_moment_that_no_clock_shows_counts_in_the_total() {
     // The thread that works while nothing is asked for begins a moment before `ready` is received.
     const FORGIVEN_NS: u64 = 8_000_000 - 500_000;
     for question in [SCAN, APPEND, FILL] {

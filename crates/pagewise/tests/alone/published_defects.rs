@@ -100,7 +100,7 @@ impl Sizes {
     }
 }
 
-/// A file of which each byte tells which byte of the source lies there, counted from 1; 0 for none.
+/// A file of which each byte says which byte of the source lies there, counted from 1; 0 for none.
 struct Model {
     sizes: Sizes,
     wrong: Wrong,

@@ -158,8 +158,11 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
     warm.trailer.files[0].resident_before = None;
     store(&warm, &place.file("t.trace"));
     let judged = place.run(&[&REPLAY[..], &["--file", &path]].concat()).expect_code(1).judged();
-    let told = judged["self_replay"]["sentence"].as_str().expect("a sentence");
-    assert!(told.contains("could not be validated") && told.contains("record again with --cold"), "{told}");
+    let sentence = judged["self_replay"]["sentence"].as_str().expect("a sentence");
+    assert!(
+        sentence.contains("could not be validated") && sentence.contains("record again with --cold"),
+        "{sentence}"
+    );
     assert_eq!(methods(&judged), ["pread"]);
     place.expect_no_trace();
 }
@@ -177,8 +180,8 @@ fn what_cat_reads_is_recorded_and_replayed() {
     let finished = place.run(&REPLAY);
     expect_undisturbed(&only_run(&place));
     let judged = finished.judged();
-    let told = format!("{} {:?}", judged["self_replay"], load_trace(&place.file("t.trace")).trailer);
-    assert_eq!(judged["self_replay"]["stands"], true, "{told}");
+    let shown = format!("{} {:?}", judged["self_replay"], load_trace(&place.file("t.trace")).trailer);
+    assert_eq!(judged["self_replay"]["stands"], true, "{shown}");
     // The method by which cat says that it reads is added.
     assert!((3..=4).contains(&methods(&judged).len()));
 }

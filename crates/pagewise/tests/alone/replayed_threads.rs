@@ -48,8 +48,8 @@ fn the_reads_of_several_threads_are_replayed_by_as_many() {
     let path = data(&place);
     store(&of_three(&path), &place.file("t.trace"));
     let finished = place.run(&replay(&["--rounds=7", "--methods=pread,mmap:random,uring:depth=4"]));
-    let told = "3 threads replay the reads, with one descriptor: the order is kept within a thread";
-    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let message = "3 threads replay the reads, with one descriptor: the order is kept within a thread";
+    assert!(finished.stderr.contains(message), "{}", finished.stderr);
     expect_undisturbed(&load(&place.file("run.jsonl")));
     let judged = judged(&finished, true);
     for cell in judged["cells"].as_array().expect("cells") {
@@ -148,16 +148,16 @@ fn a_worker_that_sorts_the_reads_does_not_find_them() {
 #[test]
 fn a_worker_that_speaks_of_one_thread_is_refused_by_name() {
     for sample in samples("one-thread") {
-        let told = format!("{:?}", sample.outcome);
+        let outcome = format!("{:?}", sample.outcome);
         assert!(
-            told.contains("the worker 'walker' replays a trace by at most 1 thread, and not by 3"),
-            "{told}"
+            outcome.contains("the worker 'walker' replays a trace by at most 1 thread, and not by 3"),
+            "{outcome}"
         );
     }
 }
 
 #[test]
-fn strange_threads_of_a_trace_are_told_or_refused() {
+fn strange_threads_of_a_trace_are_reported_or_refused() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     let dry = |more: &[&'static str]| {
@@ -179,8 +179,8 @@ fn strange_threads_of_a_trace_are_told_or_refused() {
     };
     refused(&["--threads=3"], "a trace of 2 threads is replayed by as many, and not by 3");
     let finished = dry(&["--threads=1"]).expect_code(0);
-    let told = "one thread replays the reads of 2 threads in the order of time";
-    assert!(finished.stderr.contains(told) && !finished.stderr.contains("at most"), "{}", finished.stderr);
+    let message = "one thread replays the reads of 2 threads in the order of time";
+    assert!(finished.stderr.contains(message) && !finished.stderr.contains("at most"), "{}", finished.stderr);
     // Two thousand at once are more than there may be.
     let mut many = of_three(&path);
     let (one, read) = (many.trailer.threads[0].clone(), many.accesses[0]);
@@ -191,8 +191,8 @@ fn strange_threads_of_a_trace_are_told_or_refused() {
     many.trailer.accesses = 4000;
     store(&many, &place.file("t.trace"));
     let finished = dry(&["--methods=pread"]).expect_code(0);
-    let told = "more threads of the program read the file at once than are replayed: 976 of 2,000 threads follow others";
-    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let message = "more threads of the program read the file at once than are replayed: 976 of 2,000 threads follow others";
+    assert!(finished.stderr.contains(message), "{}", finished.stderr);
     refused(
         &["--methods=uring:direct+depth=1024"],
         "of buffers for reads of up to 10B in 1024 threads, and may have 64MiB",

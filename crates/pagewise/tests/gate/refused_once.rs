@@ -1,5 +1,5 @@
-//! Scan, append and fill: what makes no sense is told in one sentence with exit code 2, and nothing
-//! is created.
+//! Scan, append and fill: what makes no sense is refused in one sentence with exit code 2, and
+//! nothing is created.
 
 use crate::support::{Place, refuse_all};
 

@@ -28,7 +28,7 @@ pub struct Browser {
     _process: Child,
 }
 
-/// The browser with a blank page, for one test; a skip is told where there is none.
+/// The browser with a blank page, for one test; a skip is reported where there is none.
 pub fn browser() -> Option<MutexGuard<'static, Browser>> {
     match &*BROWSER {
         Ok(browser) => {

@@ -1,4 +1,4 @@
-//! Plots: each is drawn with the marks of its data, and tells its values to a pointer and to the
+//! Plots: each is drawn with the marks of its data, and shows its values to a pointer and to the
 //! keyboard.
 
 use pagewise_analysis::judge;
@@ -58,7 +58,7 @@ fn every_plot_has_the_marks_of_its_data() {
 }
 
 #[test]
-fn a_pointer_is_told_the_sample_and_its_conditions() {
+fn a_pointer_shows_the_sample_and_its_conditions() {
     let Some(mut browser) = browser() else { return };
     browser.open(&written("complete", &constructed::complete()));
     browser.draw_all();
@@ -80,7 +80,7 @@ fn a_pointer_is_told_the_sample_and_its_conditions() {
         assert!(labels.iter().all(|label| !label.is_empty()), "{labels:?}");
         assert!(labels.iter().any(|label| tip.starts_with(label)), "{tip}: {labels:?}");
     }
-    // An invalid sample tells why, to the keyboard: no plot is under the pointer.
+    // An invalid sample says why, to the keyboard: no plot is under the pointer.
     browser.call("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": 0, "y": 0 }));
     let invalid = browser.evaluate(
         "(() => { for (const [index, figure] of document.querySelectorAll('figure').entries()) {
@@ -93,10 +93,10 @@ fn a_pointer_is_told_the_sample_and_its_conditions() {
     ));
     (0..=invalid[1].as_u64().expect("an index")).for_each(|_| browser.press("ArrowRight"));
     let tip = "document.activeElement.closest('figure').querySelector('.tip')";
-    let told = browser.evaluate(&format!("{tip}.hidden || {tip}.textContent"));
+    let tip_text = browser.evaluate(&format!("{tip}.hidden || {tip}.textContent"));
     assert!(
-        told.as_str().is_some_and(|told| told.contains("(invalid: contaminated: others moved")),
-        "{told}"
+        tip_text.as_str().is_some_and(|tip_text| tip_text.contains("(invalid: contaminated: others moved")),
+        "{tip_text}"
     );
     browser.press("Escape");
     assert_eq!(browser.evaluate(&format!("{tip}.hidden")), json!(true));

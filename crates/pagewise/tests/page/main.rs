@@ -1,4 +1,4 @@
-//! The page in a real Chromium: what is drawn, told, sorted and filtered, and that nothing is
+//! The page in a real Chromium: what is drawn, said, sorted and filtered, and that nothing is
 //! loaded or run beside it.
 //!
 //! One browser serves all tests, each of which has it for itself. Runs are constructed; no file is

@@ -77,8 +77,8 @@ fn a_filter_leaves_the_rows_that_have_the_words() {
     let found = browser.evaluate(&format!(
         "(() => {{ const rows = [...document.querySelector('[aria-label=\"Every check\"] tbody').rows];
            const shown = rows.filter(row => row.getBoundingClientRect().height > 0);
-           const told = {field}.closest('p').querySelector('output').textContent;
-           return [shown.map(row => row.cells[0].textContent), told === `${{shown.length}} of ${{rows.length}} rows`]; }})()"
+           const shownCount = {field}.closest('p').querySelector('output').textContent;
+           return [shown.map(row => row.cells[0].textContent), shownCount === `${{shown.length}} of ${{rows.length}} rows`]; }})()"
     ));
     assert_eq!(found, json!([["wrong-checksum"], true]));
     let short = browser.evaluate("[...document.querySelectorAll('table')].filter(table => table.tBodies[0].rows.length <= 10).every(table => !table.closest('.scroll').previousElementSibling?.matches('.filter'))");
@@ -91,13 +91,13 @@ fn a_command_is_copied() {
     let Some(mut browser) = browser() else { return };
     browser.open(&written("complete", &constructed::complete()));
     // Without leave to write the clipboard, the command is selected.
-    let told = browser.evaluate(
+    let is_copied = browser.evaluate(
         "(async () => { document.querySelectorAll('details').forEach(one => one.open = true);
            document.querySelector('button.copy').click();
-           const told = document.querySelector('.copying [role=status]');
-           while (told.textContent === '') await new Promise(requestAnimationFrame);
-           return told.textContent === 'Copied.' || getSelection().toString() === document.querySelector('pre').textContent; })()",
+           const status = document.querySelector('.copying [role=status]');
+           while (status.textContent === '') await new Promise(requestAnimationFrame);
+           return status.textContent === 'Copied.' || getSelection().toString() === document.querySelector('pre').textContent; })()",
     );
-    assert_eq!(told, json!(true));
+    assert_eq!(is_copied, json!(true));
     browser.expect_quiet();
 }

@@ -37,8 +37,12 @@ fn the_order_changes_where_a_mapping_reads_as_much_as_it_is_asked_for() {
     let run = load(&place.file("run.jsonl"));
     finished.expect_code_for(&run);
     // Just above memory a warm-up may end before the cache has settled, which its sample shows.
-    let is_told = |sample: &Sample| is_honest(sample) || kinds(sample) == [FailureKind::NotSettled];
-    assert!(run.samples.iter().all(is_told), "{:?}", run.samples.iter().find(|sample| !is_told(sample)));
+    let is_reported = |sample: &Sample| is_honest(sample) || kinds(sample) == [FailureKind::NotSettled];
+    assert!(
+        run.samples.iter().all(is_reported),
+        "{:?}",
+        run.samples.iter().find(|sample| !is_reported(sample))
+    );
     place.expect_no_trace();
     let cliff = judge(&run).cliff.expect("a search");
     let [group] = &cliff.groups[..] else { panic!("one group: {cliff:#?}") };

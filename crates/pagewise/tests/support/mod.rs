@@ -62,7 +62,7 @@ pub fn cheating_once_worker(kind: &str) -> String {
     example_worker("cheating_once_worker", kind)
 }
 
-/// The command of the worker that works before it is told to go.
+/// The command of the worker that works before `go`.
 pub fn early_worker(kind: &str) -> String {
     example_worker("early_worker", kind)
 }
@@ -203,8 +203,8 @@ impl Place {
         command
     }
 
-    /// The same as user and group `id`, to whom the place is given; told as a skip where the way to
-    /// the place is closed to others.
+    /// The same as user and group `id`, to whom the place is given; reported as a skip where the
+    /// way to the place is closed to others.
     pub fn command_as<Text: AsRef<std::ffi::OsStr>>(&self, id: u32, arguments: &[Text]) -> Option<Command> {
         self.give_to(id);
         let open =
@@ -555,12 +555,12 @@ pub fn skipped(need: &str, detail: &str) {
 /// Exit 2, one line that says `sentence`, nothing on stdout.
 #[track_caller]
 pub fn expect_refused(finished: &Finished, sentence: &str) {
-    expect_told(finished, 2, sentence);
+    expect_message(finished, 2, sentence);
 }
 
 /// This exit code, one line that says `sentence`, nothing on stdout.
 #[track_caller]
-pub fn expect_told(finished: &Finished, code: i32, sentence: &str) {
+pub fn expect_message(finished: &Finished, code: i32, sentence: &str) {
     assert_eq!(finished.status.code(), Some(code), "{finished:?}");
     assert_eq!(finished.stdout, "", "{finished:?}");
     assert!(finished.stderr.starts_with("pagewise: "), "{finished:?}");

@@ -24,7 +24,7 @@ pub struct PausedRun<'a> {
 }
 
 impl<'a> PausedRun<'a> {
-    /// Starts a run that stops at `step` each time, and goes on each time it is told to.
+    /// Starts a run that stops at `step` each time, and goes on each time on request.
     pub fn start(place: &'a Place, words: &[&str], step: RunStep) -> Self {
         let mut command = place.command(words);
         command.env("PAGEWISE_PAUSE_AT", step.name()).process_group(0);

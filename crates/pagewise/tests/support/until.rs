@@ -41,7 +41,7 @@ pub fn my_turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether memory can be limited here; told as a skip if not.
+/// Whether memory can be limited here; reported as a skip if not.
 pub fn can_limit_memory() -> bool {
     match Control::detect().tried(random()).memory() {
         Ok(_) => true,
@@ -52,7 +52,7 @@ pub fn can_limit_memory() -> bool {
     }
 }
 
-/// Whether the device below the tests can be capped; told as a skip if not.
+/// Whether the device below the tests can be capped; reported as a skip if not.
 pub fn can_cap_device() -> bool {
     let reason = match Control::detect().tried(random()).device() {
         Ok(_) => pagewise_host::BlockDevice::behind(Path::new(env!("CARGO_TARGET_TMPDIR"))).err(),
@@ -223,7 +223,7 @@ pub fn each_method_has(run: &Run, count: usize) -> bool {
     measured.iter().all(|cell| valid(run, |other| is_same(cell, other)).len() >= count)
 }
 
-/// Whether each measured cell or control has `count` valid samples, or is told as unavailable.
+/// Whether each measured cell or control has `count` valid samples, or is reported as unavailable.
 pub fn each_has_or_cannot(run: &Run, count: usize) -> bool {
     let cannot = |cell: &Cell| {
         let samples = samples(run, |other| other == cell);

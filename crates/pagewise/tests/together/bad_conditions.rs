@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{
-    self, Finished, PAGEWISE, Place, broken, expect_refused, expect_told, is_honest, kinds, load, of_method,
-    refuse_all, skipped,
+    self, Finished, PAGEWISE, Place, broken, expect_message, expect_refused, is_honest, kinds, load,
+    of_method, refuse_all, skipped,
 };
 use pagewise_host::cgroup::{Control, Group};
 use pagewise_host::placement::Topology;
@@ -91,7 +91,7 @@ fn a_cap_needs_a_block_device() {
         let reason = "readahead cannot be set to 128KiB: tmpfs";
         let brief = brief(&["--methods=pread", "--file-size=4MiB", readahead]);
         if is_refused {
-            expect_told(&place.run(&brief), 3, &format!("read needs a setting of the kernel: {reason}"));
+            expect_message(&place.run(&brief), 3, &format!("read needs a setting of the kernel: {reason}"));
             assert!(place.entries().is_empty(), "{:?}", place.entries());
         } else {
             place.run(&brief);
@@ -100,7 +100,9 @@ fn a_cap_needs_a_block_device() {
                 Outcome::Unavailable { reason } => Some(reason),
                 _ => None,
             });
-            assert!(reasons.clone().count() == 1 && reasons.clone().all(|told| told.starts_with(reason)));
+            assert!(
+                reasons.clone().count() == 1 && reasons.clone().all(|message| message.starts_with(reason))
+            );
         }
     }
 }
@@ -223,7 +225,7 @@ impl Drop for Cpuset {
 }
 
 #[test]
-fn a_cpu_that_this_process_may_not_use_is_told() {
+fn a_cpu_that_this_process_may_not_use_is_reported() {
     let set = match Cpuset::of_first_cpu() {
         Ok(set) => set,
         Err(reason) => return skipped("cpuset", &reason),
@@ -314,8 +316,8 @@ fn without_the_right_to_limit_cells_are_unavailable() {
     let readahead = ["--methods=pread", "--file-size=4MiB", &format!("--readahead={other}")];
     let mut command = place.command_as(NOBODY, &brief(&readahead)).expect("as above");
     let refused = place.finish(command.spawn().expect("start")).expect_code(3);
-    let told = "pagewise: read needs a setting of the kernel: readahead cannot be set: write of /sys/";
-    assert!(refused.stderr.starts_with(told), "{refused:?}");
+    let message = "pagewise: read needs a setting of the kernel: readahead cannot be set: write of /sys/";
+    assert!(refused.stderr.starts_with(message), "{refused:?}");
     assert!(refused.stderr.contains("Permission denied"), "{refused:?}");
     assert!(!place.file("run.jsonl").exists(), "nothing is written");
     // A dry run says it in the same words. What some cells do without is no reason to refuse the
@@ -374,11 +376,11 @@ fn a_limit_in_place_is_used_where_no_cgroup_can_be_made() {
     let of_itself = place.run(&["cliff", "--quick", "--dry-run"]).expect_code(0);
     let note = "note: the memory limit that this process has itself is used: 128MiB (cgroup v";
     assert!(of_itself.stderr.contains(note), "{of_itself:?}");
-    for (memory, told) in [
+    for (memory, message) in [
         ("--memory=256MiB", "read needs a smaller memory limit: this process has one of its own, 128MiB ("),
         ("--memory=64MiB", "or use the limit that this process has itself, 128MiB ("),
     ] {
-        expect_told(&place.run(&brief(&[memory, "--methods=pread", "--file-size=4MiB"])), 3, told);
+        expect_message(&place.run(&brief(&[memory, "--methods=pread", "--file-size=4MiB"])), 3, message);
     }
     assert!(place.entries().is_empty(), "{:?}", place.entries());
     let (run, _) = run(&place, &["--memory=128MiB", "--methods=mmap:random,pread", "--file-size=4MiB"]);
@@ -392,8 +394,8 @@ fn a_limit_in_place_is_used_where_no_cgroup_can_be_made() {
 }
 
 #[test]
-fn a_read_only_cgroup_filesystem_is_told() {
-    const TEST: &str = "a_read_only_cgroup_filesystem_is_told";
+fn a_read_only_cgroup_filesystem_is_reported() {
+    const TEST: &str = "a_read_only_cgroup_filesystem_is_reported";
     if let Some(reason) = lacking().filter(|_| !cgroup_mounts().contains("cgroup ro,")) {
         return skipped("cgroup", &reason);
     }
@@ -407,8 +409,8 @@ fn a_read_only_cgroup_filesystem_is_told() {
 }
 
 #[test]
-fn a_missing_cgroup_filesystem_is_told() {
-    const TEST: &str = "a_missing_cgroup_filesystem_is_told";
+fn a_missing_cgroup_filesystem_is_reported() {
+    const TEST: &str = "a_missing_cgroup_filesystem_is_reported";
     if let Some(reason) = lacking().filter(|_| cgroup_mounts().contains(" cgroup")) {
         return skipped("cgroup", &reason);
     }

@@ -1,4 +1,4 @@
-//! Wrong use is told in one sentence, with exit code 2, and nothing is created.
+//! Wrong use is refused in one sentence, with exit code 2, and nothing is created.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::furnished::furnished;
 use crate::support::words::SMALL;
 use crate::support::{
-    self, PAGEWISE, Place, cheating_worker, expect_refused, expect_told, load, refuse_all, wait_for,
+    self, PAGEWISE, Place, cheating_worker, expect_message, expect_refused, load, refuse_all, wait_for,
 };
 use pagewise_model::run::{Header, Record};
 use rustix::process::{Pid, Signal};
@@ -77,7 +77,7 @@ fn too_little_disk_is_refused_before_the_first_byte() {
 }
 
 #[test]
-fn a_second_run_is_refused_and_told_of_the_first() {
+fn a_second_run_is_refused_and_the_first_is_named() {
     let place = Place::new();
     let worker = cheating_worker("hangs-at-start");
     let mut first =
@@ -92,7 +92,7 @@ fn a_second_run_is_refused_and_told_of_the_first() {
     let mut command = second.command(&[&SMALL[..], &["--out=second.jsonl"]].concat());
     command.env("PAGEWISE_STATE_DIR", place.state());
     let finished = second.finish(command.spawn().expect("start"));
-    expect_told(&finished, 4, &format!("another run is measuring (pid {}, begun in ", first.id()));
+    expect_message(&finished, 4, &format!("another run is measuring (pid {}, begun in ", first.id()));
     assert!(finished.stderr.contains(&*place.path().to_string_lossy()), "{finished:?}");
     assert!(second.entries().is_empty());
     assert_eq!(place.entries(), before, "the live run keeps its dataset");

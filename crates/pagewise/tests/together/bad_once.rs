@@ -1,5 +1,6 @@
-//! Scan, append and fill: what makes no sense is told in one sentence with exit code 2, and nothing
-//! is created; files that are odd but have lines to be counted are scanned with the right count.
+//! Scan, append and fill: what makes no sense is refused in one sentence with exit code 2, and
+//! nothing is created; files that are odd but have lines to be counted are scanned with the right
+//! count.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -114,7 +115,7 @@ fn a_line_of_two_gibibytes_is_one_line() {
         ways,
     ];
     let mut child = place.command(&arguments).spawn().expect("start");
-    // A sample of each method tells, and each takes seconds.
+    // A sample of each method is enough, and each takes seconds.
     let samples = || {
         let lines = support::whole_lines(&place.file("run.jsonl"));
         lines.iter().filter(|line| line.contains("\"kind\":\"sample\"")).count()
@@ -133,7 +134,7 @@ fn a_line_of_two_gibibytes_is_one_line() {
 }
 
 #[test]
-fn a_file_that_shrinks_during_a_scan_is_told() {
+fn a_file_that_shrinks_during_a_scan_is_reported() {
     let place = Place::new();
     let path = place.write("data", vec![b'x'; 8 << 20]);
     let ways =
@@ -149,11 +150,11 @@ fn a_file_that_shrinks_during_a_scan_is_told() {
     let finished = finished.expect_code(1);
     let run = load(&place.file("run.jsonl"));
     assert!(run.is_complete());
-    expect_told_of_shrinking(&run);
+    expect_shrinking_is_reported(&run);
     let judged = finished.judged();
-    let told = |reason: &serde_json::Value| reason["kind"] == "file-changed";
+    let is_named = |reason: &serde_json::Value| reason["kind"] == "file-changed";
     let reasons = judged["validity"]["reasons"].as_array().expect("reasons");
-    assert!(reasons.iter().any(told), "{reasons:?}");
+    assert!(reasons.iter().any(is_named), "{reasons:?}");
     for cell in judged["cells"].as_array().expect("cells").iter().filter(|cell| cell["samples"] == 0) {
         assert!(cell["status"] == "invalid" && cell["reason"].is_string(), "{cell}");
     }
@@ -162,7 +163,7 @@ fn a_file_that_shrinks_during_a_scan_is_told() {
 
 /// A log that grows all the time is another file in each sample than it was in the plan.
 #[test]
-fn a_file_that_grows_all_the_time_is_told() {
+fn a_file_that_grows_all_the_time_is_reported() {
     let place = Place::new();
     let path = place.write("data", vec![b'x'; 1 << 20]);
     let words = ["run", "scan", "--no-ceilings", "--json", "--out=run.jsonl", "--file=data", "--cache=as-is"];
@@ -181,19 +182,20 @@ fn a_file_that_grows_all_the_time_is_told() {
 
 /// Each cell ends with a sample that says how the file changed; what came before it is honest.
 #[track_caller]
-fn expect_told_of_shrinking(run: &Run) {
+fn expect_shrinking_is_reported(run: &Run) {
     for cell in &run.header.plan.cells {
         let samples: Vec<_> = run.samples.iter().filter(|sample| sample.cell == cell.id()).collect();
         let (last, before) = samples.split_last().expect("each cell was tried");
-        let told = last.failures().iter().find(|failure| failure.kind == FailureKind::FileChanged);
-        let detail = &told.unwrap_or_else(|| panic!("{}: {:?}", last.cell, last.outcome)).detail;
+        let reported = last.failures().iter().find(|failure| failure.kind == FailureKind::FileChanged);
+        let detail = &reported.unwrap_or_else(|| panic!("{}: {:?}", last.cell, last.outcome)).detail;
         assert!(
             detail.contains("data changed its size from 8388608 to 4096 bytes during the run"),
             "{detail}"
         );
-        let is_told = |kind: &FailureKind| FROM_OUTSIDE.contains(kind) || *kind == FailureKind::FileChanged;
+        let is_reported =
+            |kind: &FailureKind| FROM_OUTSIDE.contains(kind) || *kind == FailureKind::FileChanged;
         for sample in before.iter().filter(|sample| !is_honest(sample)) {
-            assert!(kinds(sample).iter().any(is_told), "{}: {:?}", sample.cell, sample.outcome);
+            assert!(kinds(sample).iter().any(is_reported), "{}: {:?}", sample.cell, sample.outcome);
         }
     }
 }

@@ -174,8 +174,8 @@ fn one_that_needs_more_than_its_heap() {
     assert!(!samples.is_empty());
     for sample in samples {
         let (failures, tail) = support::broken(sample);
-        let told = format!("{failures:?} {tail}");
-        assert!(told.contains("OutOfMemoryError") || told.contains("heap"), "{told}");
+        let said = format!("{failures:?} {tail}");
+        assert!(said.contains("OutOfMemoryError") || said.contains("heap"), "{said}");
     }
     let reason = reason(&place, "jvm/mmap");
     assert!(

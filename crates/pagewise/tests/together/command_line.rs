@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::Value;
 
 use crate::support::terminal::Terminal;
-use crate::support::{NOBODY, Place, expect_told, is_root, skipped, without_memory_limit};
+use crate::support::{NOBODY, Place, expect_message, is_root, skipped, without_memory_limit};
 
 /// The plan of a command that takes `--dry-run --json`, without what is random.
 #[track_caller]
@@ -87,7 +87,7 @@ fn help_has_the_exit_statuses_and_commands_end_with_them() {
     assert_eq!(codes, [0, 1, 2, 3, 4, 130]);
     // 1, 4 and 130 are expected of runs by other tests.
     place.run(&["read", "--dry-run"]).expect_code(0);
-    expect_told(&place.run(&["raed"]), 2, "did you mean 'read'?");
+    expect_message(&place.run(&["raed"]), 2, "did you mean 'read'?");
     let nothing = [
         "read",
         "--workload=random-read",
@@ -122,7 +122,7 @@ fn an_own_file_under_a_memory_limit_takes_one_correction() {
         let typed: Vec<&str> = words.split(' ').chain(["--dry-run", "--json"]).collect();
         let mut finished = place.run(&typed);
         if evicted {
-            expect_told(
+            expect_message(
                 &finished,
                 2,
                 "other programs that read the file slow down then: allow it with: pagewise ",
@@ -138,13 +138,13 @@ fn an_own_file_under_a_memory_limit_takes_one_correction() {
 }
 
 #[test]
-fn a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written() {
+fn a_memory_limit_that_cannot_be_set_is_reported_before_anything_is_written() {
     if !is_root() {
         return;
     }
     let place = Place::on(&std::env::temp_dir());
     let ways = "One can be set with: sudo pagewise …, systemd-run --user --scope -p Delegate=yes pagewise …";
-    for (words, code, told) in [
+    for (words, code, message) in [
         ("cliff --memory 64MiB --quick", 3, "cliff needs a memory limit: "),
         ("read --memory 64MiB", 3, "read needs a memory limit: "),
         ("read --memory 64MiB --time 1s", 3, "read needs a memory limit: "),
@@ -155,7 +155,7 @@ fn a_memory_limit_that_cannot_be_set_is_told_before_anything_is_written() {
         let Some(mut command) = place.command_as(NOBODY, &words) else { return };
         command.env_remove("XDG_RUNTIME_DIR");
         let finished = place.finish(command.spawn().expect("start"));
-        expect_told(&finished, code, told);
+        expect_message(&finished, code, message);
         assert!(finished.stderr.contains(ways), "{finished:?}");
         assert!(place.entries().is_empty(), "{:?}", place.entries());
         assert_eq!(std::fs::read_dir(place.state()).expect("list").count(), 0);
@@ -189,19 +189,19 @@ fn methods_lists_what_a_question_takes_with_its_meaning_and_state() {
             assert!(!shown["meaning"].as_str().expect("text").is_empty(), "{shown}");
         }
     }
-    // What cannot be had is told with its reason, as doctor tells it.
+    // What cannot be had is named with its reason, as by doctor.
     let mut command = place.command(&["methods", "read", "--json"]);
     command.env("JAVA_HOME", "/nonexistent").env("PATH", "/nonexistent");
     let bare = place.finish(command.spawn().expect("start")).expect_code(0).judged();
     let python = named(&bare["methods"], "python/pread").expect("it is listed");
     assert!(python["available"] == false && python["reason"].is_string(), "{python}");
-    expect_told(&place.run(&["methods", "walk"]), 2, "'walk' is neither a question (read, ");
-    expect_told(
+    expect_message(&place.run(&["methods", "walk"]), 2, "'walk' is neither a question (read, ");
+    expect_message(
         &place.run(&["read", "--methods", "NIOFSDirectory"]),
         2,
         "is called jvm/filechannel:heap-buffer here",
     );
-    expect_told(&place.run(&["read", "--methods", "java/mmap"]), 2, "write jvm/METHOD");
+    expect_message(&place.run(&["read", "--methods", "java/mmap"]), 2, "write jvm/METHOD");
 }
 
 #[test]
@@ -228,13 +228,17 @@ fn much_writing_needs_consent_and_what_was_allowed_is_a_limit() {
     let many = "append --record-size 100B,1KiB --sync none,end,every:1MiB --file-size 64MiB";
     assert!(gib(&planned(many)["written_bytes"]) > 8.0);
     let refused = place.run(&many.split(' ').collect::<Vec<_>>());
-    expect_told(&refused, 2, "which wears flash: allow it with: pagewise append --record-size 100B,1KiB ");
+    expect_message(&refused, 2, "which wears flash: allow it with: pagewise append --record-size 100B,1KiB ");
     let (_, allowed) = refused.stderr.trim_end().split_once("allow it with: pagewise ").expect("a command");
     assert!(allowed.contains("--max-writes "), "{allowed}");
     let allowed = planned(allowed);
     assert!(gib(&allowed["plan"]["max_written_bytes"]) >= gib(&allowed["written_bytes"]), "{allowed}");
     let words = [&many.split(' ').collect::<Vec<_>>()[..], &["--max-writes", "1g"]].concat();
-    expect_told(&place.run(&words), 2, "and --max-writes allows 1 GiB: allow more, or choose fewer methods");
+    expect_message(
+        &place.run(&words),
+        2,
+        "and --max-writes allows 1 GiB: allow more, or choose fewer methods",
+    );
     assert!(place.entries().is_empty(), "{:?}", place.entries());
     // In memory nothing is asked.
     planned_in_memory(&place);
@@ -257,7 +261,7 @@ fn a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted() {
     let own = "read index.bin --cache cold --methods pread --out taken.jsonl";
     let evicts = "Drop index.bin from the page cache? [y/N]";
     let (exists, allow) = ("taken.jsonl", "allow it with: pagewise read index.bin");
-    for (words, question, answer, code, told) in [
+    for (words, question, answer, code, message) in [
         (many, wears, "n", 130, ""),
         (many, wears, "", 130, ""),
         (many, wears, "yes", 2, exists),
@@ -273,7 +277,7 @@ fn a_terminal_is_asked_before_much_is_written_and_before_a_file_is_evicted() {
         assert_eq!(place.finish(child).code(), code, "{answer}: {shown}");
         let (_, after) = shown.split_once(question).expect("seen above");
         let last = after.lines().rfind(|line| line.starts_with("pagewise: ")).unwrap_or_default();
-        assert!(last.contains(told) && last.is_empty() == told.is_empty(), "{answer}: {shown}");
+        assert!(last.contains(message) && last.is_empty() == message.is_empty(), "{answer}: {shown}");
         assert_eq!(place.entries(), before, "{answer}");
         place.expect_no_process();
     }

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::support::schema::whole;
-use crate::support::{PAGEWISE, Place, expect_refused, expect_told};
+use crate::support::{PAGEWISE, Place, expect_message, expect_refused};
 use pagewise_model::run::{Header, Record};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
@@ -112,7 +112,7 @@ fn a_slower_build_fails_the_gate_and_an_equal_one_passes() {
 }
 
 #[test]
-fn patterns_are_expanded_and_machines_are_told_apart_by_a_fact() {
+fn patterns_are_expanded_and_machines_are_distinguished_by_a_fact() {
     let place = Place::new();
     for run in 0..6 {
         let (readahead, methods) = match run % 2 {
@@ -242,7 +242,7 @@ cp "$name/$((seed - 1)).jsonl" "$out"
     side(&place, "again", 2, &[("build/get", 20_000), ("pread", 30_000)]);
     let passed = gate("equal", "again", "passed");
     assert_eq!(passed.status.code(), Some(0), "{passed:?}");
-    expect_told(
+    expect_message(
         &place.run(&["compare", "caught/base", "--", "nowhere"]),
         2,
         "the run file nowhere cannot be opened",

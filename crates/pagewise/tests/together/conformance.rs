@@ -1,5 +1,5 @@
 //! `pagewise conformance`: the shipped workers and the example in C conform, and one that is wrong
-//! in one thing is told that very thing.
+//! in one thing is shown that very thing.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
@@ -230,18 +230,18 @@ fn misbehaving() -> PathBuf {
     path
 }
 
-/// The worker that is wrong in `kind` is told a step whose name and detail hold these, and no step
+/// The worker that is wrong in `kind` fails a step whose name and detail hold these, and no step
 /// of another subject is wrong than those in `also`.
 #[track_caller]
-fn is_told(kind: &str, name: &str, detail: &str, also: &[&str]) {
-    if let Err(wrong) = told(kind, name, detail, also) {
-        panic!("{kind}: '{name}' with '{detail}' is not told: {wrong}");
+fn is_reported(kind: &str, name: &str, detail: &str, also: &[&str]) {
+    if let Err(wrong) = reported(kind, name, detail, also) {
+        panic!("{kind}: '{name}' with '{detail}' is not reported: {wrong}");
     }
 }
 
 /// The same; the steps that are wrong where that one is not among them.
 #[track_caller]
-fn told(kind: &str, name: &str, detail: &str, also: &[&str]) -> Result<(), String> {
+fn reported(kind: &str, name: &str, detail: &str, also: &[&str]) -> Result<(), String> {
     let worker = misbehaving();
     let place = Place::new();
     let patience = if kind == "stays" { "--patience=2" } else { "--patience=30" };
@@ -254,8 +254,8 @@ fn told(kind: &str, name: &str, detail: &str, also: &[&str]) -> Result<(), Strin
         assert!(expected, "{kind}: {other}: {seen}");
     }
     assert_eq!(finished.code(), i32::from(!wrong.is_empty()));
-    let is_told = wrong.iter().any(|(found, seen)| found.contains(name) && seen.contains(detail));
-    if is_told { Ok(()) } else { Err(format!("{wrong:#?}")) }
+    let is_reported = wrong.iter().any(|(found, seen)| found.contains(name) && seen.contains(detail));
+    if is_reported { Ok(()) } else { Err(format!("{wrong:#?}")) }
 }
 
 #[test]
@@ -266,80 +266,90 @@ fn the_honest_one_conforms() {
 }
 
 #[test]
-fn what_a_hello_lacks_is_told() {
-    is_told("other-protocol", "the protocol", "protocol is 3, pagewise speaks", &[]);
-    is_told("no-method", "names its methods", "it has no method", &[]);
-    is_told("no-version", "names itself", "version is empty", &[]);
-    is_told("other-sync", "names its sync calls", "unknown sync call 'sync'", &["by fdatasync"]);
+fn what_a_hello_lacks_is_reported() {
+    is_reported("other-protocol", "the protocol", "protocol is 3, pagewise speaks", &[]);
+    is_reported("no-method", "names its methods", "it has no method", &[]);
+    is_reported("no-version", "names itself", "version is empty", &[]);
+    is_reported("other-sync", "names its sync calls", "unknown sync call 'sync'", &["by fdatasync"]);
 }
 
 #[test]
-fn what_a_sample_says_wrongly_is_told() {
-    // Every way to read has samples, so each of them is told.
+fn what_a_sample_says_wrongly_is_reported() {
+    // Every way to read has samples, so each of them is reported.
     let every = ["scan", "append", "random-read"];
-    is_told("wrong-checksum", "mmap: go and sample", "come to", &[&every[..], &["fields"]].concat());
-    is_told("no-thread-operations", "go and sample", "missing field `thread_operations`", &every);
-    is_told(
+    is_reported("wrong-checksum", "mmap: go and sample", "come to", &[&every[..], &["fields"]].concat());
+    is_reported("no-thread-operations", "go and sample", "missing field `thread_operations`", &every);
+    is_reported(
         "one-thread-operation",
         "two threads",
         "thread_operations has 1 entries, threads is 2",
         &["by 3 threads"],
     );
-    is_told("fewer-syncs", "append", "take at least", &[]);
-    is_told("one-phase", "random-read", "count both phases", &["fields"]);
-    is_told("too-much-time", "its clock agrees", "only", &[&every[..], &["heartbeats", "fields"]].concat());
-    is_told("half-the-time", "its clock agrees", "sample_ns was", &every);
-    is_told("overflow", "go and sample", "of 64 bits at most", &["heartbeats", "fields"]);
+    is_reported("fewer-syncs", "append", "take at least", &[]);
+    is_reported("one-phase", "random-read", "count both phases", &["fields"]);
+    is_reported(
+        "too-much-time",
+        "its clock agrees",
+        "only",
+        &[&every[..], &["heartbeats", "fields"]].concat(),
+    );
+    is_reported("half-the-time", "its clock agrees", "sample_ns was", &every);
+    is_reported("overflow", "go and sample", "of 64 bits at most", &["heartbeats", "fields"]);
 }
 
 #[test]
-fn latencies_that_are_wrong_are_told() {
+fn latencies_that_are_wrong_are_reported() {
     let every = ["scan", "append", "random-read", "fields"];
-    is_told("too-many-latencies", "random-read", "were timed one by one", &every);
-    is_told("uncounted-bucket", "random-read", "one count for each bucket", &every);
-    is_told("unsorted-latencies", "random-read", "latency_ns is not ascending", &every);
-    is_told("no-latencies", "random-read", "there was no latency phase", &every);
+    is_reported("too-many-latencies", "random-read", "were timed one by one", &every);
+    is_reported("uncounted-bucket", "random-read", "one count for each bucket", &every);
+    is_reported("unsorted-latencies", "random-read", "latency_ns is not ascending", &every);
+    is_reported("no-latencies", "random-read", "there was no latency phase", &every);
 }
 
 #[test]
-fn what_else_is_said_wrongly_is_told() {
-    is_told("stray-line", "prints nothing but messages", "WARNING: a deprecated", &[]);
+fn what_else_is_said_wrongly_is_reported() {
+    is_reported("stray-line", "prints nothing but messages", "WARNING: a deprecated", &[]);
     let every = ["scan", "append", "random-read", "heartbeats", "fields"];
-    is_told("long-setup", "opens the file", "setup_ns is", &every);
-    is_told("uncalled-beats", "go and sample", "heartbeat_ns is 0", &[]);
-    is_told("missed-beats", "heartbeats: beats while idle", "did not beat once", &["beats in a sample"]);
-    is_told("no-errno", "a file that is not there", "errno is 0", &[]);
-    is_told("unavailable", "a file that is not there", "unavailable is 1", &[]);
+    is_reported("long-setup", "opens the file", "setup_ns is", &every);
+    is_reported("uncalled-beats", "go and sample", "heartbeat_ns is 0", &[]);
+    is_reported("missed-beats", "heartbeats: beats while idle", "did not beat once", &["beats in a sample"]);
+    is_reported("no-errno", "a file that is not there", "errno is 0", &[]);
+    is_reported("unavailable", "a file that is not there", "unavailable is 1", &[]);
 }
 
 #[test]
-fn what_is_ignored_is_told() {
-    is_told("ignores-first", "random-read", "begin with first_operation", &["fields"]);
-    is_told("ignores-bound", "max_thread_operations: keeps the bound", "is 10 for both", &[]);
-    is_told("ignores-span", "a span of half", "the span has", &["a span of"]);
-    is_told("ignores-last", "touched with their last word", "touch_last is 1", &[]);
-    is_told("ignores-verify", "hands verified bytes over", "nothing was put", &["random-read"]);
-    is_told("keeps-file", "from another file", "has the file open", &["random-read"]);
+fn what_is_ignored_is_reported() {
+    is_reported("ignores-first", "random-read", "begin with first_operation", &["fields"]);
+    is_reported("ignores-bound", "max_thread_operations: keeps the bound", "is 10 for both", &[]);
+    is_reported("ignores-span", "a span of half", "the span has", &["a span of"]);
+    is_reported("ignores-last", "touched with their last word", "touch_last is 1", &[]);
+    is_reported("ignores-verify", "hands verified bytes over", "nothing was put", &["random-read"]);
+    is_reported("keeps-file", "from another file", "has the file open", &["random-read"]);
 }
 
 #[test]
-fn a_name_that_means_another_thing_is_told() {
-    is_told("maps-not", "random-read mmap", "'mmap' moves its bytes through a mapping", &[]);
-    is_told("calls-not", "random-read pread", "'pread' moves its bytes through read calls", &["scan pread"]);
-    is_told("no-advice", "random-read mmap:random", "MADV_RANDOM is not in force", &[]);
+fn a_name_that_means_another_thing_is_reported() {
+    is_reported("maps-not", "random-read mmap", "'mmap' moves its bytes through a mapping", &[]);
+    is_reported(
+        "calls-not",
+        "random-read pread",
+        "'pread' moves its bytes through read calls",
+        &["scan pread"],
+    );
+    is_reported("no-advice", "random-read mmap:random", "MADV_RANDOM is not in force", &[]);
 }
 
 #[test]
-fn what_is_left_of_the_file_is_told() {
+fn what_is_left_of_the_file_is_reported() {
     let every = ["scan", "append", "random-read", "heartbeats", "fields"];
-    is_told("keeps-mapping", "closes the file", "mappings of the file are left", &every);
-    is_told("keeps-descriptor", "closes the file", "descriptors of the file are left", &every);
+    is_reported("keeps-mapping", "closes the file", "mappings of the file are left", &every);
+    is_reported("keeps-descriptor", "closes the file", "descriptors of the file are left", &every);
 }
 
 #[test]
-fn what_is_not_in_the_file_is_told() {
-    is_told("loses-record", "every record is in the file at sample", "100 of 1048600 bytes", &["append"]);
-    // Files in memory have no dirty pages, and before Linux 6.5 nobody tells them: there a sync
+fn what_is_not_in_the_file_is_reported() {
+    is_reported("loses-record", "every record is in the file at sample", "100 of 1048600 bytes", &["append"]);
+    // Files in memory have no dirty pages, and before Linux 6.5 nobody reports them: there a sync
     // that is left out is not seen.
     let place = Place::new();
     let file = std::fs::File::create(place.root().join("dirty")).expect("create");
@@ -358,21 +368,21 @@ fn what_is_not_in_the_file_is_told() {
         return skipped("disk", "dirty pages cannot be seen here");
     }
     let also = ["sync every", "a sync of each record", "commits of records"];
-    let try_it = |_| told("ignores-sync", "sync at the end", "were still dirty after tear-down", &also);
-    assert!(tries.any(|attempt| try_it(attempt).is_ok()), "a sync that is left out is not told");
+    let try_it = |_| reported("ignores-sync", "sync at the end", "were still dirty after tear-down", &also);
+    assert!(tries.any(|attempt| try_it(attempt).is_ok()), "a sync that is left out is not reported");
 }
 
 #[test]
-fn what_should_be_refused_or_passed_over_is_told() {
-    is_told("takes-any-method", "an unknown method is refused", "it took the method", &[]);
-    is_told("dislikes-fields", "ignores fields that it does not know", "unknown field", &[]);
+fn what_should_be_refused_or_passed_over_is_reported() {
+    is_reported("takes-any-method", "an unknown method is refused", "it took the method", &[]);
+    is_reported("dislikes-fields", "ignores fields that it does not know", "unknown field", &[]);
 }
 
 #[test]
-fn a_wrong_end_is_told() {
-    is_told("status", "the end of stdin ends it", "ended with status 3", &[]);
-    is_told("stays", "the end of stdin ends it", "still runs 2 s after", &["and it ends"]);
-    is_told("leaves-process", "the end of stdin ends it", "(sleep) among them", &[]);
+fn a_wrong_end_is_reported() {
+    is_reported("status", "the end of stdin ends it", "ended with status 3", &[]);
+    is_reported("stays", "the end of stdin ends it", "still runs 2 s after", &["and it ends"]);
+    is_reported("leaves-process", "the end of stdin ends it", "(sleep) among them", &[]);
 }
 
 /// One sentence on stderr, nothing on stdout.

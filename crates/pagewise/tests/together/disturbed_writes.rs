@@ -23,7 +23,7 @@ const APPEND: [&str; 8] = [
     "--out=run.jsonl",
 ];
 /// What is said of a file that does not hold what was written to it.
-const TOLD: [FailureKind; 3] =
+const REPORTED: [FailureKind; 3] =
     [FailureKind::FileChanged, FailureKind::MissingWrites, FailureKind::LostRecords];
 
 fn append<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -42,13 +42,13 @@ fn a_new_file_that_is_made_shorter_gives_no_valid_sample() {
     const ALL: &str =
         "--methods=mmap,mmap:buffer=4KiB,mmap:pretouch=64KiB,pwrite,pwrite:buffer=4KiB,write:buffer=4KiB";
     // Calls make a file that was made shorter before longer again.
-    expect_shortened_is_told(MAPPINGS, RunStep::WorkerReady);
-    expect_shortened_is_told(ALL, RunStep::Answered);
+    expect_shortened_is_reported(MAPPINGS, RunStep::WorkerReady);
+    expect_shortened_is_reported(ALL, RunStep::Answered);
 }
 
 /// Makes the file shorter each time that a run comes to `step`.
 #[track_caller]
-fn expect_shortened_is_told(methods: &str, step: RunStep) {
+fn expect_shortened_is_reported(methods: &str, step: RunStep) {
     let place = Place::new();
     let running = PausedRun::start(&place, &append(&["--json", methods]), step);
     let finished = running.act_until_end(|_| {
@@ -59,16 +59,16 @@ fn expect_shortened_is_told(methods: &str, step: RunStep) {
     assert!(run.is_complete());
     assert!(!run.samples.is_empty());
     for sample in &run.samples {
-        let told = sample.failures().iter().find(|failure| TOLD.contains(&failure.kind));
-        let told = told.unwrap_or_else(|| panic!("{step:?}: {}: {:?}", sample.cell, sample.outcome));
-        println!("{step:?}: {}\n    {:?}: {}", sample.cell, told.kind, told.detail);
+        let reported = sample.failures().iter().find(|failure| REPORTED.contains(&failure.kind));
+        let reported = reported.unwrap_or_else(|| panic!("{step:?}: {}: {:?}", sample.cell, sample.outcome));
+        println!("{step:?}: {}\n    {:?}: {}", sample.cell, reported.kind, reported.detail);
     }
     finished.judged();
     place.expect_no_trace();
 }
 
 #[test]
-fn a_worker_that_is_killed_while_it_appends_is_told() {
+fn a_worker_that_is_killed_while_it_appends_is_reported() {
     let place = Place::new();
     let running =
         PausedRun::start(&place, &append(&["--json", "--methods=mmap,pwrite"]), RunStep::WorkerReady);
@@ -85,7 +85,7 @@ fn a_worker_that_is_killed_while_it_appends_is_told() {
     place.expect_no_trace();
 }
 
-/// Starts a run and waits until it has samples and its worker is told to write another one.
+/// Starts a run and waits until it has samples and its worker is asked to write another one.
 #[track_caller]
 fn begun(place: &Place) -> PausedRun<'_> {
     let run = PausedRun::start(place, &append(&["--methods=mmap,pwrite"]), RunStep::GoSent);
@@ -104,7 +104,7 @@ fn expect_resumed(place: &Place) {
     expect_whole(&after);
     for sample in &after.samples {
         assert!(matches!(sample.outcome, Outcome::Taken { .. }), "{}: {:?}", sample.cell, sample.outcome);
-        assert!(kinds(sample).iter().all(|kind| !TOLD.contains(kind)), "{:?}", sample.failures());
+        assert!(kinds(sample).iter().all(|kind| !REPORTED.contains(kind)), "{:?}", sample.failures());
     }
     place.expect_no_trace();
 }

@@ -105,7 +105,7 @@ fn workers_of_other_languages_are_listed() {
         let line = table.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
         assert!(line.contains(state) && line.contains(text), "{found} is not in: {line}");
     }
-    // A JDK may be in the usual folders; the one that was asked for is told to be broken in any
+    // A JDK may be in the usual folders; the one that was asked for is reported as broken in any
     // case.
     let jvm = capability(&findings, "worker jvm").to_string();
     assert!(jvm.contains("JAVA_HOME: /nowhere/jdk is not a folder"), "{jvm}");
@@ -118,7 +118,7 @@ fn workers_of_other_languages_are_listed() {
 }
 
 #[test]
-fn rights_that_are_missing_are_told() {
+fn rights_that_are_missing_are_reported() {
     if !rustix::process::geteuid().is_root() {
         return skipped("root", "only root can become another user");
     }

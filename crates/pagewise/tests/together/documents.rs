@@ -123,12 +123,12 @@ fn a_page_takes_the_place_of_no_other_file_and_loses_no_run() {
     let other = pagewise_report::page::mark([]);
     for foreign in ["mine", &format!("<!doctype html>{other}")] {
         place.write("run.html", foreign);
-        let told = place.run(&["read", "--resume", "--out=run.jsonl"]).expect_code(without.code());
+        let resumed = place.run(&["read", "--resume", "--out=run.jsonl"]).expect_code(without.code());
         assert!(
-            told.stderr.ends_with("warning: there is no page: run.html exists: name another file\n"),
-            "{told:?}"
+            resumed.stderr.ends_with("warning: there is no page: run.html exists: name another file\n"),
+            "{resumed:?}"
         );
-        assert_eq!(told.stdout, without.stdout);
+        assert_eq!(resumed.stdout, without.stdout);
         assert_eq!(fs::read_to_string(place.file("run.html")).expect("read"), foreign);
     }
     fs::remove_file(place.file("run.html")).expect("remove");

@@ -207,7 +207,7 @@ fn the_users_file_is_read_and_never_changed() {
 const NEARLY_ALL: u64 = 28 << 20;
 
 #[test]
-fn the_users_file_is_only_evicted_when_told_to() {
+fn the_users_file_is_only_evicted_on_request() {
     let place = Place::new();
     if filesystem(&place.path()) == "tmpfs" {
         return support::skipped("disk", "nothing is evicted from memory");
@@ -309,7 +309,7 @@ fn a_file_written_to_during_the_run_is_noticed() {
     let arguments = [&SMALL[..], &["--file=index.bin", "--methods=pread"]].concat();
     let running = PausedRun::start(&place, &arguments, RunStep::SampleRecorded);
     running.expect_at_step(1);
-    // The same bytes: only the time of change tells.
+    // The same bytes: only the time of change shows it.
     let file = File::options().write(true).open(&path).expect("open");
     let mut byte = [0];
     std::os::unix::fs::FileExt::read_exact_at(&File::open(&path).expect("open"), &mut byte, 77)
@@ -352,7 +352,7 @@ fn a_file_without_data_is_refused_and_one_with_holes_warned_of() {
     let place = Place::new();
     let mut file = File::create(place.file("holes.bin")).expect("create");
     file.set_len(16 << 20).expect("set_len");
-    // A filesystem that does not tell extents measures it.
+    // A filesystem that does not report extents measures it.
     if pagewise_sys::written_bytes(&file, 16 << 20).is_ok() {
         let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 16 << 20);
         let refused = place.run(&["read", "holes.bin", "--methods=pread"]);
@@ -362,8 +362,8 @@ fn a_file_without_data_is_refused_and_one_with_holes_warned_of() {
     let (_, finished) =
         measure(&place, &["--file=holes.bin", "--methods=pread,pread:direct", "--cache=warm"]);
     let warnings = finished.judged()["warnings"].to_string();
-    let told = "75.0 % of it was never written: 4194304 of its 16777216 bytes hold data";
-    assert!(warnings.contains(told), "{warnings}");
+    let message = "75.0 % of it was never written: 4194304 of its 16777216 bytes hold data";
+    assert!(warnings.contains(message), "{warnings}");
 }
 
 /// perl is part of every Debian; it sets a seccomp filter that answers io_uring_setup with EPERM,

@@ -266,7 +266,7 @@ fn the_advice_for_huge_pages_is_believed_only_where_some_are_mapped() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_told() {
+fn a_limit_on_the_size_of_files_is_reported() {
     let place = Place::new();
     let methods = "--methods=mmap,pwrite:buffer=64KiB";
     let arguments = [

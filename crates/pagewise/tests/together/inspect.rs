@@ -75,7 +75,7 @@ fn a_known_program_is_given_back() {
     );
     assert_eq!(seen["subject"]["ended"], "it ended with status 7");
     let unseen = seen["missing"].as_array().expect("an array").iter();
-    // Before Linux 6.11 nobody tells these.
+    // Before Linux 6.11 nobody reports these.
     let unseen: Vec<&Value> = unseen.filter(|missing| missing["sight"] != "mapped-around").collect();
     assert!(unseen.is_empty(), "root sees everything: {unseen:?}");
     // What came in is at least what was asked for, if the file was cold.
@@ -95,7 +95,7 @@ fn a_known_program_is_given_back() {
 }
 
 #[test]
-fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_told() {
+fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_reported() {
     if !is_root() || !sees_calls() {
         return;
     }
@@ -113,7 +113,7 @@ fn a_write_of_a_part_of_a_page_reads_the_page_and_that_is_told() {
     let writes = &of_file(&serde_json::from_str(&text).expect("JSON"))["writes"];
     assert_eq!((&writes["count"], &writes["bytes"]), (&1.into(), &100.into()), "{writes}");
     assert!(writes["in_calls_ns"].as_u64() >= writes["waits"]["total_ns"].as_u64(), "{writes}");
-    // A filesystem in memory has no device, and that of btrfs is not told.
+    // A filesystem in memory has no device, and that of btrfs is not known.
     if let Some(read) = writes["device_read_bytes"].as_u64() {
         // Of one block, which is a page or smaller.
         assert!((1..=rustix::param::page_size() as u64).contains(&read), "{writes}");
@@ -203,22 +203,22 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
         assert!(missing(&seen, sight).is_some_and(|reason| !reason.is_empty()), "{sight}: {seen}");
     }
     let text = place.command_as(65_534, &["inspect", "--", &known_accesses(), &path]).expect("as above");
-    let told = place.finish({ text }.spawn().expect("start")).expect_code(7).stderr;
+    let shown = place.finish({ text }.spawn().expect("start")).expect_code(7).stderr;
     match missing(&seen, "calls") {
         Some(reason) => {
             assert!(reason.contains("trac"), "{reason}");
             assert_eq!((&file["reads"], &seen["ring_requests"]), (&Value::Null, &Value::Null));
-            assert!(told.contains("Not seen: calls that read and write: "), "{told}");
-            assert!(told.contains("blocked, reason not seen") && !told.contains("elsewhere"), "{told}");
+            assert!(shown.contains("Not seen: calls that read and write: "), "{shown}");
+            assert!(shown.contains("blocked, reason not seen") && !shown.contains("elsewhere"), "{shown}");
             // It sleeps for most of its time.
-            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(
-                told.contains(
+                shown.contains(
                     "Whether threads waited in reads, writes, syncs and minor page faults is unknown"
                 ),
-                "{told}"
+                "{shown}"
             );
-            assert!(!told.contains("No thread waited"), "{told}");
+            assert!(!shown.contains("No thread waited"), "{shown}");
         }
         None => assert_eq!(file["reads"]["count"], 400, "{file}"),
     }
@@ -226,7 +226,7 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
 
 /// The kernel takes the events of an unprivileged user away where a program gains privileges.
 #[test]
-fn a_program_that_gains_privileges_is_told_to_be_unseen() {
+fn a_program_that_gains_privileges_is_reported_as_unseen() {
     if !is_root() {
         return;
     }
@@ -244,9 +244,9 @@ fn a_program_that_gains_privileges_is_told_to_be_unseen() {
     let seen: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(seen["cut_processes"], 1, "{seen}");
     let mut command = place.command_as(65_534, &["inspect", "--", program, "--help"]).expect("as above");
-    let told = place.finish(command.spawn().expect("start")).stderr;
-    assert!(told.contains("Not watched: 1 process, from the execution of a program"), "{told}");
-    assert!(!told.contains("No thread waited"), "{told}");
+    let shown = place.finish(command.spawn().expect("start")).stderr;
+    assert!(shown.contains("Not watched: 1 process, from the execution of a program"), "{shown}");
+    assert!(!shown.contains("No thread waited"), "{shown}");
 }
 
 #[test]
@@ -289,8 +289,8 @@ fn a_process_that_runs_is_inspected_and_goes_on() {
     let threads = fs::read_dir(format!("/proc/{number}/task")).expect("tasks");
     let thread = threads.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let thread = thread.into_iter().find(|thread| *thread != number).expect("the one that waits for stdin");
-    let told = format!("{thread} is a thread of process {number}: inspect {number}");
-    expect_refused(&place.run(&["inspect", &thread]), &told);
+    let message = format!("{thread} is a thread of process {number}: inspect {number}");
+    expect_refused(&place.run(&["inspect", &thread]), &message);
     drop(program.stdin.take());
     program.wait().expect("its end");
 }
@@ -309,10 +309,10 @@ fn the_status_is_that_of_the_command() {
         let words = [&["inspect", "--"], &words[..]].concat();
         let finished = place.run(&words).expect_code(code);
         assert_eq!(finished.stdout, "", "stdout is the command's");
-        let told = ["no-such-command-anywhere: there is no such command", "cannot be executed"];
+        let message = ["no-such-command-anywhere: there is no such command", "cannot be executed"];
         assert_eq!(
             code > 125 && code < 128,
-            told.iter().any(|told| finished.stderr.contains(told)),
+            message.iter().any(|message| finished.stderr.contains(message)),
             "{finished:?}"
         );
     }

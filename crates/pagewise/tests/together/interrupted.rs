@@ -93,8 +93,8 @@ fn an_overview_that_is_stopped_says_how_to_see_the_questions_before() {
     });
     run.go_on_with(Signal::INT, true);
     let finished = run.finish().expect_code(130);
-    let told = "complete before that: 1 question. See all with: pagewise report --answer ";
-    let (_, shown) = finished.stderr.trim_end().split_once(told).unwrap_or_else(|| panic!("{finished:?}"));
+    let message = "complete before that: 1 question. See all with: pagewise report --answer ";
+    let (_, shown) = finished.stderr.trim_end().split_once(message).unwrap_or_else(|| panic!("{finished:?}"));
     assert!(shown.ends_with("-read.jsonl") && run_files(&place).contains(&shown.to_string()), "{shown}");
     let answer = place.run(&["report", "--answer", shown]).expect_code(0);
     assert!(answer.stdout.contains("What to use"), "{answer:?}");

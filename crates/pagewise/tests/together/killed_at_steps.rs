@@ -148,7 +148,7 @@ fn a_run_under_conditions_is_killed_at_each_step_and_swept_by_the_next_start_fir
 }
 
 #[test]
-fn a_step_that_does_not_exist_is_told() {
+fn a_step_that_does_not_exist_is_reported() {
     let place = Place::new();
     let mut command = place.command(&reads(&[]));
     command.env("PAGEWISE_DIE_AT", "somewhere");

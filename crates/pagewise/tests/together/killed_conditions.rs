@@ -11,7 +11,7 @@ use crate::support::paused::PausedRun;
 use crate::support::setting::{Setting, in_own_mounts_with_limits, without_limits};
 use crate::support::words::{RESUME, WARM_READS};
 use crate::support::{
-    FROM_OUTSIDE, Place, cheating_worker, expect_told, expect_whole, kinds, load, of_methods, skipped,
+    FROM_OUTSIDE, Place, cheating_worker, expect_message, expect_whole, kinds, load, of_methods, skipped,
 };
 use pagewise_host::steps::RunStep;
 use pagewise_model::run::Run;
@@ -146,7 +146,7 @@ fn the_group_of_a_live_run_is_left_alone() {
         let finished = other.finish(command.spawn().expect("start"));
         match words {
             ["clean"] => assert!(finished.stdout.starts_with("A run is live (pid "), "{finished:?}"),
-            _ => expect_told(
+            _ => expect_message(
                 &finished,
                 4,
                 &format!("another run is measuring (pid {}, ", first.pid().as_raw_nonzero()),

@@ -107,7 +107,7 @@ fn one_job_from_hello_to_closed() {
         worker.say(&Request::Open(Box::new(job.clone())));
         assert!(matches!(worker.hear(), Reply::Opened { .. }));
         assert!(matches!(worker.hear(), Reply::Ready { .. }));
-        // Any number of samples; each begins where it is told.
+        // Any number of samples; each begins where it is asked.
         for first_operation in [0, 4, 6] {
             worker.say(&Request::Go(Go { first_operation, sample_ns: SAMPLE_NS, ..Go::default() }));
             let Reply::Sample(sample) = worker.hear() else { panic!("no sample") };

@@ -6,7 +6,7 @@ use pagewise_model::trace::{AccessKind, Trace, TraceAccess};
 
 use crate::inspect::{data, known_accesses};
 use crate::support::{
-    self, Place, expect_refused, expect_told, in_own_mounts, is_root, load_trace, sees_calls,
+    self, Place, expect_message, expect_refused, in_own_mounts, is_root, load_trace, sees_calls,
 };
 
 /// The reads of the file that the known program makes: by its first thread, and by its second.
@@ -83,7 +83,7 @@ fn without_root_a_program_is_recorded_as_it_is_or_not_started() {
     if finished.code() == 7 {
         return expect_given_back(&load_trace(&place.file("known.trace")), &path);
     }
-    expect_told(&finished, 3, "calls are not seen, so the command was not started");
+    expect_message(&finished, 3, "calls are not seen, so the command was not started");
     assert!(!place.file("known.trace").exists());
 }
 
@@ -101,8 +101,8 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
     let script = format!("for once in 1 2 3; do {} {path}; done; echo done; exit 5", known_accesses());
     let finished = place.run(&["record", "-o", "/dev/shm/t.trace", "--", "sh", "-c", &script]);
     assert_eq!(finished.stdout, "done\n", "{finished:?}");
-    let told = "the recording stops, the command goes on: /dev/shm/t.trace cannot be written: less than 5 % of its filesystem";
-    assert!(finished.stderr.contains(told), "{finished:?}");
+    let message = "the recording stops, the command goes on: /dev/shm/t.trace cannot be written: less than 5 % of its filesystem";
+    assert!(finished.stderr.contains(message), "{finished:?}");
     finished.expect_code(5);
     let script = script.replace("exit 5", "exit 0");
     place.run(&["record", "-o", "/dev/shm/t.trace", "--", "sh", "-c", &script]).expect_code(1);
@@ -145,7 +145,7 @@ fn what_cannot_be_recorded_is_refused_before_the_command_is_started() {
     assert_eq!(fs::read(place.file("there")).expect("read"), b"data");
 }
 
-/// What a command leaves where its trace or its inspection was to be, and how it is told.
+/// What a command leaves where its trace or its inspection was to be, and how it is named.
 #[test]
 fn what_has_the_name_when_the_command_has_run_costs_neither_its_status_nor_the_result() {
     if !is_root() || !sees_calls() {
@@ -156,8 +156,8 @@ fn what_has_the_name_when_the_command_has_run_costs_neither_its_status_nor_the_r
     let script = |name: &str| format!("cat /proc/self/status >/dev/null; echo mine > {name}; exit 4");
     let finished =
         place.run(&["record", "-o", "t.trace", "--", "sh", "-c", &script("t.trace")]).expect_code(4);
-    let told = "the trace is t.trace.2: t.trace exists: name another file";
-    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let message = "the trace is t.trace.2: t.trace exists: name another file";
+    assert!(finished.stderr.contains(message), "{}", finished.stderr);
     assert_eq!(read("t.trace"), b"mine\n");
     load_trace(&place.file("t.trace.2"));
     let inspect = ["inspect", "--json", "--out=seen.json", "--", "sh", "-c", &script("seen.json")];

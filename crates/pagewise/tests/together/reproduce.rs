@@ -71,10 +71,10 @@ fn every_claim_of_a_run_has_its_word_its_figures_and_its_counters() {
         inconclusive(&format!("{method} has {} valid samples of seven", valid.len()));
     }
     let text = place.run(&["reproduce", "fill", "--from", "fill.jsonl"]).expect_code(0).stdout;
-    for told in
+    for part in
         ["published: 2.67x to 2.78x", " over mmap: ", "in speed, set-up and tear-down left out", "5 claims: "]
     {
-        assert!(text.contains(told), "{told}: {text}");
+        assert!(text.contains(part), "{part}: {text}");
     }
     let markdown =
         place.run(&["reproduce", "fill", "--from", "fill.jsonl", "--markdown"]).expect_code(0).stdout;
@@ -82,7 +82,7 @@ fn every_claim_of_a_run_has_its_word_its_figures_and_its_counters() {
 }
 
 #[test]
-fn a_dry_run_tells_time_and_bytes_and_writes_nothing() {
+fn a_dry_run_names_time_and_bytes_and_writes_nothing() {
     let place = Place::new();
     let planned = place.run(&["reproduce", "append", "--quick", "--dry-run"]).expect_code(0);
     assert!(planned.stdout.contains("append-ring "), "{}", planned.stdout);

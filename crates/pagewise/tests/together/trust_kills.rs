@@ -55,10 +55,10 @@ fn one_that_is_killed_once_is_asked_again() {
     assert_eq!(killed.len(), 1, "{finished:?}");
     let (failures, _) = broken(killed[0]);
     // Whether it could still say who it is, or take its job, is chance.
-    let is_told = |awaited: &str| {
+    let is_reported = |awaited: &str| {
         failures[0].detail.contains(&format!("was killed by SIGKILL before it sent {awaited}"))
     };
-    assert!(["hello", "what was asked", "opened"].into_iter().any(is_told), "{failures:?}");
+    assert!(["hello", "what was asked", "opened"].into_iter().any(is_reported), "{failures:?}");
     let next = (&killed[0].cell, killed[0].round, killed[0].attempt + 1);
     let again = run.samples.iter().find(|sample| (&sample.cell, sample.round, sample.attempt) == next);
     let again = again.unwrap_or_else(|| panic!("it is not asked again: {:?}", run.samples));

@@ -20,8 +20,8 @@ const BRIEF: [&str; 11] = [
 ];
 
 #[test]
-fn without_sys_methods_are_measured_and_what_is_missing_is_told() {
-    const TEST: &str = "without_sys_methods_are_measured_and_what_is_missing_is_told";
+fn without_sys_methods_are_measured_and_what_is_missing_is_reported() {
+    const TEST: &str = "without_sys_methods_are_measured_and_what_is_missing_is_reported";
     if !in_own_mounts(TEST, "mount -t tmpfs none /sys") {
         return;
     }

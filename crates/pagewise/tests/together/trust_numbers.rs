@@ -160,12 +160,12 @@ fn what_a_report_takes_follows_from_the_bytes_of_its_file() {
         limited.arg("--as=300000000").arg("--").arg(command.get_program()).args(command.get_args());
         place.settle(&mut limited);
         let finished = place.finish(limited.spawn().expect("prlimit starts"));
-        assert_eq!(finished.code(), 0, "it is told, although not complete: {}", finished.stderr);
+        assert_eq!(finished.code(), 0, "it is shown, although not complete: {}", finished.stderr);
     }
 }
 
 #[test]
-fn many_cells_are_told() {
+fn many_cells_are_reported() {
     let place = Place::apart();
     for methods in [8, 1_000] {
         let cells: Vec<Cell> = (0..2_000).map(|index| cell(index, methods)).collect();

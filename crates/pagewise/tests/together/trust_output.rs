@@ -20,7 +20,7 @@ const BRIEF: [&str; 9] = [
     "--out=run.jsonl",
 ];
 
-/// A run with a method whose worker cannot be had, which is told on stderr before anything is
+/// A run with a method whose worker cannot be had, which is reported on stderr before anything is
 /// measured.
 const WARNING: [&str; 2] = ["--methods=pread,jvm/pread", "--jdk=/nonexistent"];
 
@@ -73,7 +73,7 @@ const PRINTING: [&[&str]; 13] = [
 ];
 
 #[test]
-fn who_goes_away_wants_no_more_and_a_full_stdout_is_told() {
+fn who_goes_away_wants_no_more_and_a_full_stdout_is_reported() {
     let place = Place::new();
     place.run(&brief(&["--methods=pread"]));
     for arguments in PRINTING {

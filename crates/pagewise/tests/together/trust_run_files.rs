@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use crate::support::{
-    self, NOBODY, Place, cheating_worker, expect_refused, expect_told, expect_whole, in_own_mounts, is_root,
-    load, misbehaving_worker, wait_for, whole_lines,
+    self, NOBODY, Place, cheating_worker, expect_message, expect_refused, expect_whole, in_own_mounts,
+    is_root, load, misbehaving_worker, wait_for, whole_lines,
 };
 use pagewise_model::run::{Header, Record};
 use pagewise_model::{Bytes, DeviceCap, Method, Role, Source};
@@ -305,7 +305,7 @@ fn a_live_run_is_resumed_by_nobody() {
     for more in [&["--worker-command", &*worker][..], &[]] {
         let out = path.display().to_string();
         let finished = other.run(&[&["run", "--resume", "--out", &out][..], more].concat());
-        expect_told(&finished, 4, "run.jsonl is being written by another process");
+        expect_message(&finished, 4, "run.jsonl is being written by another process");
         // The run itself may go on with its file.
         assert!(fs::read(&path).expect("read").starts_with(&before), "what stood in it is changed");
     }

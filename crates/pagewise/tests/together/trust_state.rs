@@ -288,8 +288,8 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn what_is_on_an_unmounted_filesystem_is_kept_and_told() {
-    if !in_own_mounts("what_is_on_an_unmounted_filesystem_is_kept_and_told", OWN_FILESYSTEM) {
+fn what_is_on_an_unmounted_filesystem_is_kept_and_reported() {
+    if !in_own_mounts("what_is_on_an_unmounted_filesystem_is_kept_and_reported", OWN_FILESYSTEM) {
         return;
     }
     let place = Place::new();
@@ -556,7 +556,7 @@ fn hosts_that_share_a_home_do_not_hinder_each_other() {
     beside.expect_code_for(&load(&other.file("run.jsonl")));
     other.finish(on("node-b", &other, &["clean"]).expect("unshare")).expect_code(0);
     let refused = same.finish(on("node-a", &same, &SMALL).expect("unshare"));
-    support::expect_told(&refused, 4, "another run is measuring");
+    support::expect_message(&refused, 4, "another run is measuring");
     assert!(dataset[0].exists(), "it is another host's");
     let hosts: Vec<String> = fs::read_dir(home.join("pagewise"))
         .expect("list")

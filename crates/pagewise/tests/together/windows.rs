@@ -12,7 +12,9 @@ use pagewise_model::trace::{AccessKind, Trace};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::inspect::data;
-use crate::support::{PAGEWISE, Place, expect_refused, expect_told, is_root, load_trace, skipped, wait_for};
+use crate::support::{
+    PAGEWISE, Place, expect_message, expect_refused, is_root, load_trace, skipped, wait_for,
+};
 
 const PAGE: u64 = 4096;
 const TOUCHES: &str = "60000";
@@ -112,9 +114,9 @@ fn a_traced_program_lives_as_without_a_tracer() {
     }
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
-    let words = ["record", "--windows", "-o", "l.trace", "--", &known_touches(), &path, "lives", "told"];
+    let words = ["record", "--windows", "-o", "l.trace", "--", &known_touches(), &path, "lives", "report"];
     let finished = place.run(&words).expect_code(0);
-    assert_eq!(fs::read_to_string(place.file("told")).expect("told"), "right", "{finished:?}");
+    assert_eq!(fs::read_to_string(place.file("report")).expect("report"), "right", "{finished:?}");
     let trace = load_trace(&place.file("l.trace"));
     let tally = trace.trailer.windows.expect("windows");
     assert!(tally.windows > 1 && tally.proven * 100 >= tally.windows * 99, "{tally:?}");
@@ -160,11 +162,11 @@ fn a_child_that_ends_ends_no_window_of_its_parent() {
       if os.fork()==0: os._exit(m[0]&0)
       os.wait()
 ";
-    let (trace, told) = recorded(&place, &path, program, 0);
+    let (trace, shown) = recorded(&place, &path, program, 0);
     let file = trace.trailer.files.iter().find(|file| file.path == path).expect("the file");
-    assert!(file.touched_pages >= 2 * 8192, "{} pages: {told}", file.touched_pages);
+    assert!(file.touched_pages >= 2 * 8192, "{} pages: {shown}", file.touched_pages);
     let tally = trace.trailer.windows.expect("windows");
-    assert_eq!((tally.proven, tally.unseen_pages), (tally.windows, 0), "{told}");
+    assert_eq!((tally.proven, tally.unseen_pages), (tally.windows, 0), "{shown}");
 }
 
 /// Pages that are in place without a fault are touched unseen, and so may be those of a process
@@ -193,14 +195,14 @@ fn windows_in_which_something_was_not_seen_are_not_proven() {
         ("m[0];m[4096*100];os.abort()", 134, 0, true),
     ];
     for (program, code, unseen, is_proven) in cases {
-        let (trace, told) = recorded(&place, &path, program, code);
+        let (trace, shown) = recorded(&place, &path, program, code);
         let tally = trace.trailer.windows.expect("windows");
         assert_eq!(
             (tally.proven == tally.windows, tally.unseen_pages),
             (is_proven, unseen),
-            "{program}: {told}"
+            "{program}: {shown}"
         );
-        assert!(tally.windows > 0, "{program}: {told}");
+        assert!(tally.windows > 0, "{program}: {shown}");
         if !is_proven {
             let words = ["run", "replay", "--trace=p.trace", "--evict", "--rounds=5", "--file", &path];
             expect_refused(&place.run(&words), "does not stand for the program");
@@ -256,8 +258,8 @@ fn a_mapping_for_reading_only_stays_one() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     let program = "x=map();print(c.mprotect(ctypes.c_void_p(x),4096,3),ctypes.get_errno(),file=sys.stderr)";
-    let (_, told) = recorded(&place, &path, program, 0);
-    assert!(told.contains("-1 13"), "{told}");
+    let (_, shown) = recorded(&place, &path, program, 0);
+    assert!(shown.contains("-1 13"), "{shown}");
 }
 
 fn is_known_touches(process: u32) -> bool {
@@ -273,8 +275,8 @@ fn a_tracer_that_is_killed_leaves_the_program_right() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     for kill in 0..8 {
-        let (out, told) = (format!("{kill}.trace"), format!("{kill}.told"));
-        let words = ["record", "--windows", "-o", &out, "--", &known_touches(), &path, "lives", &told];
+        let (out, report) = (format!("{kill}.trace"), format!("{kill}.report"));
+        let words = ["record", "--windows", "-o", &out, "--", &known_touches(), &path, "lives", &report];
         let mut child = place.command(&words).stdout(Stdio::null()).spawn().expect("start");
         wait_for("the program begins", || {
             place.processes().into_iter().find(|process| is_known_touches(*process))
@@ -282,10 +284,10 @@ fn a_tracer_that_is_killed_leaves_the_program_right() {
         thread::sleep(Duration::from_millis(kill * 80));
         kill_process(Pid::from_child(&child), Signal::KILL).expect("kill");
         child.wait().expect("wait");
-        let told = wait_for("the program ends", || {
-            fs::read_to_string(place.file(&told)).ok().filter(|told| !told.is_empty())
+        let text = wait_for("the program ends", || {
+            fs::read_to_string(place.file(&report)).ok().filter(|text| !text.is_empty())
         });
-        assert_eq!(told, "right", "kill {kill}");
+        assert_eq!(text, "right", "kill {kill}");
     }
 }
 
@@ -296,6 +298,6 @@ fn windows_that_cannot_be_had_are_refused_before_the_command_is_started() {
     }
     let place = Place::new();
     let finished = place.run(&["record", "--windows", "--", "/nowhere/program"]);
-    expect_told(&finished, 127, "/nowhere/program: there is no such command");
+    expect_message(&finished, 127, "/nowhere/program: there is no such command");
     assert_eq!(place.entries().len(), 0, "{:?}", place.entries());
 }

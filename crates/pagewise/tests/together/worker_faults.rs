@@ -181,9 +181,9 @@ fn a_worker_killed_from_outside_loses_that_sample_alone_and_the_run_says_so() {
     );
     assert_eq!(kinds(ended[0]), [KilledFromOutside]);
     let judged = finished.judged();
-    let told = &judged["validity"]["reasons"];
-    let is_told = |reason: &serde_json::Value| reason["kind"] == "killed-from-outside";
-    assert!(told.as_array().expect("reasons").iter().any(is_told), "{told}");
+    let reasons = &judged["validity"]["reasons"];
+    let is_reported = |reason: &serde_json::Value| reason["kind"] == "killed-from-outside";
+    assert!(reasons.as_array().expect("reasons").iter().any(is_reported), "{reasons}");
     for cell in &run.header.plan.cells {
         let taken =
             |sample: &&Sample| sample.cell == cell.id() && matches!(sample.outcome, Outcome::Taken { .. });

@@ -74,7 +74,7 @@ fn a_line_without_end_is_given_up() {
 }
 
 #[test]
-fn who_ends_is_told_by_how_it_ended_whoever_holds_its_pipes() {
+fn who_ends_is_known_by_how_it_ended_whoever_holds_its_pipes() {
     fails_as("exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
     fails_as("sleep 1000 & exit 3", FailureKind::WorkerDied, "ended with status 3 before it sent ready");
     fails_as("kill -BUS $$", FailureKind::WorkerDied, "was killed by SIGBUS before");

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_crossing_is_told_with_amplification_readahead_and_what_closes_the_gap() {
+    fn a_known_crossing_comes_with_amplification_readahead_and_what_closes_the_gap() {
         let behind = Behind {
             ratio: 1.22,
             times: Some(50.0),
@@ -356,9 +356,9 @@ mod tests {
              known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
         );
         let reason = "ratios between these were measured, and their order is not certain";
-        let told = text(crossing(1.0, 2.0, Precision::Undecided, Some(reason)));
+        let sentence = text(crossing(1.0, 2.0, Precision::Undecided, Some(reason)));
         let part = "and the data do not give a narrower interval (ratios between these were measured";
-        assert!(told.contains(part), "{told}");
+        assert!(sentence.contains(part), "{sentence}");
     }
 
     #[test]
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_reads_ahead_is_told_the_readahead() {
+    fn only_what_reads_ahead_has_the_readahead_named() {
         assert!(reads_ahead("mmap") && reads_ahead("pread") && reads_ahead("jvm/mmap"));
         assert!(!reads_ahead("mine/lsm-get"));
         assert!(!reads_ahead("mmap:random") && !reads_ahead("pread:direct") && !reads_ahead("nothing"));

@@ -143,14 +143,14 @@ mod tests {
             "the trace stands for the program: its replay by pread, the program's own method, read 64 MiB from the device, and \
              the program, measured 3 times (64 MiB to 128 MiB), 64 MiB (0 %)"
         );
-        // Of next to nothing no share is told.
+        // Of next to nothing no share is named.
         let nothing = proof(&replayed(&[0], false));
         assert!(nothing.contains("the program, measured once, 0 B") && !nothing.contains('%'), "{nothing}");
     }
 
     #[test]
     fn what_is_not_known_has_its_reason() {
-        let told = |reason| proof(&SelfReplay { unknown: Some(reason), ..replayed(&[64], false) });
+        let sentence = |reason| proof(&SelfReplay { unknown: Some(reason), ..replayed(&[64], false) });
         let reasons = [
             (Unproven::NotReplayed, "its own method pread was not replayed; add it to --methods"),
             (Unproven::InMemory, "may have been cached during the recording: record again with --cold"),
@@ -163,14 +163,14 @@ mod tests {
             (Unproven::NoValidReplay, "there is no valid replay by its own method pread"),
         ];
         for (reason, part) in reasons {
-            let told = told(reason);
+            let sentence = sentence(reason);
             let beginning = "the replay could not be validated, so no other method is shown: ";
-            assert!(told.starts_with(beginning) && told.contains(part), "{told}");
+            assert!(sentence.starts_with(beginning) && sentence.contains(part), "{sentence}");
         }
     }
 
     #[test]
-    fn a_gain_is_told_with_the_times_that_it_follows_from() {
+    fn a_gain_comes_with_the_times_that_it_follows_from() {
         let known = Gain {
             method: "pread".into(),
             reads_ns: 900_000_000,
@@ -187,10 +187,10 @@ mod tests {
             "its reads by pread took at most 900 ms, and the program 3.6 s while it was recorded: the quickest method makes the \
              whole program at most 9 % shorter; if no read depended on the one before it, uring:direct+depth=32 would take 300 ms"
         );
-        let told = |at_most, unknown| {
+        let sentence = |at_most, unknown| {
             gain(&Gain { at_most, unknown, bound: None, bound_ns: None, program_runs: 2, ..known.clone() })
         };
-        let none = told(Some(0.0), None);
+        let none = sentence(Some(0.0), None);
         assert!(
             none.ends_with("3.6 s between the rounds of the replay: no method of these makes it shorter"),
             "{none}"
@@ -203,8 +203,8 @@ mod tests {
             (UnknownGain::LongerThanInProgram, "they took longer than in the program, so what that gains"),
             (UnknownGain::Undecided, "these rounds do not decide what the whole program gains"),
         ] {
-            let told = told(None, Some(reason));
-            assert!(told.contains(part), "{told}");
+            let sentence = sentence(None, Some(reason));
+            assert!(sentence.contains(part), "{sentence}");
         }
     }
 }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_columns_do_to_a_method_is_told_with_what_it_waits_for() {
+    fn what_columns_do_to_a_method_is_reported_with_what_it_waits_for() {
         let alone = table(&[PivotColumn::Threads(1)], &[]);
         assert_eq!(
             of_table(&alone, 2),
@@ -300,14 +300,17 @@ mod tests {
         );
         let threads = [1, 4, 8, 16].map(PivotColumn::Threads);
         let own = [ratio(1.9, Finding::Higher), ratio(1.0, Finding::TooFewRounds), None];
-        let told = of_table(&table(&threads, &own), 1).remove(0);
+        let sentence = of_table(&table(&threads, &own), 1).remove(0);
         let part = "direct-buffer on 1 CPU: against 1 thread, 4 threads gain (1.90x), 8 threads cannot be compared (1.00x in 8 \
                     rounds, too few), 16 threads cannot be compared (no round has both); at 16 threads its thread";
-        assert!(told.contains(part), "{told}");
+        assert!(sentence.contains(part), "{sentence}");
         let mut without = table(&threads, &own);
         without.rows[0].scores = vec![None; 4];
-        let told = of_table(&without, 2).remove(0);
-        assert!(told.ends_with("; what it waits for is unknown, because no sample is valid."), "{told}");
+        let sentence = of_table(&without, 2).remove(0);
+        assert!(
+            sentence.ends_with("; what it waits for is unknown, because no sample is valid."),
+            "{sentence}"
+        );
         without.rows[0].explained = false;
         assert_eq!(of_table(&without, 2), [""; 0]);
     }
@@ -327,9 +330,9 @@ mod tests {
             ]
         );
         let of_data = [0.5, 2.0].map(PivotColumn::OfCache);
-        let told = of_tables(vec![table(&of_data, &[ratio(1.0, Finding::Indistinguishable)])]);
-        assert!(told[0].contains("over patterns, threads and warm-ups: all sizes: "), "{told:?}");
-        assert!(told[1].starts_with("More data, against the least: "), "{told:?}");
+        let sentences = of_tables(vec![table(&of_data, &[ratio(1.0, Finding::Indistinguishable)])]);
+        assert!(sentences[0].contains("over patterns, threads and warm-ups: all sizes: "), "{sentences:?}");
+        assert!(sentences[1].starts_with("More data, against the least: "), "{sentences:?}");
         let nothing = of_tables(vec![table(&threads, &[])]);
         assert!(nothing.len() == 1 && nothing[0].ends_with("x the cache: 2 without data."), "{nothing:?}");
     }
@@ -364,21 +367,21 @@ mod tests {
         }
     }
 
-    fn told(start: &ColdStart) -> String {
+    fn sentence(start: &ColdStart) -> String {
         cold_start(start).expect("a sentence")
     }
 
     #[test]
-    fn which_one_warms_faster_is_told_where_it_can_be() {
+    fn which_one_warms_faster_is_said_where_it_is_known() {
         let sooner = start(40.0, 80.0, Finding::Higher);
         assert_eq!(
-            told(&sooner),
+            sentence(&sooner),
             "At 2 threads jvm/mmap is warm sooner than jvm/pread, 2.00x as fast: 40 ms and 40 MiB read against 80 ms and 40 MiB \
              read."
         );
-        let later = told(&start(80.0, 40.0, Finding::Lower));
+        let later = sentence(&start(80.0, 40.0, Finding::Lower));
         assert!(later.starts_with("At 2 threads jvm/mmap is warm later than jvm/pread, 0.50x"), "{later}");
-        let alike = told(&start(40.0, 40.0, Finding::Indistinguishable));
+        let alike = sentence(&start(40.0, 40.0, Finding::Indistinguishable));
         assert!(alike.contains("are not distinguishable"), "{alike}");
         let of_plan = |cold_starts| Tables { cpus: 2, tables: Vec::new(), falls: Vec::new(), cold_starts };
         let all = sentences(&of_plan(vec![sooner.clone(), sooner.clone()]));
@@ -388,17 +391,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_there_cannot_be_told() {
+    fn one_that_is_not_there_is_unknown() {
         let mut without = start(40.0, 80.0, Finding::Higher);
         without.other_over_baseline = None;
         without.rows[1].status = Status::Unavailable;
         without.rows[1].reason = Some("no JDK 22 or newer".into());
         assert_eq!(
-            told(&without),
+            sentence(&without),
             "At 2 threads it is unknown whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \
              newer)."
         );
         let alone = ColdStart { baseline: Some("pread".into()), other: None, ..without };
-        assert!(told(&alone).contains("the run lacks pread or the method it is compared with"));
+        assert!(sentence(&alone).contains("the run lacks pread or the method it is compared with"));
     }
 }

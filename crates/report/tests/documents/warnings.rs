@@ -17,13 +17,13 @@ fn run() -> pagewise_model::run::Run {
 #[test]
 fn a_control_that_differs_comes_before_what_is_general() {
     let mut judged = judge(&run());
-    let is_told =
+    let is_reported =
         |warning: &String| warning.starts_with("two series of pread differ by 25 %, more than chance");
-    assert!(!all(&judged).iter().any(is_told));
+    assert!(!all(&judged).iter().any(is_reported));
     judged.unlike_itself = Some(UnlikeItself { method: "pread".into(), by: 0.25 });
-    let told = all(&judged);
-    let [.., unlike, last] = &told[..] else { panic!("{told:?}") };
-    assert!(is_told(unlike), "{told:?}");
+    let warnings = all(&judged);
+    let [.., unlike, last] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(is_reported(unlike), "{warnings:?}");
     assert_eq!(last, "readahead is large", "what is general comes last");
 }
 
@@ -47,9 +47,9 @@ fn a_run_that_ended_early_or_had_another_worker_says_so() {
     run.resumptions = 1;
     run.samples.truncate(5);
     run.header.worker_command = Some("cheat".into());
-    let told = all(&judge(&run));
-    assert!(told[0].contains("'cheat'"), "{told:?}");
+    let warnings = all(&judge(&run));
+    assert!(warnings[0].contains("'cheat'"), "{warnings:?}");
     let planned = run.header.plan.first_samples();
-    assert_eq!(told[1], format!("the run is not complete: 5 of {planned} planned samples so far"));
-    assert_eq!(told[2], "the run was interrupted and resumed once");
+    assert_eq!(warnings[1], format!("the run is not complete: 5 of {planned} planned samples so far"));
+    assert_eq!(warnings[2], "the run was interrupted and resumed once");
 }

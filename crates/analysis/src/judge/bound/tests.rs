@@ -464,7 +464,7 @@ fn too_few_rounds_end_at_their_smallest_and_largest() {
 }
 
 #[test]
-fn how_deep_an_unknown_way_queues_is_not_told() {
+fn how_deep_an_unknown_way_queues_is_not_said() {
     // The rate of two threads with one read in flight each.
     let alone = active(8_000.0, 4.0);
     assert_eq!(bound("pread", alone).0, BoundName::QueueDepth);

@@ -399,7 +399,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn verdict_cliff_and_table_tell_the_same_of_the_same_ratios(
+        fn verdict_cliff_and_table_say_the_same_of_the_same_ratios(
             first in rates(),
             second in rates(),
         ) {

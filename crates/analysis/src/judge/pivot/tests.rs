@@ -196,7 +196,7 @@ fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
 }
 
 #[test]
-fn a_round_fewer_is_paired_and_too_few_rounds_tell_nothing() {
+fn a_round_fewer_is_paired_and_too_few_rounds_decide_nothing() {
     let lost = |count: u32| {
         let found = tables_of(pair(0.5), move |cell, sample| {
             if cell.method.to_string() == "jvm/pread" && cell.role == Role::Measured && sample.round < count {
@@ -215,7 +215,7 @@ fn a_round_fewer_is_paired_and_too_few_rounds_tell_nothing() {
 }
 
 #[test]
-fn what_scatter_hides_is_not_told() {
+fn what_scatter_hides_is_not_said() {
     let cells = vec![rated("jvm/mmap", 0.5, 1, 21_000.0), rated("jvm/pread", 0.5, 1, 20_000.0)];
     let findings = |scatter: f64| {
         let found = tables_of(cells.clone(), move |cell, sample| {
@@ -246,7 +246,7 @@ fn waits_of(threads: u32, change: impl Fn(&mut Evidence)) -> ThreadWaits {
 }
 
 #[test]
-fn what_a_channel_waits_for_is_told_from_its_counters() {
+fn what_a_channel_waits_for_follows_from_its_counters() {
     let with = |cpu_ms: u64, queue_ms: u64, switches: u64, device: u64| {
         waits_of(8, move |seen| {
             seen.cpu_ns = Some(cpu_ms * 1_000_000);
@@ -271,7 +271,7 @@ fn what_a_channel_waits_for_is_told_from_its_counters() {
 }
 
 #[test]
-fn what_is_not_known_is_not_told() {
+fn what_is_not_known_is_not_said() {
     let unknown = waits_of(8, |seen| seen.cpu_ns = None);
     assert_eq!((unknown.cause, unknown.cpu_share), (Cause::Unknown, None));
     let no_device = waits_of(8, |seen| {

@@ -137,7 +137,7 @@ fn several_reads_in_flight_are_a_bound_and_never_the_best() {
 }
 
 #[test]
-fn reads_that_take_longer_than_the_program_tell_nothing() {
+fn reads_that_take_longer_than_the_program_show_nothing() {
     let gain = replayed(own_bytes(), Some(500_000_000)).gain.expect("a gain");
     assert_eq!((gain.at_most, gain.unknown), (None, Some(UnknownGain::LongerThanInProgram)));
 }

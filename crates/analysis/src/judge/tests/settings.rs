@@ -101,7 +101,7 @@ fn faults_and_refaults_explain_a_mapping_that_loses() {
 }
 
 #[test]
-fn no_latency_is_told_under_a_cap() {
+fn no_latency_is_shown_under_a_cap() {
     let capped = |role, method: &str, speed| (Cell { role, ..honest::set(method, CacheState::Cold) }, speed);
     let judged = judge(&run(&[
         capped(Role::Measured, "mmap", 10),

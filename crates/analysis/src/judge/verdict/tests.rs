@@ -115,7 +115,7 @@ fn one_round_shows_no_small_difference() {
 }
 
 #[test]
-fn a_sample_of_a_return_round_is_told_as_one() {
+fn a_sample_of_a_return_round_is_shown_as_one() {
     let steady = |returned: &[(u32, f64)]| Candidate {
         rates: Rates::of_each(&scaled(1.0)),
         tried: u32::MAX,

@@ -176,7 +176,7 @@ fn direct_reads_served_from_memory_are_noticed() {
                 (evidence.resident_before_bytes, evidence.resident_after_bytes) = (before, after);
             })
         };
-        // Where the device's bytes may be too few the page cache tells: nothing came into it, and
+        // Where the device's bytes may be too few the page cache decides: nothing came into it, and
         // it did not hold the file.
         assert_eq!(hidden(Some(0), Some(0)), [], "{method}");
         assert_eq!(hidden(Some(100 << 20), Some(100 << 20)), [], "{method}");

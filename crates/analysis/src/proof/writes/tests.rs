@@ -37,7 +37,7 @@ fn records_that_are_not_in_the_file_are_noticed() {
 }
 
 #[test]
-fn what_is_lost_is_told_in_bytes_and_records() {
+fn what_is_lost_is_reported_in_bytes_and_records() {
     let half = |written: &mut Written| {
         written.missing_bytes = 5_242_900;
         written.first_missing_at = Some(100);

@@ -329,7 +329,7 @@ fn without_a_search_or_a_limit_nothing_is_looked_for() {
 }
 
 #[test]
-fn a_group_that_scatters_at_the_crossing_says_that_the_data_cannot_tell() {
+fn a_group_that_scatters_at_the_crossing_says_that_the_data_do_not_decide() {
     let made = with_methods(&["mmap", "pread"], &[0.5, 4.0], &[]);
     // Between 1 and 2 they are equal.
     let run = quiet(made, |cell| {

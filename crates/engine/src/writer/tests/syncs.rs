@@ -184,7 +184,7 @@ fn a_record_is_covered_by_a_sync_that_began_after_its_write() {
     let (writes, syncs) = (device.writes.lock().expect("writes"), device.syncs.lock().expect("syncs"));
     let mut done = done.into_inner().expect("done");
     assert_eq!((writes.len() as u64, done.len() as u64), (end, end));
-    // Commits are told in any order, so the n-th of them comes after n writes are covered.
+    // Commits are reported in any order, so the n-th of them comes after n writes are covered.
     done.sort_unstable();
     let mut covered: Vec<u64> = writes
         .iter()
@@ -196,7 +196,10 @@ fn a_record_is_covered_by_a_sync_that_began_after_its_write() {
         })
         .collect();
     covered.sort_unstable();
-    assert!(covered.iter().zip(&done).all(|(covered, done)| covered < done), "a commit was told too early");
+    assert!(
+        covered.iter().zip(&done).all(|(covered, done)| covered < done),
+        "a commit was reported too early"
+    );
     // Each pass is complete before the next one begins.
     for pass in writes.chunks(SLOTS as usize) {
         let mut slots: Vec<u64> = pass.iter().map(|(slot, _)| *slot).collect();

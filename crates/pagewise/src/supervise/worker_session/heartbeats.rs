@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_told_of_one_stretch_only_has_no_beat_in_the_other() {
+    fn a_kind_that_is_reported_of_one_interval_only_has_no_beat_in_the_other() {
         let kinds_of = |idle: &str, busy: &str| {
             let of_kind = |beat: Heartbeat| (beat.kind, beat.idle.counts.len(), beat.busy.counts.len());
             let found = heartbeats(&beats(idle), &beats(busy)).expect("histograms");

@@ -166,7 +166,7 @@ fn methods_of_one_kind_are_held_together_and_one_buffer_is_no_choice() {
 }
 
 #[test]
-fn debts_and_stalls_are_told() {
+fn debts_and_stalls_are_reported() {
     let run =
         judged(vec![append("mmap", 20.0), append("pwrite", 30.0), append("pwrite:direct+buffer=1MiB", 50.0)]);
     let run = changed(run, |cell| {
@@ -188,8 +188,8 @@ fn debts_and_stalls_are_told() {
 }
 
 #[test]
-fn syncs_that_are_not_durable_are_told() {
-    let told = |call: SyncCall, memory: bool| {
+fn syncs_that_are_not_durable_are_reported() {
+    let warning = |call: SyncCall, memory: bool| {
         let cell = honest::synced(append("pwrite", 30.0).cell, "every:1MiB");
         let run = changed(judged(vec![Timed { cell, ..append("pwrite", 30.0) }]), |cell| {
             let syncs = cell.syncs.as_mut().expect("syncs");
@@ -197,19 +197,19 @@ fn syncs_that_are_not_durable_are_told() {
         });
         notes(&run, 0).into_iter().find(|note| note.contains("not durable"))
     };
-    assert_eq!(told(SyncCall::Fdatasync, false), None);
+    assert_eq!(warning(SyncCall::Fdatasync, false), None);
     assert_eq!(
-        told(SyncCall::SyncFileRange, false).as_deref(),
+        warning(SyncCall::SyncFileRange, false).as_deref(),
         Some("sync_file_range is not durable: neither metadata nor the cache of the device are flushed.")
     );
     assert_eq!(
-        told(SyncCall::Fdatasync, true).as_deref(),
+        warning(SyncCall::Fdatasync, true).as_deref(),
         Some("fdatasync is not durable here: the file is stored in memory.")
     );
 }
 
 #[test]
-fn what_is_written_again_is_told_where_syncs_are_measured() {
+fn what_is_written_again_is_reported_where_syncs_are_measured() {
     let notes = |sync: &str| {
         let with = |method: &str, ns| {
             let timed = append(method, ns);

@@ -37,7 +37,7 @@ fn populate_loses_in_total() {
 }
 
 #[test]
-fn totals_that_cannot_be_told_apart_are_called_so() {
+fn totals_that_cannot_be_distinguished_are_called_so() {
     let judged = judged(vec![fill("mmap", 1, 500), fill("mmap:populate", 303, 200)]);
     assert_eq!(judged.comparisons[0].verdict, Verdict::Tie);
     assert!(
@@ -116,7 +116,7 @@ fn pretouch_hides_the_faults_of_a_steady_writer() {
 }
 
 #[test]
-fn pretouch_that_hides_nothing_is_told_so() {
+fn pretouch_that_hides_nothing_is_called_so() {
     for (fill_ms, p999) in [(300, 180), (210, 2090)] {
         let judged = with_pretouch(fill_ms, p999);
         assert!(!insight(&judged).contains("steady writer"));

@@ -34,7 +34,7 @@ fn reaching(share: f64, ring_ms: u64) -> JudgedRun {
 }
 
 #[test]
-fn a_stream_that_leads_at_97_percent_leaves_nothing_to_tell() {
+fn a_stream_that_leads_at_97_percent_leaves_nothing_to_say() {
     let judged = reaching(0.97, 101);
     let insight = "read:buffer=64KiB runs at 97 % [95, 99] of the most that this device delivered in this run; no \
                    method here is faster";
@@ -134,7 +134,7 @@ fn the_usual_buffer_stands_for_streams_else_the_fastest() {
 }
 
 #[test]
-fn counting_is_told_from_touching() {
+fn counting_is_distinguished_from_touching() {
     let touching = |method: &str, ms: u64| {
         let mut timed = scan(method, CacheState::Warm, ms);
         match &mut timed.cell.conditions.work {
@@ -164,7 +164,7 @@ fn counting_is_told_from_touching() {
 }
 
 #[test]
-fn a_warm_scan_tells_what_limits_it() {
+fn a_warm_scan_says_what_limits_it() {
     let warm = CacheState::Warm;
     let run = judged(vec![scan(STREAM, warm, 50), scan("mmap:in-place", warm, 40)]);
     let run = changed(run, |cell| {

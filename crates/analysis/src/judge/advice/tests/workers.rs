@@ -82,7 +82,7 @@ fn stalls(cache: CacheState, change: impl Fn(&mut CellJudgement)) -> Vec<String>
 }
 
 #[test]
-fn what_a_method_holds_up_is_told_against_the_idle_worker() {
+fn what_a_method_holds_up_is_compared_with_the_idle_worker() {
     let text = stalls(CacheState::Cold, |cell| {
         beating(cell, "thread", 150_000, 900);
         beating(cell, "safepoint", if cell.method == "jvm/mmap" { 3_100_000 } else { 300_000 }, 900);
@@ -112,7 +112,7 @@ fn a_difference_that_is_small_or_no_multiple_is_none() {
 }
 
 #[test]
-fn few_beats_tell_nothing_and_neither_does_data_in_memory() {
+fn few_beats_show_nothing_and_neither_does_data_in_memory() {
     let few = stalls(CacheState::Cold, |cell| beating(cell, "thread", 9_000_000, 200));
     assert_eq!(few.len(), 1);
     assert!(few[0].starts_with("Stalls by jvm/mmap and jvm/pread are not reported"), "{few:?}");
