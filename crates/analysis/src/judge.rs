@@ -16,7 +16,7 @@ mod gap;
 mod judged;
 pub mod label;
 pub mod latency;
-pub mod pivot;
+pub mod method_tables;
 pub mod race;
 pub mod schema;
 pub mod self_replay;
@@ -92,8 +92,8 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let advice = advise_all(&comparisons, &cells, &by_id, price);
     let summary = summary(run, samples);
     let validity = validity(samples, checked);
-    let pivot = run.header.plan.pivot.as_ref();
-    let pivot = pivot.map(|pivot| pivot::tables(run, pivot, by_id, &cells, &comparisons));
+    let planned = run.header.plan.table.as_ref();
+    let tables = planned.map(|planned| method_tables::tables(run, planned, by_id, &cells, &comparisons));
     let trace = run.header.plan.trace.as_ref();
     let self_replay = self_replay::of(run, samples);
     let gain = gain::of(run, &comparisons, &cell::by_id(&cells));
@@ -110,7 +110,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         validity,
         advice,
         cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
-        pivot,
+        tables,
         self_replay,
         gain,
         inspection: trace.and_then(|trace| trace.inspection.clone()).filter(Inspection::is_sound),

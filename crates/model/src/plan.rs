@@ -13,7 +13,7 @@ use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
 use crate::inspection::Inspection;
 use crate::method::{Access, Alignment, Method, Worker};
-use crate::pivot::Pivot;
+use crate::planned_table::PlannedTable;
 use crate::sync::{FOLIO_BYTES, Sync};
 use crate::units::Bytes;
 use crate::workers::WorkerChoices;
@@ -126,7 +126,7 @@ pub struct Plan {
     pub search: Option<CliffSearch>,
     /// The table of comparisons, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pivot: Option<Pivot>,
+    pub table: Option<PlannedTable>,
     /// The trace that is replayed, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PlannedTrace>,
@@ -226,7 +226,7 @@ impl Plan {
             drop_caches: false,
             workers: WorkerChoices::default(),
             search: None,
-            pivot: None,
+            table: None,
             trace: None,
             cells,
         }

@@ -6,7 +6,7 @@ use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{Buffers, Recommendation};
 use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
 use pagewise_analysis::judge::gain::Gain;
-use pagewise_analysis::judge::pivot::{ColdStart, MethodTable, Tables};
+use pagewise_analysis::judge::method_tables::{ColdStart, MethodTable, Tables};
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::judge::self_replay::SelfReplay;
 use schemars::Schema;
@@ -36,7 +36,7 @@ pub struct JudgedJson<'a> {
     /// Changes of the order of methods as the data grow, if the run searched for them.
     cliff: Option<CliffJson<'a>>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
-    pivot: Option<TablesJson<'a>>,
+    tables: Option<TablesJson<'a>>,
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ impl<'a> JudgedJson<'a> {
             warnings: words::warnings::all(judged),
             judged,
             cliff: judged.cliff.as_ref().map(CliffJson::of),
-            pivot: judged.pivot.as_ref().map(TablesJson::of),
+            tables: judged.tables.as_ref().map(TablesJson::of),
             self_replay: judged.self_replay.as_ref().map(|data| WithSentence::of(data, words::replay::proof)),
             gain: judged.gain.as_ref().map(|data| WithSentence::of(data, words::replay::gain)),
             advice: advice.collect(),
@@ -128,14 +128,16 @@ struct TablesJson<'a> {
 
 impl<'a> TablesJson<'a> {
     fn of(judged: &'a Tables) -> Self {
-        let table = |data| WithSentences { data, sentences: words::tables::of_table(data, judged.cpus) };
-        let start =
-            |data| WithSentence::of(data, |start| words::tables::cold_start(start).unwrap_or_default());
+        let table =
+            |data| WithSentences { data, sentences: words::method_tables::of_table(data, judged.cpus) };
+        let start = |data| {
+            WithSentence::of(data, |start| words::method_tables::cold_start(start).unwrap_or_default())
+        };
         Self {
             judged,
             tables: judged.tables.iter().map(table).collect(),
             cold_starts: judged.cold_starts.iter().map(start).collect(),
-            sentences: words::tables::sentences(judged),
+            sentences: words::method_tables::sentences(judged),
         }
     }
 }

@@ -35,7 +35,7 @@ impl<'a> JudgedRun<'a> {
     /// Conclusions of a search or of the tables of methods, as sentences.
     pub(crate) fn conclusions(&self) -> Vec<String> {
         let groups = self.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
-        let tables = self.judged.pivot.iter().flat_map(words::tables::sentences);
+        let tables = self.judged.tables.iter().flat_map(words::method_tables::sentences);
         groups.flat_map(words::cliff::printed).chain(tables).collect()
     }
 

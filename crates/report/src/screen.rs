@@ -319,12 +319,12 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
 /// The conclusions of a search, with its chart, or of a table of methods, in at most `room` lines:
 /// the first conclusion and the chart, then as many of the others as fit.
 fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
-    let (sentences, heading, chart) = match (&judged.cliff, &judged.pivot) {
+    let (sentences, heading, chart) = match (&judged.cliff, &judged.tables) {
         (Some(cliff), _) => {
             let Some(group) = cliff.groups.first() else { return Vec::new() };
             (words::cliff::printed(group), Some(group.label.clone()), cliff::chart_lines(cliff, group, width))
         }
-        (None, Some(pivot)) => (words::tables::sentences(pivot), None, Vec::new()),
+        (None, Some(tables)) => (words::method_tables::sentences(tables), None, Vec::new()),
         (None, None) => return Vec::new(),
     };
     let mut text = sentences.iter().map(|sentence| wrapped("  ", sentence, width));

@@ -25,7 +25,7 @@ use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::paragraph::{NARROWEST, WIDEST, paragraph};
-use crate::{cliff, pivot, words};
+use crate::{cliff, method_tables, words};
 use columns::against_leader;
 use pagewise_model::format::{bytes, counted, listed, percent_down, rate, times};
 
@@ -43,9 +43,9 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
         writeln!(out)?;
         return cliff::write(out, cliff, width);
     }
-    if let Some(tables) = &judged.pivot {
+    if let Some(tables) = &judged.tables {
         writeln!(out)?;
-        pivot::write(out, judged, tables, width)?;
+        method_tables::write(out, judged, tables, width)?;
         return write_ceilings(out, judged, width);
     }
     let cells = judged.by_id();

@@ -2,8 +2,8 @@
 
 pub mod advice;
 pub(crate) mod cliff;
+pub(crate) mod method_tables;
 pub(crate) mod replay;
-pub(crate) mod tables;
 pub mod warnings;
 
 /// Each value once, in the order of its first.

@@ -130,24 +130,24 @@ fn workers_are_named_and_what_they_hold_up_is_reported() {
 
 #[test]
 fn methods_by_threads_with_a_baseline_scaling_and_cold_starts() {
-    let run = constructed::pivot();
-    assert_golden("pivot-100.txt", &table_of(&run, 100));
+    let run = constructed::method_tables();
+    assert_golden("method-tables-100.txt", &table_of(&run, 100));
     let values = [
-        ("/pivot/tables/0/columns", json!([1, 4, 16])),
-        ("/pivot/tables/0/rows/1/scores/0/ops_per_ms/median", json!(24.7642264)),
-        ("/pivot/tables/0/advantages/0/ratios/0/ratio", json!(0.646917555)),
-        ("/pivot/tables/0/advantages/0/ratios/0/finding", json!("lower")),
-        ("/pivot/tables/0/scaling/1/ratios/0/ratio", json!(1.90170592)),
-        ("/pivot/falls/0/rows/1/ratios/0/ratio", json!(0.00931027256)),
-        ("/pivot/cold_starts/0/other_over_baseline/finding", json!("higher")),
-        ("/pivot/cold_starts/0/rows/1/to_steady_ns/median", json!(1_003_000_000)),
+        ("/tables/tables/0/columns", json!([1, 4, 16])),
+        ("/tables/tables/0/rows/1/scores/0/ops_per_ms/median", json!(24.7642264)),
+        ("/tables/tables/0/advantages/0/ratios/0/ratio", json!(0.646917555)),
+        ("/tables/tables/0/advantages/0/ratios/0/finding", json!("lower")),
+        ("/tables/tables/0/scaling/1/ratios/0/ratio", json!(1.90170592)),
+        ("/tables/falls/0/rows/1/ratios/0/ratio", json!(0.00931027256)),
+        ("/tables/cold_starts/0/other_over_baseline/finding", json!("higher")),
+        ("/tables/cold_starts/0/rows/1/to_steady_ns/median", json!(1_003_000_000)),
     ];
     expect_values(&run, &values);
 }
 
 #[test]
 fn a_table_cut_short_is_shown_as_far_as_it_goes() {
-    let whole = constructed::pivot();
+    let whole = constructed::method_tables();
     for samples in [0, 1, 40, 77, 200] {
         let mut cut = whole.clone();
         cut.samples.truncate(samples);
@@ -351,7 +351,7 @@ fn no_line_is_wider_than_the_terminal() {
             constructed::append(),
             constructed::fill(),
             constructed::workers(),
-            constructed::pivot(),
+            constructed::method_tables(),
         ] {
             let text = String::from_utf8(table_of(&run, width)).expect("text");
             for line in text.lines() {
@@ -377,7 +377,7 @@ fn ceilings_bounds_and_verdicts_in_the_judged_json() {
         ("/validity/valid", json!(105)),
         ("/validity/reasons/0/kind", json!("contaminated")),
         ("/cliff", Value::Null),
-        ("/pivot", Value::Null),
+        ("/tables", Value::Null),
     ];
     expect_values(&constructed::complete(), &values);
 }

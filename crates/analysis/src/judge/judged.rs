@@ -16,7 +16,7 @@ use super::cell::{ById, CellJudgement, Status, by_id};
 use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
 use super::gain::Gain;
-use super::pivot::facts::Tables;
+use super::method_tables::facts::Tables;
 use super::self_replay::SelfReplay;
 use super::verdict::FEWEST_ROUNDS;
 
@@ -53,7 +53,7 @@ pub struct Judged {
     pub cliff: Option<Cliff>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
     #[serde(skip)]
-    pub pivot: Option<Tables>,
+    pub tables: Option<Tables>,
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.
     #[serde(skip)]

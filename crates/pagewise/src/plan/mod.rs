@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use pagewise_model::pivot::Pivot;
+use pagewise_model::planned_table::PlannedTable;
 use pagewise_model::{Bytes, SyncCall, Workload};
 
 pub use axes::Axes;
@@ -222,7 +222,7 @@ pub struct PlanText {
     /// Additional matrix, in all variants.
     pub also: Option<Layer>,
     /// The table of its comparisons.
-    pub pivot: Option<Pivot>,
+    pub table: Option<PlannedTable>,
 }
 
 impl PlanText {

@@ -149,7 +149,7 @@ pub fn resolve(
         drop_caches: machine.drop_caches,
         workers: machine.workers.clone(),
         search,
-        pivot: plan.pivot.clone(),
+        table: plan.table.clone(),
         ..Plan::of(cells)
     };
     let plan = Plan { blocks: blocks(&plan, is_full), ..plan };

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_model::misspelt::meant;
-use pagewise_model::pivot::{Pivot, PivotColumns};
+use pagewise_model::planned_table::{PlannedTable, TableColumns};
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Method, Workload};
 use toml::{Table, Value};
@@ -49,17 +49,17 @@ pub fn of_table(name: &str, mut table: Table) -> Result<PlanText> {
     let (limited, also) = (variant("limited")?, variant("also")?);
     let in_memory =
         table.remove("in_memory").map_or(Ok(false), |value| flag(&value)).context("in 'in_memory'")?;
-    let pivot = match table.remove("table") {
+    let planned = match table.remove("table") {
         None => None,
-        Some(Value::Table(table)) => Some(pivot(&table).context("in [table]")?),
+        Some(Value::Table(table)) => Some(planned_table(&table).context("in [table]")?),
         Some(_) => bail!("'table' is a table: write [table] above its keys"),
     };
     let base = layer(&table, TOP)?;
-    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, limited, also, pivot })
+    Ok(PlanText { name: name.to_string(), in_memory, base, quick, full, limited, also, table: planned })
 }
 
 /// Parse the table of the comparisons.
-fn pivot(table: &Table) -> Result<Pivot> {
+fn planned_table(table: &Table) -> Result<PlannedTable> {
     if let Some(key) = table.keys().find(|key| !TABLE.contains(&key.as_str())) {
         return Err(unknown(key, TABLE));
     }
@@ -71,19 +71,19 @@ fn pivot(table: &Table) -> Result<Pivot> {
         bail!("unknown rows '{other}': write methods");
     }
     let columns = match word("columns")? {
-        None | Some("threads") => PivotColumns::Threads,
-        Some("data") => PivotColumns::Data,
+        None | Some("threads") => TableColumns::Threads,
+        Some("data") => TableColumns::Data,
         Some(other) => bail!("unknown columns '{other}': write threads or data"),
     };
     let baseline = word("baseline")?.map(str::to_string);
-    let pivot = Pivot { columns, baseline, against: list("against")?, explain: list("explain")? };
-    for method in pivot.baseline.iter().chain(&pivot.against).chain(&pivot.explain) {
+    let planned = PlannedTable { columns, baseline, against: list("against")?, explain: list("explain")? };
+    for method in planned.baseline.iter().chain(&planned.against).chain(&planned.explain) {
         let known = |worker: &str| format!("{worker}{method}").parse::<Method>().is_ok();
         if !["", "jvm/", "go/", "python/"].into_iter().any(known) {
             method.parse::<Method>().map_err(anyhow::Error::msg)?;
         }
     }
-    Ok(pivot)
+    Ok(planned)
 }
 
 fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
@@ -238,15 +238,15 @@ mod tests {
     #[test]
     fn any_plan_may_ask_for_a_table_whatever_its_name() {
         let (_, lucene) = QUESTIONS.iter().find(|(name, _)| *name == "lucene").expect("a question");
-        let shipped = parse("lucene", lucene).expect("plan").pivot;
-        let copied = parse("indexing", lucene).expect("plan").pivot;
+        let shipped = parse("lucene", lucene).expect("plan").table;
+        let copied = parse("indexing", lucene).expect("plan").table;
         assert!(shipped.is_some() && shipped == copied);
-        let by_data = parse("test", "[table]\ncolumns = \"data\"").expect("plan").pivot.expect("a table");
+        let by_data = parse("test", "[table]\ncolumns = \"data\"").expect("plan").table.expect("a table");
         assert_eq!(
             (by_data.columns, by_data.baseline, by_data.against),
-            (PivotColumns::Data, None, Vec::new())
+            (TableColumns::Data, None, Vec::new())
         );
-        assert_eq!(parse("test", "threads = 2").expect("plan").pivot, None);
+        assert_eq!(parse("test", "threads = 2").expect("plan").table, None);
         assert_eq!(
             refused("[table]\nbasline = \"pread\""),
             "in [table]: unknown key 'basline': the nearest known one is 'baseline'"

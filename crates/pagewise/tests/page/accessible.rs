@@ -42,7 +42,7 @@ fn nothing_is_wider_than_the_window() {
     let Some(mut browser) = browser() else { return };
     for (name, run) in [
         ("complete", constructed::complete()),
-        ("pivot", constructed::pivot()),
+        ("method_tables", constructed::method_tables()),
         ("hostile", constructed::hostile()),
     ] {
         expect_narrow(&mut browser, &written(name, &run));

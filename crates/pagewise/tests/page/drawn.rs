@@ -24,7 +24,7 @@ fn runs() -> Vec<(&'static str, Run)> {
         ("log", constructed::log()),
         ("fill", constructed::fill()),
         ("workers", constructed::workers()),
-        ("pivot", constructed::pivot()),
+        ("method_tables", constructed::method_tables()),
         ("cliff", cliff_run::cliff()),
     ]
 }

@@ -2,11 +2,11 @@
 //! has its own columns.
 
 use pagewise_analysis::judge::label::{LabelPart, label_without};
-use pagewise_analysis::judge::pivot::{MethodTable, Score};
+use pagewise_analysis::judge::method_tables::{MethodTable, Score};
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians, MedianInterval};
 use pagewise_model::Role;
 use pagewise_model::format::{percent, rate};
-use pagewise_model::pivot::PivotColumn;
+use pagewise_model::planned_table::TableColumn;
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
@@ -16,7 +16,7 @@ const COLUMNS: [&str; 6] =
     ["method", "at", "operations/s", "on a CPU", "waiting for a CPU", "waiting for anything else"];
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
-    match &run.judged.pivot {
+    match &run.judged.tables {
         Some(tables) => tables.tables.iter().map(of_table).collect(),
         None => of_cells(run),
     }
@@ -45,10 +45,10 @@ fn of_table(table: &MethodTable) -> Plot {
     let label = table.label.clone();
     let heading = "How does it change with the size of the data?";
     let mut plot = match table.columns.first() {
-        Some(PivotColumn::OfCache(_)) => {
+        Some(TableColumn::OfCache(_)) => {
             plot(label, Axis::of("data over cache", Scale::Log, AxisQuantity::MULTIPLE), heading)
         }
-        Some(PivotColumn::Bytes(_)) => {
+        Some(TableColumn::Bytes(_)) => {
             plot(label, Axis::of("data", Scale::Log, AxisQuantity::BYTES), heading)
         }
         _ => by_threads(label),
@@ -71,7 +71,7 @@ fn add_score(plot: &mut Plot, method: &str, score: &Score) {
 
 /// A mark, and its row: shares of the threads' time on a CPU, waiting for one, waiting for anything
 /// else.
-fn add(plot: &mut Plot, method: &str, column: PivotColumn, value: MedianInterval, shares: [Option<f64>; 3]) {
+fn add(plot: &mut Plot, method: &str, column: TableColumn, value: MedianInterval, shares: [Option<f64>; 3]) {
     let (text, at) = (value.text(rate), column.to_string());
     Series::named(&mut plot.series, method).push(Mark {
         x: column.position(),
@@ -120,5 +120,5 @@ fn add_cell(plot: &mut Plot, cell: &CellJudgement) {
     let cpu = of_time(seen.and_then(|seen| seen.cpu_ns));
     let queue = of_time(seen.and_then(|seen| seen.run_queue_ns));
     let rest = cpu.zip(queue).map(|(cpu, queue)| (1.0 - cpu - queue).max(0.0));
-    add(plot, &cell.method, PivotColumn::Threads(cell.threads), value, [cpu, queue, rest]);
+    add(plot, &cell.method, TableColumn::Threads(cell.threads), value, [cpu, queue, rest]);
 }

@@ -4,8 +4,8 @@
 
 mod hostile;
 mod many;
+mod method_tables;
 mod one_shot;
-mod pivot;
 mod settings;
 mod workers;
 
@@ -18,8 +18,8 @@ use pagewise_model::{
 
 pub use hostile::{HOSTILE, hostile};
 pub use many::many;
+pub use method_tables::method_tables;
 pub use one_shot::{append, fill, log, part, scan};
-pub use pivot::pivot;
 pub use settings::settings;
 pub use workers::workers;
 

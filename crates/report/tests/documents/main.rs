@@ -31,7 +31,7 @@ fn all() -> Vec<(&'static str, Run)> {
         ("log", constructed::log()),
         ("fill", constructed::fill()),
         ("workers", constructed::workers()),
-        ("pivot", constructed::pivot()),
+        ("method_tables", constructed::method_tables()),
         ("cliff", cliff_run::cliff()),
         ("empty", empty()),
     ]

@@ -29,7 +29,7 @@ fn the_answer_is_one_screen() {
     let others = [
         constructed::killed(),
         constructed::unclear(),
-        constructed::pivot(),
+        constructed::method_tables(),
         constructed::settings(),
         constructed::workers(),
     ];

@@ -380,7 +380,7 @@ fn ascending(spans: impl Iterator<Item = u64>) -> Vec<u64> {
 mod tests {
     use super::*;
     use crate::judge::gap::GAP;
-    use crate::judge::pivot::PairedRatio;
+    use crate::judge::method_tables::PairedRatio;
     use crate::judge::verdict::Verdict;
     use proptest::prelude::*;
     use statrs::distribution::{ContinuousCDF, Normal};

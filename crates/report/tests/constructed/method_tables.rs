@@ -1,7 +1,7 @@
 //! A run of the methods of `lucene` on a machine with two CPUs, with figures after those of the
 //! study.
 
-use pagewise_model::pivot::{Pivot, PivotColumns};
+use pagewise_model::planned_table::{PlannedTable, TableColumns};
 use pagewise_model::{Cell, GroupCounters, HostSettings, RateWindow};
 
 use super::*;
@@ -120,7 +120,7 @@ fn course(cold: u64, operations: u64, device_bytes: u64) -> Vec<RateWindow> {
     (0..12).map(window).collect()
 }
 
-fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
+fn table_sample(cell: &Cell, index: usize, round: u32) -> Sample {
     let doing = doing(cell);
     let operations = scattered((doing.ops_per_ms * WALL_NS as f64 / 1e6 * 20.0) as u64, index, round);
     let threads = u64::from(cell.conditions.threads);
@@ -179,12 +179,12 @@ fn pivot_sample(cell: &Cell, index: usize, round: u32) -> Sample {
 
 /// A whole run. The filesystem refuses O_DIRECT at 16 threads, one cell has no valid sample, and
 /// one lost two rounds.
-pub fn pivot() -> Run {
+pub fn method_tables() -> Run {
     let cells = cells();
     let mut samples = Vec::new();
     for round in 0..ROUNDS {
         for (index, cell) in cells.iter().enumerate() {
-            let mut sample = pivot_sample(cell, index, round);
+            let mut sample = table_sample(cell, index, round);
             let (method, threads) = (cell.method.to_string(), cell.conditions.threads);
             let random = matches!(cell.conditions.work, Work::RandomRead(_));
             match (method.as_str(), threads, random, cell.conditions.fits_memory()) {
@@ -205,12 +205,12 @@ pub fn pivot() -> Run {
     }
     let mut header = header();
     header.environment.cpus = 2;
-    let pivot = Pivot {
-        columns: PivotColumns::Threads,
+    let table = PlannedTable {
+        columns: TableColumns::Threads,
         baseline: Some("pread".into()),
         against: vec!["mmap".into(), "filechannel:direct-buffer".into()],
         explain: vec!["filechannel:direct-buffer".into(), "filechannel:heap-buffer".into()],
     };
-    let plan = Plan { question: "mine".into(), sample_ns: WALL_NS, pivot: Some(pivot), cells, ..header.plan };
+    let plan = Plan { question: "mine".into(), sample_ns: WALL_NS, table: Some(table), cells, ..header.plan };
     Run { elapsed_ns: Some(900_000_000_000), ..Run::of(Header { plan, ..header }, samples) }
 }

@@ -6,7 +6,7 @@ use crate::judge::judge;
 use crate::judge::judged::Judged;
 use crate::judge::verdict::Finding;
 use crate::proof::honest;
-use pagewise_model::pivot::{Pivot, PivotColumn, PivotColumns};
+use pagewise_model::planned_table::{PlannedTable, TableColumn, TableColumns};
 use pagewise_model::run::Header;
 use pagewise_model::{
     Bytes, CacheState, Cell, Environment, Evidence, Failure, FailureKind, Outcome, Plan, Role, Sample,
@@ -50,9 +50,9 @@ fn sample(rated: &Rated, index: usize, round: u32) -> Sample {
 }
 
 /// The table that `lucene` asks for.
-fn asked() -> Pivot {
-    Pivot {
-        columns: PivotColumns::Threads,
+fn asked() -> PlannedTable {
+    PlannedTable {
+        columns: TableColumns::Threads,
         baseline: Some("pread".into()),
         against: vec!["mmap".into(), "filechannel:direct-buffer".into()],
         explain: vec!["filechannel:direct-buffer".into(), "filechannel:heap-buffer".into()],
@@ -80,7 +80,7 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
     let plan = Plan {
         question: "mine".into(),
         rounds: ROUNDS,
-        pivot: Some(asked()),
+        table: Some(asked()),
         ..Plan::of(cells.into_iter().map(|rated| rated.cell).collect())
     };
     let environment = Environment { cpus: 2, ..Environment::default() };
@@ -88,7 +88,7 @@ fn run_of(mut cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Run {
 }
 
 fn tables_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Tables {
-    judged_of(cells, change).pivot.expect("the plan asks for it")
+    judged_of(cells, change).tables.expect("the plan asks for it")
 }
 
 fn judged_of(cells: Vec<Rated>, change: impl Fn(&Cell, &mut Sample)) -> Judged {
@@ -115,15 +115,15 @@ fn pair(ratio: f64) -> Vec<Rated> {
 #[test]
 fn a_plan_that_asks_for_no_table_has_none() {
     let mut run = run_of(pair(0.5), |_, _| {});
-    run.header.plan.pivot = None;
-    assert_eq!(judge(&run).pivot, None);
+    run.header.plan.table = None;
+    assert_eq!(judge(&run).tables, None);
 }
 
 #[test]
 fn sizes_of_the_data_are_columns_where_a_plan_asks_for_them() {
     let mut run = run_of([pair(2.0), pair(0.5)].concat(), |_, _| {});
-    run.header.plan.pivot = Some(Pivot { columns: PivotColumns::Data, ..asked() });
-    let found = judge(&run).pivot.expect("the plan asks for it");
+    run.header.plan.table = Some(PlannedTable { columns: TableColumns::Data, ..asked() });
+    let found = judge(&run).tables.expect("the plan asks for it");
     assert_eq!((found.tables.len(), found.falls.len()), (2, 0), "one for each number of threads");
     for table in &found.tables {
         let words: Vec<String> = table.columns.iter().map(ToString::to_string).collect();
@@ -138,7 +138,7 @@ fn threads_are_columns_though_they_leave_less_cache() {
     let found = tables_of(pair(0.5), |_, _| {});
     assert_eq!(found.tables.len(), 1);
     let matrix = &found.tables[0];
-    assert_eq!(matrix.columns, [PivotColumn::Threads(1), PivotColumn::Threads(16)]);
+    assert_eq!(matrix.columns, [TableColumn::Threads(1), TableColumn::Threads(16)]);
     let spans: Vec<Bytes> = pair(0.5).iter().map(|rated| rated.cell.conditions.span_bytes).collect();
     assert_ne!(spans[0], spans[2], "16 threads have buffers of their own");
     let methods: Vec<&str> = matrix.rows.iter().map(|row| row.method.as_str()).collect();
@@ -160,7 +160,7 @@ fn sizes_are_tables_of_their_own_and_the_largest_is_held_against_the_smallest() 
     assert_eq!(found.tables.len(), 3);
     let [fall] = found.falls.as_slice() else { panic!("{:?}", found.falls) };
     assert!((fall.from - 0.5).abs() < 0.01 && (fall.to - 2.0).abs() < 0.01);
-    assert_eq!(fall.columns, [PivotColumn::Threads(1), PivotColumn::Threads(16)]);
+    assert_eq!(fall.columns, [TableColumn::Threads(1), TableColumn::Threads(16)]);
     let ratio = fall.rows[0].ratios[0].as_ref().expect("both sizes");
     assert!((ratio.ratio - 0.01).abs() < 0.001 && ratio.finding == Finding::Lower, "{ratio:?}");
     // Without a limit there is no pressure.
@@ -365,7 +365,7 @@ fn a_run_that_has_only_begun_has_tables_without_scores() {
     run.samples.clear();
     run.elapsed_ns = None;
     let judged = judge(&run);
-    let lucene = judged.pivot.as_ref().expect("the plan asks for it");
+    let lucene = judged.tables.as_ref().expect("the plan asks for it");
     assert!(lucene.tables[0].rows.iter().flat_map(|row| row.scores.iter().flatten()).all(|score| {
         score.status == Status::Unavailable && score.ops_per_ms.is_none() && score.waits.is_none()
     }));

@@ -1,6 +1,6 @@
 //! Result types of the tables of methods, and their input.
 
-use pagewise_model::pivot::{Pivot, PivotColumn};
+use pagewise_model::planned_table::{PlannedTable, TableColumn};
 use pagewise_model::{Bytes, CacheState, Workload};
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ pub struct MethodTable {
     /// Limit of memory; `None` without one.
     pub memory_limit_bytes: Option<Bytes>,
     /// The columns, ascending.
-    pub columns: Vec<PivotColumn>,
+    pub columns: Vec<TableColumn>,
     /// One for each method, in the order of the plan.
     pub rows: Vec<MethodRow>,
     /// The fastest methods by column.
@@ -76,7 +76,7 @@ pub struct Score {
     /// Its id.
     pub cell: String,
     /// Its column.
-    pub column: PivotColumn,
+    pub column: TableColumn,
     /// State of its score.
     pub status: Status,
     /// Reason that it has none, or that some samples are missing.
@@ -97,7 +97,7 @@ pub struct Score {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fastest {
     /// The column.
-    pub column: PivotColumn,
+    pub column: TableColumn,
     /// Verdict of the comparison.
     pub verdict: Verdict,
     /// The winner, or all methods that are not distinguishable from the leader, which comes first;
@@ -133,7 +133,7 @@ pub struct Fall {
     /// The largest.
     pub to: f64,
     /// The columns, ascending.
-    pub columns: Vec<PivotColumn>,
+    pub columns: Vec<TableColumn>,
     /// One for each method.
     pub rows: Vec<Ratios>,
 }
@@ -193,7 +193,7 @@ pub struct ColdRow {
 
 /// Input of the tables.
 pub(super) struct Data<'a> {
-    pub(super) pivot: &'a Pivot,
+    pub(super) planned: &'a PlannedTable,
     pub(super) cpus: u32,
     pub(super) samples: SamplesById<'a>,
     pub(super) cells: ById<'a>,

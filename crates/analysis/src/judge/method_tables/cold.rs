@@ -30,7 +30,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     let found: Vec<(&CellSamples<'_>, &CellJudgement)> =
         comparison.cells.iter().filter_map(|id| Some((data.samples(id)?, data.judged(id)?))).collect();
     let methods: Vec<String> = found.iter().map(|(_, cell)| cell.method.clone()).collect();
-    let pair = data.pivot.pairs(&methods);
+    let pair = data.planned.pairs(&methods);
     let cell = |method: &str| found.iter().find(|(_, cell)| cell.method == method).copied();
     let both = pair.and_then(|(baseline, against)| Some((cell(baseline)?, cell(against[0])?)));
     let other_over_baseline = both.and_then(|((baseline, _), (other, _))| {
@@ -45,7 +45,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
         rows: found.iter().map(|(samples, cell)| row(comparison, samples, cell)).collect(),
         baseline: both
             .map(|((_, baseline), _)| baseline.method.clone())
-            .or_else(|| data.pivot.baseline.clone()),
+            .or_else(|| data.planned.baseline.clone()),
         other: both.map(|(_, (_, other))| other.method.clone()),
         other_over_baseline,
     }

@@ -4,13 +4,13 @@
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::pivot::{
+use pagewise_analysis::judge::method_tables::{
     ColdRow, ColdStart, Fall, Fastest, MethodTable, PairedRatio, Score, Tables,
 };
 use pagewise_analysis::judge::verdict::{Finding, Verdict};
 use pagewise_analysis::judge::{ColdWindow, Status};
 use pagewise_model::Untrusted;
-use pagewise_model::pivot::PivotColumn;
+use pagewise_model::planned_table::TableColumn;
 
 use crate::chart::{self, Chart, letter};
 use crate::paragraph::{paragraph, shortened};
@@ -48,7 +48,9 @@ pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize
         write_cold_start(out, start, width)?;
     }
     writeln!(out, "\nWhat follows")?;
-    words::tables::sentences(tables).iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+    words::method_tables::sentences(tables)
+        .iter()
+        .try_for_each(|sentence| paragraph(out, "  ", sentence, width))
 }
 
 fn write_table(
@@ -73,13 +75,15 @@ fn write_table(
     for note in notes(table) {
         paragraph(out, "  ", &note, width)?;
     }
-    for sentence in words::tables::of_table(table, tables.cpus).into_iter().chain(stalls(judged, table)) {
+    for sentence in
+        words::method_tables::of_table(table, tables.cpus).into_iter().chain(stalls(judged, table))
+    {
         paragraph(out, "  ", &sentence, width)?;
     }
     Ok(())
 }
 
-fn names(columns: &[PivotColumn]) -> Vec<String> {
+fn names(columns: &[TableColumn]) -> Vec<String> {
     columns.iter().map(ToString::to_string).collect()
 }
 
@@ -113,7 +117,7 @@ fn fastest(found: &Fastest) -> String {
 
 /// Missing parts of a table with their reasons; a reason that several columns share is shown once.
 fn notes(table: &MethodTable) -> Vec<String> {
-    let mut notes: Vec<(String, String, Vec<PivotColumn>)> = Vec::new();
+    let mut notes: Vec<(String, String, Vec<TableColumn>)> = Vec::new();
     for row in &table.rows {
         for score in row.scores.iter().flatten() {
             let Some(note) = note(score) else { continue };
@@ -123,11 +127,11 @@ fn notes(table: &MethodTable) -> Vec<String> {
             }
         }
     }
-    let line = |(method, note, columns): (String, String, Vec<PivotColumn>)| {
+    let line = |(method, note, columns): (String, String, Vec<TableColumn>)| {
         let numbers: Vec<String> = columns.iter().map(|column| column.number()).collect();
         match columns.as_slice() {
             [only] => format!("{method} at {only}: {note}"),
-            [PivotColumn::Threads(_), ..] => format!("{method} at {} threads: {note}", listed(&numbers)),
+            [TableColumn::Threads(_), ..] => format!("{method} at {} threads: {note}", listed(&numbers)),
             _ => format!("{method} at data of {}: {note}", listed(&numbers)),
         }
     };
@@ -153,14 +157,14 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
     let of_comparison = judged.comparisons.iter().zip(&judged.advice);
     let own = of_comparison.filter(|(comparison, _)| comparison.cells.iter().any(|id| ids.contains(&id)));
     own.flat_map(|(comparison, advice)| {
-        let threads = PivotColumn::Threads(comparison.conditions.conditions.threads);
+        let threads = TableColumn::Threads(comparison.conditions.conditions.threads);
         advice.stalls.iter().map(move |effect| format!("{threads}: {}", words::advice::held_up(effect)))
     })
     .collect()
 }
 
 fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
-    for (method, over) in words::tables::pairs(&tables.tables) {
+    for (method, over) in words::method_tables::pairs(&tables.tables) {
         writeln!(out)?;
         let title = format!("Advantage: {method} over {over}");
         paragraph(out, "", &title, width)?;
@@ -237,7 +241,9 @@ fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io:
             status => paragraph(out, "  ", &format!("{}: {}: {reason}", row.method, status.name()), width)?,
         }
     }
-    words::tables::cold_start(start).iter().try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+    words::method_tables::cold_start(start)
+        .iter()
+        .try_for_each(|sentence| paragraph(out, "  ", sentence, width))
 }
 
 fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<String> {
@@ -274,15 +280,15 @@ fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Res
 }
 
 /// A row with its own columns.
-type PlacedRow<'a> = (&'a Vec<PivotColumn>, String, Vec<String>);
+type PlacedRow<'a> = (&'a Vec<TableColumn>, String, Vec<String>);
 
 /// Write rows that may have different columns below one heading.
 fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, width: usize) -> io::Result<()> {
-    let mut all: Vec<PivotColumn> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
+    let mut all: Vec<TableColumn> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
     all.sort_by(|left, right| left.position().total_cmp(&right.position()));
     all.dedup();
     let aligned = rows.into_iter().map(|(own, name, texts)| {
-        let text = |column: &PivotColumn| {
+        let text = |column: &TableColumn| {
             let index = own.iter().position(|other| other == column);
             index.and_then(|index| texts.get(index).cloned()).unwrap_or_default()
         };

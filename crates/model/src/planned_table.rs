@@ -12,7 +12,7 @@ use crate::units::Bytes;
 /// The quantity that columns vary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PivotColumns {
+pub enum TableColumns {
     /// The number of threads.
     Threads,
     /// The size of the data: as a multiple of the cache if a memory limit leaves one.
@@ -22,9 +22,9 @@ pub enum PivotColumns {
 /// A table that a plan asks for. A method is written as in the plan, or without its worker to match
 /// that of any.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Pivot {
+pub struct PlannedTable {
     /// The quantity that columns vary.
-    pub columns: PivotColumns,
+    pub columns: TableColumns,
     /// The baseline: the method compared with others.
     pub baseline: Option<String>,
     /// The methods it is compared with, of the same worker; all if none is named.
@@ -38,7 +38,7 @@ pub struct Pivot {
 /// Value of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
-pub enum PivotColumn {
+pub enum TableColumn {
     /// Number of threads.
     Threads(u32),
     /// Multiple of the cache that a memory limit leaves.
@@ -47,39 +47,39 @@ pub enum PivotColumn {
     Bytes(Bytes),
 }
 
-impl PivotColumn {
+impl TableColumn {
     /// Sort key of columns.
     pub fn position(self) -> f64 {
         match self {
-            PivotColumn::Threads(threads) => f64::from(threads),
-            PivotColumn::OfCache(ratio) => ratio,
-            PivotColumn::Bytes(bytes) => bytes.0 as f64,
+            TableColumn::Threads(threads) => f64::from(threads),
+            TableColumn::OfCache(ratio) => ratio,
+            TableColumn::Bytes(bytes) => bytes.0 as f64,
         }
     }
 
     /// Its number alone, for lists.
     pub fn number(self) -> String {
         match self {
-            PivotColumn::Threads(threads) => threads.to_string(),
-            PivotColumn::OfCache(ratio) => multiple(ratio),
-            PivotColumn::Bytes(size) => bytes(size),
+            TableColumn::Threads(threads) => threads.to_string(),
+            TableColumn::OfCache(ratio) => multiple(ratio),
+            TableColumn::Bytes(size) => bytes(size),
         }
     }
 }
 
 /// `1 thread`, `4 threads`, `data 0.5x the cache`, `data of 64 MiB`.
-impl fmt::Display for PivotColumn {
+impl fmt::Display for TableColumn {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PivotColumn::Threads(1) => write!(formatter, "1 thread"),
-            PivotColumn::Threads(_) => write!(formatter, "{} threads", self.number()),
-            PivotColumn::OfCache(_) => write!(formatter, "data {} the cache", self.number()),
-            PivotColumn::Bytes(_) => write!(formatter, "data of {}", self.number()),
+            TableColumn::Threads(1) => write!(formatter, "1 thread"),
+            TableColumn::Threads(_) => write!(formatter, "{} threads", self.number()),
+            TableColumn::OfCache(_) => write!(formatter, "data {} the cache", self.number()),
+            TableColumn::Bytes(_) => write!(formatter, "data of {}", self.number()),
         }
     }
 }
 
-impl Pivot {
+impl PlannedTable {
     /// True if a plan's word names the method.
     pub fn names(word: &str, method: &str) -> bool {
         word == method || method.split_once('/').is_some_and(|(_, rest)| rest == word)
@@ -119,32 +119,32 @@ mod tests {
     #[test]
     fn methods_are_named_with_their_worker_or_without() {
         let methods = ["pread", "jvm/mmap", "jvm/pread", "jvm/filechannel:direct-buffer"].map(String::from);
-        let pivot = |against: &[&str]| Pivot {
-            columns: PivotColumns::Threads,
+        let planned = |against: &[&str]| PlannedTable {
+            columns: TableColumns::Threads,
             baseline: Some("pread".into()),
             against: against.iter().map(ToString::to_string).collect(),
             explain: vec!["filechannel:direct-buffer".into()],
         };
         // The native worker has no method to compare pread with.
-        assert_eq!(pivot(&["mmap"]).pairs(&methods), Some(("jvm/pread", vec!["jvm/mmap"])));
-        let all = pivot(&[]).pairs(&methods).expect("a pair");
+        assert_eq!(planned(&["mmap"]).pairs(&methods), Some(("jvm/pread", vec!["jvm/mmap"])));
+        let all = planned(&[]).pairs(&methods).expect("a pair");
         assert_eq!(all, ("jvm/pread", vec!["jvm/mmap", "jvm/filechannel:direct-buffer"]));
-        assert_eq!(pivot(&["uring"]).pairs(&methods), None);
-        assert!(pivot(&[]).explains(&methods[3]) && !pivot(&[]).explains("jvm/filechannel:heap-buffer"));
+        assert_eq!(planned(&["uring"]).pairs(&methods), None);
+        assert!(planned(&[]).explains(&methods[3]) && !planned(&[]).explains("jvm/filechannel:heap-buffer"));
     }
 
     #[test]
     fn columns_have_words_and_an_order() {
         let words = [
-            PivotColumn::Threads(1),
-            PivotColumn::Threads(4),
-            PivotColumn::OfCache(0.5),
-            PivotColumn::Bytes(Bytes::mib(64)),
+            TableColumn::Threads(1),
+            TableColumn::Threads(4),
+            TableColumn::OfCache(0.5),
+            TableColumn::Bytes(Bytes::mib(64)),
         ];
         assert_eq!(
             words.map(|column| column.to_string()),
             ["1 thread", "4 threads", "data 0.5x the cache", "data of 64 MiB"]
         );
-        assert!(PivotColumn::OfCache(0.5).position() < PivotColumn::OfCache(2.0).position());
+        assert!(TableColumn::OfCache(0.5).position() < TableColumn::OfCache(2.0).position());
     }
 }

@@ -15,7 +15,7 @@ mod table;
 mod tests;
 mod waits;
 
-use pagewise_model::pivot::Pivot;
+use pagewise_model::planned_table::PlannedTable;
 use pagewise_model::run::Run;
 
 use crate::judge::cell::{CellJudgement, by_id};
@@ -30,12 +30,12 @@ pub use waits::{Cause, ThreadWaits};
 /// The tables of a run, from its samples by cell, its judged cells and its comparisons.
 pub(crate) fn tables(
     run: &Run,
-    pivot: &Pivot,
+    planned: &PlannedTable,
     samples: SamplesById<'_>,
     cells: &[CellJudgement],
     comparisons: &[Comparison],
 ) -> Tables {
-    let data = Data { pivot, cpus: run.header.environment.cpus, samples, cells: by_id(cells), comparisons };
+    let data = Data { planned, cpus: run.header.environment.cpus, samples, cells: by_id(cells), comparisons };
     let groups = table::groups(&data);
     let tables: Vec<MethodTable> = groups.iter().map(|group| table::table(&data, group)).collect();
     let falls = table::falls(&data, &groups, &tables);

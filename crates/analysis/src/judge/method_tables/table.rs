@@ -1,7 +1,7 @@
 //! Methods by column, and the figures derived from these tables.
 
 use pagewise_model::format::multiple;
-use pagewise_model::pivot::{PivotColumn, PivotColumns};
+use pagewise_model::planned_table::{TableColumn, TableColumns};
 use pagewise_model::{CacheState, Conditions};
 
 use super::facts::{Data, Fall, Fastest, MethodRow, MethodTable, Ratios, Score, not_ranked};
@@ -16,20 +16,20 @@ const SAME_RATIO: f64 = 0.04;
 const PER_MS: f64 = 1e-3;
 
 /// Comparisons that differ only in their column, ascending by it.
-pub(super) type PivotGroup<'a> = Vec<&'a Comparison>;
+pub(super) type TableGroup<'a> = Vec<&'a Comparison>;
 
 /// The groups of all reads except cold starts, in the order of the plan.
-pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<PivotGroup<'a>> {
-    let mut groups: Vec<PivotGroup<'a>> = Vec::new();
+pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<TableGroup<'a>> {
+    let mut groups: Vec<TableGroup<'a>> = Vec::new();
     for comparison in data.comparisons {
         let conditions = &comparison.conditions.conditions;
         if conditions.reads().is_none() || conditions.cache == CacheState::ColdStart {
             continue;
         }
-        let joins = |group: &&mut PivotGroup<'_>| {
+        let joins = |group: &&mut TableGroup<'_>| {
             let own = column(data, comparison).position();
             group.iter().all(|other| column(data, other).position() != own)
-                && are_alike(data.pivot.columns, &group[0].conditions.conditions, conditions)
+                && are_alike(data.planned.columns, &group[0].conditions.conditions, conditions)
         };
         match groups.iter_mut().find(joins) {
             Some(group) => group.push(comparison),
@@ -44,24 +44,24 @@ pub(super) fn groups<'a>(data: &Data<'a>) -> Vec<PivotGroup<'a>> {
 }
 
 /// The column of a comparison.
-pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> PivotColumn {
+pub(super) fn column(data: &Data<'_>, comparison: &Comparison) -> TableColumn {
     let conditions = &comparison.conditions.conditions;
-    match data.pivot.columns {
-        PivotColumns::Threads => PivotColumn::Threads(conditions.threads),
-        PivotColumns::Data => size_of(conditions),
+    match data.planned.columns {
+        TableColumns::Threads => TableColumn::Threads(conditions.threads),
+        TableColumns::Data => size_of(conditions),
     }
 }
 
 /// The size of the data, as a multiple of the cache if a limit leaves one.
-pub(super) fn size_of(conditions: &Conditions) -> PivotColumn {
-    data_over_cache(conditions).map_or(PivotColumn::Bytes(conditions.span_bytes), PivotColumn::OfCache)
+pub(super) fn size_of(conditions: &Conditions) -> TableColumn {
+    data_over_cache(conditions).map_or(TableColumn::Bytes(conditions.span_bytes), TableColumn::OfCache)
 }
 
 /// True if conditions differ only in the column. By threads, the data must be of one size, as a
 /// multiple of the cache if there is a limit.
-fn are_alike(columns: PivotColumns, left: &Conditions, right: &Conditions) -> bool {
+fn are_alike(columns: TableColumns, left: &Conditions, right: &Conditions) -> bool {
     let same_size = match (data_over_cache(left), data_over_cache(right)) {
-        _ if columns == PivotColumns::Data => left.threads == right.threads,
+        _ if columns == TableColumns::Data => left.threads == right.threads,
         (Some(left), Some(right)) => (left / right - 1.0).abs() <= SAME_RATIO,
         (None, None) => left.span_bytes == right.span_bytes && left.file_bytes == right.file_bytes,
         _ => false,
@@ -76,7 +76,7 @@ fn are_alike(columns: PivotColumns, left: &Conditions, right: &Conditions) -> bo
 }
 
 /// Methods of the group, in the order of the plan.
-fn methods(data: &Data<'_>, group: &PivotGroup<'_>) -> Vec<String> {
+fn methods(data: &Data<'_>, group: &TableGroup<'_>) -> Vec<String> {
     let mut methods: Vec<String> = Vec::new();
     for id in group.iter().flat_map(|comparison| &comparison.cells) {
         if let Some(cell) = data.judged(id).filter(|cell| !methods.contains(&cell.method)) {
@@ -87,14 +87,14 @@ fn methods(data: &Data<'_>, group: &PivotGroup<'_>) -> Vec<String> {
 }
 
 /// The table of a group.
-pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
+pub(super) fn table(data: &Data<'_>, group: &TableGroup<'_>) -> MethodTable {
     let first = &group[0].conditions.conditions;
     let methods = methods(data, group);
     let scores = |method: &String| group.iter().map(|comparison| score(data, comparison, method)).collect();
-    let without: &[LabelPart] = match (data.pivot.columns, data_over_cache(first)) {
-        (PivotColumns::Data, _) => &[LabelPart::Size, LabelPart::Data],
-        (PivotColumns::Threads, Some(_)) => &[LabelPart::Threads, LabelPart::Size],
-        (PivotColumns::Threads, None) => &[LabelPart::Threads],
+    let without: &[LabelPart] = match (data.planned.columns, data_over_cache(first)) {
+        (TableColumns::Data, _) => &[LabelPart::Size, LabelPart::Data],
+        (TableColumns::Threads, Some(_)) => &[LabelPart::Threads, LabelPart::Size],
+        (TableColumns::Threads, None) => &[LabelPart::Threads],
     };
     MethodTable {
         label: label_without(first, without),
@@ -109,7 +109,7 @@ pub(super) fn table(data: &Data<'_>, group: &PivotGroup<'_>) -> MethodTable {
             .iter()
             .map(|method| MethodRow {
                 method: method.clone(),
-                explained: data.pivot.explains(method),
+                explained: data.planned.explains(method),
                 scores: scores(method),
             })
             .collect(),
@@ -145,8 +145,8 @@ fn fastest(data: &Data<'_>, comparison: &Comparison) -> Fastest {
 }
 
 /// The baseline compared with the methods that the plan names.
-fn advantages(data: &Data<'_>, group: &PivotGroup<'_>, methods: &[String]) -> Vec<Ratios> {
-    let Some((baseline, against)) = data.pivot.pairs(methods) else { return Vec::new() };
+fn advantages(data: &Data<'_>, group: &TableGroup<'_>, methods: &[String]) -> Vec<Ratios> {
+    let Some((baseline, against)) = data.planned.pairs(methods) else { return Vec::new() };
     let over = |other: &str| Ratios {
         method: baseline.to_string(),
         over: Some(other.to_string()),
@@ -158,7 +158,7 @@ fn advantages(data: &Data<'_>, group: &PivotGroup<'_>, methods: &[String]) -> Ve
     against.into_iter().map(over).collect()
 }
 
-fn scaling(data: &Data<'_>, group: &PivotGroup<'_>, method: &str) -> Ratios {
+fn scaling(data: &Data<'_>, group: &TableGroup<'_>, method: &str) -> Ratios {
     let (first, later) = (group[0], &group[1..]);
     Ratios {
         method: method.to_string(),
@@ -178,11 +178,11 @@ fn between(data: &Data<'_>, left: CellIndex<'_>, right: CellIndex<'_>) -> Option
 
 /// The largest size of the data compared with the smallest, for each pattern and warm-up that has
 /// both.
-pub(super) fn falls(data: &Data<'_>, groups: &[PivotGroup<'_>], tables: &[MethodTable]) -> Vec<Fall> {
-    if data.pivot.columns == PivotColumns::Data {
+pub(super) fn falls(data: &Data<'_>, groups: &[TableGroup<'_>], tables: &[MethodTable]) -> Vec<Fall> {
+    if data.planned.columns == TableColumns::Data {
         return Vec::new();
     }
-    let alike = |left: &PivotGroup<'_>, right: &PivotGroup<'_>| {
+    let alike = |left: &TableGroup<'_>, right: &TableGroup<'_>| {
         let (left, right) = (&left[0].conditions.conditions, &right[0].conditions.conditions);
         left.workload() == right.workload()
             && left.cache == right.cache
@@ -203,7 +203,7 @@ pub(super) fn falls(data: &Data<'_>, groups: &[PivotGroup<'_>], tables: &[Method
 
 fn fall(
     data: &Data<'_>,
-    groups: &[PivotGroup<'_>],
+    groups: &[TableGroup<'_>],
     tables: &[MethodTable],
     series: &[usize],
 ) -> Option<Fall> {

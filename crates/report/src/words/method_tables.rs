@@ -1,10 +1,12 @@
 //! Sentences about the tables of methods and about cold starts.
 
 use pagewise_analysis::judge::Status;
-use pagewise_analysis::judge::pivot::{ColdRow, ColdStart, MethodRow, MethodTable, PairedRatio, Tables};
+use pagewise_analysis::judge::method_tables::{
+    ColdRow, ColdStart, MethodRow, MethodTable, PairedRatio, Tables,
+};
 use pagewise_analysis::judge::verdict::Finding;
 use pagewise_model::format::{bytes, counted, listed, time};
-use pagewise_model::pivot::PivotColumn;
+use pagewise_model::planned_table::TableColumn;
 
 use super::distinct;
 
@@ -36,7 +38,7 @@ fn of_method(table: &MethodTable, row: &MethodRow, cpus: u32) -> String {
     format!("{} on {}: {columns}{waits}.", row.method, counted(u64::from(cpus), "CPU"))
 }
 
-fn change(column: PivotColumn, ratio: Option<&PairedRatio>) -> String {
+fn change(column: TableColumn, ratio: Option<&PairedRatio>) -> String {
     let Some(ratio) = ratio else { return format!("{column} cannot be compared (no round has both)") };
     let words = ratio.in_words();
     match ratio.finding {
@@ -108,14 +110,14 @@ impl Tally {
 fn place(table: &MethodTable) -> String {
     match (has_threads(table), table.data_over_cache) {
         (false, _) => "all sizes".to_string(),
-        (true, Some(ratio)) => PivotColumn::OfCache(ratio).to_string(),
-        (true, None) => PivotColumn::Bytes(table.span_bytes).to_string(),
+        (true, Some(ratio)) => TableColumn::OfCache(ratio).to_string(),
+        (true, None) => TableColumn::Bytes(table.span_bytes).to_string(),
     }
 }
 
 /// True if the columns are threads, and not sizes of the data.
 fn has_threads(table: &MethodTable) -> bool {
-    matches!(table.columns[..], [PivotColumn::Threads(_), ..])
+    matches!(table.columns[..], [TableColumn::Threads(_), ..])
 }
 
 /// The methods that are compared, each with the other one.
@@ -161,7 +163,7 @@ fn explained(tables: &[MethodTable]) -> Option<String> {
 
 /// The faster one of the two; `None` if the plan compares none.
 pub(crate) fn cold_start(start: &ColdStart) -> Option<String> {
-    let at = format!("At {}", PivotColumn::Threads(start.threads));
+    let at = format!("At {}", TableColumn::Threads(start.threads));
     let baseline_name = start.baseline.as_ref()?;
     let row = |method: &String| start.rows.iter().find(|row| row.method == *method);
     let both = start.other.as_ref().and_then(|other| Some((row(baseline_name)?, row(other)?)));
@@ -226,7 +228,7 @@ fn why_missing(baseline: &ColdRow, other: &ColdRow) -> String {
 mod tests {
     use super::*;
     use pagewise_analysis::judge::MedianInterval;
-    use pagewise_analysis::judge::pivot::{Cause, Ratios, Score, ThreadWaits};
+    use pagewise_analysis::judge::method_tables::{Cause, Ratios, Score, ThreadWaits};
     use pagewise_model::{Bytes, CacheState, Workload};
 
     const CHANNEL: &str = "jvm/filechannel:direct-buffer";
@@ -236,7 +238,7 @@ mod tests {
     }
 
     /// A channel at these columns, which the plan asks about, and pread against mmap.
-    fn table(columns: &[PivotColumn], own: &[Option<PairedRatio>]) -> MethodTable {
+    fn table(columns: &[TableColumn], own: &[Option<PairedRatio>]) -> MethodTable {
         let waits = ThreadWaits {
             cpus: 2,
             cpu_share: Some(0.99),
@@ -249,7 +251,7 @@ mod tests {
             cause: Cause::CpusBusy,
             words: "its thread runs all the time: the CPU limits it".into(),
         };
-        let score = |column: &PivotColumn| {
+        let score = |column: &TableColumn| {
             Some(Score {
                 cell: "a cell".into(),
                 column: *column,
@@ -290,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_columns_do_to_a_method_is_reported_with_what_it_waits_for() {
-        let alone = table(&[PivotColumn::Threads(1)], &[]);
+        let alone = table(&[TableColumn::Threads(1)], &[]);
         assert_eq!(
             of_table(&alone, 2),
             [
@@ -298,7 +300,7 @@ mod tests {
                  the CPU limits it."
             ]
         );
-        let threads = [1, 4, 8, 16].map(PivotColumn::Threads);
+        let threads = [1, 4, 8, 16].map(TableColumn::Threads);
         let own = [ratio(1.9, Finding::Higher), ratio(1.0, Finding::TooFewRounds), None];
         let sentence = of_table(&table(&threads, &own), 1).remove(0);
         let part = "direct-buffer on 1 CPU: against 1 thread, 4 threads gain (1.90x), 8 threads cannot be compared (1.00x in 8 \
@@ -317,7 +319,7 @@ mod tests {
 
     #[test]
     fn all_tables_are_counted_by_size() {
-        let threads = [1, 16].map(PivotColumn::Threads);
+        let threads = [1, 16].map(TableColumn::Threads);
         let ahead = table(&threads, &[ratio(1.5, Finding::Higher)]);
         let mut large = table(&threads, &[ratio(0.5, Finding::Lower)]);
         large.data_over_cache = Some(2.0);
@@ -329,7 +331,7 @@ mod tests {
                 "Added threads, against the fewest: jvm/filechannel:direct-buffer gains in 1 and loses in 1 of 2 comparisons."
             ]
         );
-        let of_data = [0.5, 2.0].map(PivotColumn::OfCache);
+        let of_data = [0.5, 2.0].map(TableColumn::OfCache);
         let sentences = of_tables(vec![table(&of_data, &[ratio(1.0, Finding::Indistinguishable)])]);
         assert!(sentences[0].contains("over patterns, threads and warm-ups: all sizes: "), "{sentences:?}");
         assert!(sentences[1].starts_with("More data, against the least: "), "{sentences:?}");
