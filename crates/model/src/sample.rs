@@ -393,11 +393,11 @@ pub struct Written {
     pub first_missing_at: Option<u64>,
     /// Bytes that differ where no record belongs.
     pub foreign_bytes: u64,
-    /// Looks at the file's dirty bytes while the worker wrote, where syncs belong to the measured
+    /// Polls of the file's dirty bytes while the worker wrote, where syncs belong to the measured
     /// region.
     #[serde(default)]
-    pub looks: u64,
-    /// The most that a look found, bytes under writeback included.
+    pub polls: u64,
+    /// The most that a poll found, bytes under writeback included.
     #[serde(default)]
     pub dirty_most_bytes: Option<u64>,
     /// Dirty bytes of the file before the clock started: cachestat(2).

@@ -16,7 +16,7 @@
 //!
 //! The analyses share [`FALSE_WINNERS`], so that stopping early costs no certainty. Half of it is
 //! kept for the last analysis, whenever that comes. The first three have a tenth, a quarter and a
-//! half of an ordinary share; shares add up to a little more than the whole, since looks at the
+//! half of an ordinary share; shares add up to a little more than the whole, since analyses of the
 //! same rounds are not independent. A run with a fixed number of rounds has one analysis, at its
 //! end, with all of it.
 //!

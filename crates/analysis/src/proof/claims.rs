@@ -198,9 +198,9 @@ const OWN_CALLS: u64 = 64;
 const RUNTIME_CALLS: u64 = 2048;
 /// Each thread of a cold sample checks the bytes that the device has delivered, at most once in
 /// this time, by two calls for this many bytes.
-const LOOK_NS: u64 = 1_000_000;
-const LOOK_CALLS: u64 = 2;
-const LOOK_BYTES: u64 = 1024;
+const POLL_NS: u64 = 1_000_000;
+const POLL_CALLS: u64 = 2;
+const POLL_BYTES: u64 = 1024;
 
 /// More calls, or more bytes through them, than reads: the called bytes are not the consumed ones.
 pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
@@ -210,17 +210,17 @@ pub(super) fn extra_reads(subject: &Subject<'_>) -> Option<String> {
     let more =
         |count: u64, own: u64| count.saturating_add((count as f64 * EXTRA_SHARE) as u64).saturating_add(own);
     let cold = subject.cell.conditions.cache == CacheState::Cold;
-    let looks = if cold { subject.evidence.wall_ns / LOOK_NS + 1 } else { 0 };
-    let looks = looks.saturating_mul(u64::from(subject.cell.conditions.threads));
+    let polls = if cold { subject.evidence.wall_ns / POLL_NS + 1 } else { 0 };
+    let polls = polls.saturating_mul(u64::from(subject.cell.conditions.threads));
     let asked = super::expected::widened(subject);
-    let most = more(asked, subject.allowance().code_bytes.saturating_add(looks.saturating_mul(LOOK_BYTES)));
+    let most = more(asked, subject.allowance().code_bytes.saturating_add(polls.saturating_mul(POLL_BYTES)));
     if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes > most) {
         return Some(format!(
             "{bytes} bytes came through read calls, {asked} were requested: each read is made once"
         ));
     }
     let own = if subject.cell.method.worker().has_runtime() { RUNTIME_CALLS } else { OWN_CALLS };
-    let own = looks.saturating_mul(LOOK_CALLS).saturating_add(own);
+    let own = polls.saturating_mul(POLL_CALLS).saturating_add(own);
     let reads = subject.reads();
     let calls = subject.evidence.read_calls.filter(|calls| *calls > more(reads, own))?;
     Some(format!("{calls} read calls were made for {reads} reads: each read is made once"))

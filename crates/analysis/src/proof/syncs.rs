@@ -174,8 +174,8 @@ mod tests {
     }
 
     fn with_dirty(cell: &Cell, most: u64) -> Vec<FailureKind> {
-        let look = |written: &mut Written| (written.looks, written.dirty_most_bytes) = (3, Some(most));
-        kinds(cell, |_, evidence| look(evidence.written.as_mut().expect("read back")))
+        let poll = |written: &mut Written| (written.polls, written.dirty_most_bytes) = (3, Some(most));
+        kinds(cell, |_, evidence| poll(evidence.written.as_mut().expect("read back")))
     }
 
     #[test]

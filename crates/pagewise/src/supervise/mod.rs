@@ -19,11 +19,11 @@
 pub mod accesses;
 pub mod answer_time;
 pub mod conditions;
+mod dirty_polls;
 pub mod evidence;
 pub mod files;
 pub mod follower;
 pub mod kernel_settings;
-mod looks;
 pub mod memory_speed;
 pub mod program;
 pub mod programs;

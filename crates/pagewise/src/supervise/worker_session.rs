@@ -26,10 +26,10 @@ use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
+use super::dirty_polls::{self, DirtyPolls};
 use super::evidence::{ActivitySum, CounterReading, CpuWait, Moment, Totals, between, wait_until_asleep};
 use super::files::{Input, NoState, slowest};
 use super::follower::Follower;
-use super::looks::{self, DirtyLooks};
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 use heartbeats::heartbeats;
@@ -106,8 +106,8 @@ struct GoOutcome {
     expected_checksum: Option<u64>,
     /// Order of the table.
     order: Option<OperationOrder>,
-    /// Looks at a file that was synced while it was written.
-    looks: Option<DirtyLooks>,
+    /// Polls of a file that was synced while it was written.
+    polls: Option<DirtyPolls>,
 }
 
 impl WorkerSession<'_> {
@@ -198,8 +198,8 @@ impl WorkerSession<'_> {
         evidence.heartbeats = heartbeats(&idle, &reply.beats)?;
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
-            if let Some(looks) = outcome.looks {
-                looks.put_into(written);
+            if let Some(polls) = outcome.polls {
+                polls.put_into(written);
             }
         }
         evidence.wall_ns = outcome.wall_ns;
@@ -314,10 +314,10 @@ impl WorkerSession<'_> {
             });
             (reply, started.elapsed().as_nanos() as u64, self.moment(pid))
         };
-        let ((reply, wall_ns, sampled), looks) = match self.input.new_file().filter(|_| syncs) {
+        let ((reply, wall_ns, sampled), polls) = match self.input.new_file().filter(|_| syncs) {
             Some(file) => {
-                let (timed, looks) = looks::during(file, timed);
-                (timed, Some(looks))
+                let (timed, polls) = dirty_polls::during(file, timed);
+                (timed, Some(polls))
             }
             None => (timed(), None),
         };
@@ -336,7 +336,7 @@ impl WorkerSession<'_> {
             supervisor_run_queue_ns,
             expected_checksum,
             order,
-            looks,
+            polls,
         })
     }
 
@@ -433,7 +433,7 @@ impl WorkerSession<'_> {
             supervisor_run_queue_ns,
             expected_checksum,
             order,
-            looks: None,
+            polls: None,
         })
     }
 

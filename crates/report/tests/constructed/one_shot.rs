@@ -178,7 +178,7 @@ fn write(sample: &mut Sample, record_ns: u64, ring_bytes: u64) {
         first_missing_at: None,
         foreign_bytes: 0,
         dirty_before_bytes: Some(0),
-        looks: 0,
+        polls: 0,
         dirty_most_bytes: None,
         dirty_after_bytes: Some(ring_bytes / 2),
         dirty_end_bytes: Some(0),

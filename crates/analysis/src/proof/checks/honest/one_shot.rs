@@ -170,7 +170,7 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
             first_missing_at: None,
             foreign_bytes: 0,
             dirty_before_bytes: Some(if made_dirty { file } else { 0 }),
-            looks: u64::from(synced.is_measured()),
+            polls: u64::from(synced.is_measured()),
             dirty_most_bytes: synced.is_measured().then_some(0),
             dirty_after_bytes: Some(unless(synced.is_measured(), dirty)),
             dirty_end_bytes: Some(unless(synced != Sync::None, dirty)),
