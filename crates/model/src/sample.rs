@@ -352,7 +352,7 @@ crate::with_process_totals! { evidence! {
         /// Faults that the supervisor observed while it measured and that no check can find again:
         /// the file was changed by someone, or could not be read back.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub witnessed: Vec<Failure>,
+        pub observed: Vec<Failure>,
     }
 } }
 

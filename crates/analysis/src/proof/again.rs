@@ -141,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_witnessed_and_what_broke_stays() {
+    fn what_was_observed_and_what_broke_stays() {
         let changed = vec![failure(FailureKind::FileChanged)];
-        let witnessed = run(|evidence| evidence.witnessed = changed.clone(), changed.clone());
-        let found = again(&witnessed);
+        let observed = run(|evidence| evidence.observed = changed.clone(), changed.clone());
+        let found = again(&observed);
         assert_eq!((kinds(&found), found.valid_now), (vec![FailureKind::FileChanged], 0));
         let mut broken = run(|_| {}, Vec::new());
         broken.samples[0].outcome = Outcome::Broken { failures: changed, stderr_tail: String::new() };

@@ -120,7 +120,7 @@ pub fn failures(
     let found = TIMED_CHECKS.iter().map(failed_in_time).chain(CHECKS.iter().map(failed));
     let found =
         found.enumerate().filter(|(position, _)| !is_off(*position)).filter_map(|(_, failure)| failure);
-    evidence.witnessed.iter().cloned().chain(found).collect()
+    evidence.observed.iter().cloned().chain(found).collect()
 }
 
 /// No check is ever turned off.

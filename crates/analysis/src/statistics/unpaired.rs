@@ -1,7 +1,7 @@
 //! Two independent series: the difference of their means, with intervals that hold together.
 //!
 //! Runs of two sides share no rounds, so nothing cancels out: the scatter between runs of one side
-//! is the only witness of what a difference between the sides may be by chance. Each interval is
+//! is the only evidence of what a difference between the sides may be by chance. Each interval is
 //! that of Welch's t, at a level that makes all of them hold together (Bonferroni). A variance of
 //! few runs that lies below the median of the others' is steadied by it, as in [`super::paired`];
 //! one above it stays. This was chosen by simulation with normal, heavy-tailed, skewed and bimodal

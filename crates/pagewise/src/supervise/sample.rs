@@ -240,9 +240,9 @@ impl<'a> Sampler<'a> {
                 }
                 if let Task::Records(records) = self.tasks.of(cell) {
                     let unread = read_back(cell, input, records, &measurement, &mut evidence).err();
-                    evidence.witnessed.extend(unread);
+                    evidence.observed.extend(unread);
                 }
-                evidence.witnessed.extend(input.check_unchanged().err());
+                evidence.observed.extend(input.check_unchanged().err());
                 let failures = proof::failures(cell, &measurement, &evidence, &self.context);
                 Ok(Outcome::Taken {
                     measurement: Box::new(measurement),

@@ -204,8 +204,8 @@ fn heartbeat_fields(heartbeats: &[Heartbeat]) -> Vec<CsvField> {
     ]
 }
 
-/// Heartbeats have columns of their own, and what was witnessed is among the failures.
-const NOT_IN_COLUMNS: &[&str] = &["heartbeats", "witnessed"];
+/// Heartbeats have columns of their own, and what was observed is among the failures.
+const NOT_IN_COLUMNS: &[&str] = &["heartbeats", "observed"];
 
 fn evidence_columns() -> Columns {
     Columns::of(&whole_evidence(), NOT_IN_COLUMNS)
@@ -424,7 +424,7 @@ mod tests {
             group: Some(GroupCounters { peak_bytes: Some(7), ..GroupCounters::default() }),
             waiting: Some(OutsideActivity { wall_ns: 4, ..OutsideActivity::default() }),
             thread_reads: vec![7, 8],
-            witnessed: vec![Failure { kind: FailureKind::FileChanged, detail: "it changed".into() }],
+            observed: vec![Failure { kind: FailureKind::FileChanged, detail: "it changed".into() }],
             windows: vec![
                 RateWindow { elapsed_ns: 5, operations: 1, ..RateWindow::default() },
                 RateWindow {

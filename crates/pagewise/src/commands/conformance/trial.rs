@@ -273,7 +273,7 @@ impl Onlooker<'_> {
         let cell = &self.trial.cell;
         if let Some(records) = self.records {
             let unread = read_back(cell, self.input, records, measurement, &mut evidence).err();
-            evidence.witnessed.extend(unread);
+            evidence.observed.extend(unread);
         }
         // The files are cached: what a device delivers is left to a run.
         evidence.device_read_bytes = None;

@@ -40,7 +40,7 @@ impl WorkerSession<'_> {
             return Ok(());
         }
         let outcome = self.go(worker, memory, progress, true, (LEAD_NS, latency_ns))?;
-        evidence.witnessed.extend(self.false_reply(&outcome));
+        evidence.observed.extend(self.false_reply(&outcome));
         let reply = outcome.reply;
         // Operations that took long were timed one by one in its throughput phase.
         let is_timed = total(&reply.latency_counts) == reply.operations;
