@@ -54,8 +54,8 @@ FAMILIES = [
       for size in ("1MiB", "8MiB", "64MiB")],
     *[(f"the same as a worker of the user's: {question}, 8MiB", "cheating_once_worker", ONCE, once(question, "8MiB", methods))
       for question, methods in (("append", "mine/pwrite,mine/mmap"), ("fill", "mine/pwrite,mine/mmap"), ("scan", "mine/read,mine/mmap"))],
-    ("one place read again", "cheating_worker", ("reads-one-place",), [*READ, "--file-size=64MiB", "--methods=pread"]),
-    ("one place read again, sum", "cheating_worker", ("reads-one-place",),
+    ("one offset read again", "cheating_worker", ("reads-one-place",), [*READ, "--file-size=64MiB", "--methods=pread"]),
+    ("one offset read again, sum", "cheating_worker", ("reads-one-place",),
      [*READ, "--file-size=64MiB", "--methods=pread", "--consume=sum"]),
     ("a rate whose clock leaves time out", "cheating_worker", ("half-the-time", "shifts-time"),
      [*READ_SHORT, "--file-size=64MiB", "--methods=pread,mmap"]),

@@ -25,7 +25,7 @@ pub struct Operations {
     pub path: PathBuf,
     /// Checksums of the first 0, 1, 2 … operations: one word of each page, all reads alike.
     sums: Vec<u64>,
-    /// The same, each read by the weight of its place in the table.
+    /// The same, each read by the weight of its position in the table.
     weighted: Vec<u64>,
 }
 

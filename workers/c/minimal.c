@@ -42,7 +42,7 @@ static void operate(u64 operation, u64 in_pass) {  // the masks are 0 unless rea
     for (u64 sum; entry < end; entry++, link = word(0) & link_mask) {
         get(*entry ^ mask ^ link), sum = word(last_at) & last_mask;
         for (u64 at = touch_at; at < size; at += stride) sum += word(at);
-        checksum += (2 * (entry - table) + 1) * sum;  // weighed by the read's place in the table
+        checksum += (2 * (entry - table) + 1) * sum;  // weighed by the read's position in the table
     }
 }
 static void go(u64 first, u64 sample_ns) {

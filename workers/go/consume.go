@@ -14,7 +14,7 @@ type consumer interface {
 	of(bytes []byte) uint64
 }
 
-// touch takes the word at this place of each page.
+// touch takes the word at this offset of each page.
 type touch struct{ pageBytes, at int }
 
 // touchLast takes the last word too.

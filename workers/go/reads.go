@@ -23,7 +23,7 @@ type tableReads struct {
 	reader     reader
 	file       *dataFile
 	part       []byte
-	firstRead  uint64 // place of the part's first read in the whole table
+	firstRead  uint64 // position of the part's first read in the whole table
 	opEntries  uint64 // bytes of the table for one operation
 	opBytes    uint64
 	operations uint64 // in the part
@@ -232,7 +232,7 @@ func (w *tableReads) begin(request *request) {
 	w.reader.begin(request.TouchAt)
 }
 
-// perform goes on to the end of the part at most. The weight of a read is 2 * its place in the table + 1.
+// perform goes on to the end of the part at most. The weight of a read is 2 * its position in the table + 1.
 func (w *tableReads) perform(position, wanted uint64) (uint64, uint64, error) {
 	done, total := uint64(0), uint64(0)
 	for wanted = min(wanted, w.operations-position%w.operations); done < wanted; {

@@ -113,7 +113,7 @@ class TableReads:
     def __init__(self, job, source, part, first_read, operations):
         self.source = source
         self.part = part
-        # Weight of the checksum of the part's first read: 2 * its place in the table + 1.
+        # Weight of the checksum of the part's first read: 2 * its position in the table + 1.
         self.first_weight = 2 * first_read + 1
         self.operations = operations
         self.reads_per_op = job.reads_per_op

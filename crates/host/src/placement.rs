@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_place_for_a_worker() {
-        let plan = resolve(Numa::Same, None).expect("a place");
+        let plan = resolve(Numa::Same, None).expect("a placement");
         let other = resolve(Numa::Other, None);
         println!("{plan:?}, {other:?}, {:?}", describe());
         assert_eq!(plan.page_node, plan.worker_node);

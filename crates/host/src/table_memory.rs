@@ -42,7 +42,7 @@ impl TableMemory {
     }
 
     /// Put recorded entries there, the part of each thread in pieces of so many reads; `checksums`
-    /// are those of the reads, with the weights of their places.
+    /// are those of the reads, with the weights of their positions.
     ///
     /// # Panics
     /// If the memory is too small.
@@ -81,11 +81,11 @@ impl TableMemory {
             for start in (0..part).step_by(of_piece as usize) {
                 let mut checksum = 0u64;
                 for operation in start..part.min(start + of_piece) {
-                    let place = (thread * part + (first + operation) % part) as usize;
-                    let operation = order.operations[place] as usize;
-                    let words = &mut into[place * 8 * reads..][..8 * reads];
+                    let position = (thread * part + (first + operation) % part) as usize;
+                    let operation = order.operations[position] as usize;
+                    let words = &mut into[position * 8 * reads..][..8 * reads];
                     put_masked(words, &entries[operation * reads..][..reads], masks.mask());
-                    checksum = checksum.wrapping_add(pieces.reference.at(place, operation));
+                    checksum = checksum.wrapping_add(pieces.reference.at(position, operation));
                 }
                 masks.end_piece(checksum);
             }

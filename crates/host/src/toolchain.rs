@@ -95,7 +95,7 @@ impl Found {
     }
 }
 
-/// Reason that a worker is unavailable: one sentence with the candidates, their places, and their
+/// Reason that a worker is unavailable: one sentence with the candidates, their paths, and their
 /// faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -154,7 +154,7 @@ impl ToolchainVariables {
     ) -> Result<Built, String> {
         let (recipe, language) = (found.language.recipe(), found.language.name());
         let flags = (recipe.flags)(choices)?;
-        let (store, folder) = self.place(found, sources)?;
+        let (store, folder) = self.folder_for(found, sources)?;
         let made = store.worker(&folder, stop, |workshop| {
             let build = Build { variables: self, found, sources, workshop };
             self.make(&build, stop)
@@ -174,7 +174,7 @@ impl ToolchainVariables {
     }
 
     /// The folder of a toolchain's built worker, which the worker can be started from.
-    fn place(&self, found: &Found, sources: &[SourceFile]) -> Result<(WorkerStore, PathBuf), String> {
+    fn folder_for(&self, found: &Found, sources: &[SourceFile]) -> Result<(WorkerStore, PathBuf), String> {
         let (recipe, language) = (found.language.recipe(), found.language.name());
         let store = WorkerStore::of(self)?;
         let folder = store.folder(language, &found.release, recipe.build_flags, sources);
@@ -187,32 +187,32 @@ impl ToolchainVariables {
     /// Make the product of a worker.
     fn make(&self, build: &Build<'_>, stop: &AtomicBool) -> Result<(), String> {
         let (recipe, workshop) = (build.found.language.recipe(), build.workshop);
-        let place = if recipe.compiler.is_some() { workshop.work() } else { workshop.product() };
+        let folder = if recipe.compiler.is_some() { workshop.work() } else { workshop.product() };
         for source in build.sources {
-            workshop.write(&place.join(source.name), source.text)?;
+            workshop.write(&folder.join(source.name), source.text)?;
         }
         let Some(compiler) = recipe.compiler else { return Ok(()) };
         let compiler = build.found.home.join(compiler);
         let mut command = self.command(&compiler, recipe.unset);
-        command.args(recipe.build_flags).current_dir(&place).stdin(workshop.lock()?);
+        command.args(recipe.build_flags).current_dir(&folder).stdin(workshop.lock()?);
         (recipe.compile)(&mut command, build)?;
         let said = child::run(&mut command, self.built_within, stop).and_then(Said::well);
         said.map(drop).map_err(|why| {
-            store::of_compiler(format!("{} in {}: {why}", compiler.display(), place.display()))
+            store::of_compiler(format!("{} in {}: {why}", compiler.display(), folder.display()))
         })
     }
 
     fn capability(&self, language: Language, choices: &WorkerChoices) -> Capability {
         let recipe = language.recipe();
         let usable = self.find(language, choices).and_then(|found| {
-            let (store, folder) = self.place(&found, recipe.sources)?;
+            let (store, folder) = self.folder_for(&found, recipe.sources)?;
             store.check(&folder).map_err(|why| format!("its worker cannot be built: {why}"))?;
             Ok(found)
         });
         let (state, detail) = match usable {
             Ok(found) => {
-                let place = format!("{} at {}", found.version, found.home.display());
-                (Availability::Available, [&[place], &*found.notes].concat().join("; "))
+                let version = format!("{} at {}", found.version, found.home.display());
+                (Availability::Available, [&[version], &*found.notes].concat().join("; "))
             }
             Err(reason) => (Availability::Unavailable { reason }, String::new()),
         };

@@ -126,11 +126,11 @@ impl Watch {
             tried.map(drop).map_err(|error| rights::refusal(&error))
         };
         let with_kernel = sees_kernel(opens)?;
-        let places = (threads.len() * cpus.len()) as u64;
+        let pairs = (threads.len() * cpus.len()) as u64;
         // A tracepoint takes a while to close, so what may be had is tried with one.
         let may = |events: &[(Kind, EventSource)]| {
             opens(events[0].1, with_kernel)?;
-            rights::room_for((FAULTS.len() + events.len()) as u64 * places)
+            rights::room_for((FAULTS.len() + events.len()) as u64 * pairs)
         };
         let Chosen { events: wanted, cache, missing } =
             Chosen::of(Asked { calls, windows }, with_kernel, may);
@@ -151,7 +151,7 @@ impl Watch {
             touches: Touches::new(rustix::param::page_size() as u64),
             priority: Some(RaisedPriority::of_this_thread()),
         };
-        rights::room_for(wanted.len() as u64 * places)?;
+        rights::room_for(wanted.len() as u64 * pairs)?;
         let has_quick = wanted.iter().any(|(kind, _)| kind.is_quick());
         let tried = options(EventSource::SideBand, with_kernel, 1);
         let (ring_bytes, quick_bytes) = rights::ring_bytes(&tried, process, &cpus, has_quick)?;

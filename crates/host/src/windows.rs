@@ -118,7 +118,7 @@ impl Windows {
         let mut spaces = Spaces::default();
         let number = process.as_raw_nonzero().get();
         let space = spaces.add(watch.touches(), None);
-        watch.touches().place(number as u32, space);
+        watch.touches().set_space(number as u32, space);
         Ok(Self {
             root: process,
             ended: None,
@@ -308,7 +308,7 @@ impl Windows {
         let shares = parent.call.is_some_and(|call| calls::shares_memory(pid(number), &call));
         let process = spaces::process_of(child).unwrap_or(child);
         let space = if shares { parent.space } else { self.spaces.add(watch.touches(), Some(parent.space)) };
-        watch.touches().place(process as u32, space);
+        watch.touches().set_space(process as u32, space);
         let stopped = self.early.remove(&child);
         self.threads.insert(child, Thread { stopped, ..Thread::new(process, space) });
     }
@@ -322,7 +322,7 @@ impl Windows {
             watch.touches().space(before).remove(0, u64::MAX);
         }
         let space = self.spaces.add(watch.touches(), None);
-        watch.touches().place(number as u32, space);
+        watch.touches().set_space(number as u32, space);
         if let Some(thread) = self.threads.get_mut(&number) {
             *thread = Thread { stopped: thread.stopped, ..Thread::new(number, space) };
         }
@@ -413,8 +413,8 @@ impl Windows {
     /// A call that would have been made is made again later, since the interruption might end it
     /// early.
     fn take_back(&mut self, number: i32, space: usize) {
-        let Some(place) = self.spaces.place(space) else { return };
-        let stopped = match Errand::take_back_call(pid(number), place) {
+        let Some(address) = self.spaces.errand_address(space) else { return };
+        let stopped = match Errand::take_back_call(pid(number), address) {
             Ok(()) => Some(Stop::Interrupted),
             Err(Unable::Ended(status)) => return self.note_end(number, status),
             Err(_) => return,

@@ -3,7 +3,7 @@
 //! Workers of all languages consume in the same way, so that all methods do the same work. Words
 //! are little-endian, 64 bits, added modulo 2^64. The checksum of reads by an offset table is the
 //! sum of the checksums of its reads, each times the [`weight`] of its index in the table. It does
-//! not depend on the order of the reads, but a read in the place of another changes it.
+//! not depend on the order of the reads, but a read at the position of another changes it.
 //!
 //! * `touch`: one word of each page-sized range of the read, at a position in the page that a
 //!   worker learns with `go` ([`Consumption::touch_at`]), and the read's last word when reads are
@@ -43,11 +43,11 @@ impl Consume {
     }
 }
 
-/// Factor for the checksum of the read at `place` of the offset table, counted from 0 over all
+/// Factor for the checksum of the read at `position` of the offset table, counted from 0 over all
 /// threads. It is odd, so that no bit is lost.
 #[inline(always)]
-pub const fn weight(place: u64) -> u64 {
-    place.wrapping_mul(2).wrapping_add(1)
+pub const fn weight(position: u64) -> u64 {
+    position.wrapping_mul(2).wrapping_add(1)
 }
 
 /// Consumption resolved to numbers, as sent to a worker.

@@ -144,8 +144,8 @@ pub struct Calls {
     pub sizes: Vec<(u64, u64)>,
     /// Calls that began where the one before had ended.
     pub in_order: u64,
-    /// Calls whose place in the file is known.
-    pub placed: u64,
+    /// Calls whose offset in the file is known.
+    pub located: u64,
     /// Threads that made them.
     pub threads: u64,
     /// Time in these calls, waits and what watching adds to each call included; `None`: it was not
@@ -230,7 +230,7 @@ pub struct InspectedThread {
 /// Time that a thread waited for a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileWait {
-    /// Place of the file in [`Inspection::files`].
+    /// Index of the file in [`Inspection::files`].
     pub file: usize,
     /// By what.
     pub by: By,

@@ -162,7 +162,7 @@ pub enum RunError {
         /// The field and its limit.
         reason: String,
     },
-    /// A record is in the wrong place.
+    /// A record is out of order.
     #[error("line {line}: {reason}")]
     Misplaced {
         /// From 1.

@@ -185,11 +185,11 @@ pub enum ReadOrder {
 pub struct Transfer {
     /// The descriptor.
     pub descriptor: i32,
-    /// The place in the file.
+    /// The position in the file.
     pub at: Position,
 }
 
-/// The place at which a call reads or writes.
+/// The position at which a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// At this offset.

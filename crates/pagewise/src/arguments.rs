@@ -207,7 +207,7 @@ pub struct RunArguments {
 pub struct QuestionArguments {
     /// Your own file to read, or the directory to make files in: short for --file and --dir
     #[arg(value_name = "FILE|DIR", conflicts_with_all = ["dir", "file"])]
-    pub place: Option<PathBuf>,
+    pub path: Option<PathBuf>,
 
     /// Make the files in this directory [default: the current one; for fill one in memory]
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
@@ -524,12 +524,12 @@ impl Question {
 impl QuestionArguments {
     /// The user's own file, if one is named.
     pub fn own_file(&self) -> Option<&Path> {
-        self.file.as_deref().or(self.place.as_deref().filter(|place| !place.is_dir()))
+        self.file.as_deref().or(self.path.as_deref().filter(|path| !path.is_dir()))
     }
 
     /// The directory of files to be made, if one is named.
     pub fn directory(&self) -> Option<&Path> {
-        self.dir.as_deref().or(self.place.as_deref().filter(|place| place.is_dir()))
+        self.dir.as_deref().or(self.path.as_deref().filter(|path| path.is_dir()))
     }
 
     /// The requested variant.

@@ -1,15 +1,15 @@
 //! State of a live run: the lock that excludes a second run, and the journal of its changes.
 //!
-//! Both are in one directory of the user for each host and boot ([`place`]), since hosts may share
-//! a home and its locks may hold on one of them only. It is used by descriptor and is closed to
-//! others. The kernel releases the lock when the process dies, however it dies; the next holder of
-//! the lock finds in the journal what is left to remove. A path is written to the journal before
+//! Both are in one directory of the user for each host and boot ([`directories`]), since hosts may
+//! share a home and its locks may hold on one of them only. It is used by descriptor and is closed
+//! to others. The kernel releases the lock when the process dies, however it dies; the next holder
+//! of the lock finds in the journal what is left to remove. A path is written to the journal before
 //! the file is made, and its name holds 64 random bits, so a file of that name is ours. The same
 //! applies to cgroups (a device cap disappears with its group). A changed setting is recorded for
 //! the whole machine ([`pagewise_host::settings::record`]).
 
+pub mod directories;
 mod journal;
-pub mod place;
 mod processes;
 
 use std::fmt;
@@ -27,8 +27,8 @@ use pagewise_host::trusted::Directory;
 use rustix::fs::OFlags;
 
 use crate::output::say;
+use directories::StateDirectories;
 use journal::{Journal, JournalEntry};
-use place::StatePlace;
 
 /// Prefix of every file that pagewise makes to measure on; a journal line that names any other file
 /// is not followed.
@@ -141,7 +141,7 @@ impl State {
     /// runs with the same state directory, in this boot and earlier ones, and those that belong to
     /// the machine.
     pub fn claim(description: &str) -> Result<RunClaim> {
-        let StatePlace { directory, earlier } = place::usable()?;
+        let StateDirectories { directory, earlier } = directories::usable()?;
         Ok(match Self::claim_in(directory, description, OutOfReach::Kept)? {
             RunClaim::Granted { state, mut swept } => {
                 for directory in earlier {
@@ -173,8 +173,8 @@ impl State {
 
     /// Claim every state directory that a run of this user could have used, one after the other.
     pub fn claim_all(description: &str, out_of_reach: OutOfReach) -> Result<Vec<RunClaim>> {
-        let places = place::existing()?.into_iter();
-        places.map(|directory| Self::claim_in(directory, description, out_of_reach)).collect()
+        let all = directories::existing()?.into_iter();
+        all.map(|directory| Self::claim_in(directory, description, out_of_reach)).collect()
     }
 
     fn claim_in(directory: Directory, description: &str, out_of_reach: OutOfReach) -> Result<RunClaim> {

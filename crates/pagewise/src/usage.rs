@@ -58,7 +58,7 @@ fn meant(error: &Error, command: &Command, typed: &[String]) -> Option<String> {
         ErrorKind::InvalidSubcommand => {
             let word = wrong(ContextKind::InvalidSubcommand)?;
             let other = OTHER_COMMANDS.iter().find(|(other, _)| *other == word);
-            other.map(|(_, write)| write.to_string()).or_else(|| of_place(&word)).or_else(|| {
+            other.map(|(_, write)| write.to_string()).or_else(|| of_path(&word)).or_else(|| {
                 let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
                 let names = visible.flat_map(|command| {
                     std::iter::once(command.get_name()).chain(command.get_visible_aliases())
@@ -110,7 +110,7 @@ fn options(command: &Command) -> impl Iterator<Item = String> + '_ {
 }
 
 /// A path where a command was expected.
-fn of_place(word: &str) -> Option<String> {
+fn of_path(word: &str) -> Option<String> {
     let path = Path::new(word);
     if path.is_dir() {
         return Some(format!(

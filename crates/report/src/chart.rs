@@ -42,7 +42,7 @@ impl Axis {
     fn over(values: impl Iterator<Item = f64> + Clone, steps: usize) -> Option<Self> {
         let low = values.clone().min_by(f64::total_cmp)?.ln();
         let high = values.max_by(f64::total_cmp)?.ln();
-        // A single value is placed in the middle.
+        // A single value is put in the middle.
         Some(if high > low {
             Self { low, high, steps }
         } else {
@@ -50,14 +50,14 @@ impl Axis {
         })
     }
 
-    fn place(&self, value: f64) -> f64 {
+    fn position(&self, value: f64) -> f64 {
         (value.ln() - self.low) / (self.high - self.low) * (self.steps - 1) as f64
     }
 
     /// Step of a value; `None` if it is out of range.
     fn step(&self, value: f64) -> Option<usize> {
-        let place = self.place(value).round();
-        (place >= 0.0 && place < self.steps as f64).then_some(place as usize)
+        let position = self.position(value).round();
+        (position >= 0.0 && position < self.steps as f64).then_some(position as usize)
     }
 }
 
@@ -129,16 +129,18 @@ fn draw_ways(
         if ![*from_x, *from_y, *to_x, *to_y].into_iter().all(drawable) {
             continue;
         }
-        let (from, to) =
-            ((across.place(*from_x), upright.place(*from_y)), (across.place(*to_x), upright.place(*to_y)));
+        let (from, to) = (
+            (across.position(*from_x), upright.position(*from_y)),
+            (across.position(*to_x), upright.position(*to_y)),
+        );
         let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).ceil() as usize;
         for step in 1..steps {
             let share = step as f64 / steps as f64;
             let column = (from.0 + (to.0 - from.0) * share).round() as usize;
             let height = (from.1 + (to.1 - from.1) * share).round() as usize;
-            let place = &mut plot[ROWS - 1 - height.min(ROWS - 1)][column.min(across.steps - 1)];
-            if matches!(*place, ' ' | '┆') {
-                *place = mark;
+            let cell = &mut plot[ROWS - 1 - height.min(ROWS - 1)][column.min(across.steps - 1)];
+            if matches!(*cell, ' ' | '┆') {
+                *cell = mark;
             }
         }
     }
@@ -197,7 +199,7 @@ fn below(chart: &Chart, across: &Axis) -> [String; 2] {
         labels[from..from + len]
             .iter_mut()
             .zip(label.chars())
-            .for_each(|(place, character)| *place = character);
+            .for_each(|(cell, character)| *cell = character);
         free_from = from + len + 1;
     }
     let line = format!("{:LABEL$} └{}", "", axis.into_iter().collect::<String>());

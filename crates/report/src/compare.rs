@@ -125,7 +125,7 @@ pub(crate) fn methods(advised: &[Advised]) -> String {
 }
 
 fn crossing(crossing: &ChangedCrossing) -> String {
-    let place =
+    let shown =
         |ratio: Option<f64>| ratio.map_or_else(|| "none".to_string(), |ratio| format!("{}x", times(ratio)));
     let interval = match (crossing.ratio, crossing.low) {
         (Some(ratio), Some(_)) => format!(", {}", factor(ratio, crossing.bounds())),
@@ -142,8 +142,8 @@ fn crossing(crossing: &ChangedCrossing) -> String {
         "{} to {}: {} → {}{interval}: {word} ({})",
         crossing.before,
         crossing.after,
-        place(crossing.base),
-        place(crossing.new),
+        shown(crossing.base),
+        shown(crossing.new),
         crossing.label
     )
 }

@@ -189,8 +189,8 @@ fn calls(calls: &Calls) -> String {
             .collect();
         parts.push(format!("most often {}", sizes.join(", ")));
     }
-    if calls.placed > 0 {
-        parts.push(format!("{} in order", percent(calls.in_order as f64 / calls.placed as f64)));
+    if calls.located > 0 {
+        parts.push(format!("{} in order", percent(calls.in_order as f64 / calls.located as f64)));
     }
     parts.push(counted(calls.threads, "thread"));
     if calls.failed > 0 {

@@ -173,7 +173,7 @@ fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::R
                 .advantages
                 .iter()
                 .find(|own| own.method == *method && own.over.as_ref() == Some(over))?;
-            Some((&table.columns, place(table), own.ratios.iter().map(ratio).collect()))
+            Some((&table.columns, name_of(table), own.ratios.iter().map(ratio).collect()))
         });
         write_aligned(out, "data", rows.collect(), width)?;
     }
@@ -181,7 +181,7 @@ fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::R
 }
 
 /// Name of a row's table.
-fn place(table: &MethodTable) -> String {
+fn name_of(table: &MethodTable) -> String {
     // The label begins with the pattern and the reads, which are the same in all tables.
     let parts: Vec<&str> = table.label.split(" · ").collect();
     let rest = parts.iter().skip(2).filter(|part| !part.starts_with("memory "));
@@ -203,7 +203,7 @@ fn write_scaling(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Resu
     for table in tables.tables.iter().filter(|table| table.columns.len() > 1) {
         let first = table.columns[0];
         writeln!(out)?;
-        paragraph(out, "", &format!("Scaling against {first}: {}", place(table)), width)?;
+        paragraph(out, "", &format!("Scaling against {first}: {}", name_of(table)), width)?;
         let rows =
             table.scaling.iter().map(|own| (own.method.clone(), own.ratios.iter().map(ratio).collect()));
         write_grid(out, "method", &names(&table.columns[1..]), rows.collect(), width)?;
@@ -280,10 +280,10 @@ fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Res
 }
 
 /// A row with its own columns.
-type PlacedRow<'a> = (&'a Vec<TableColumn>, String, Vec<String>);
+type NamedRow<'a> = (&'a Vec<TableColumn>, String, Vec<String>);
 
 /// Write rows that may have different columns below one heading.
-fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<PlacedRow<'_>>, width: usize) -> io::Result<()> {
+fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<NamedRow<'_>>, width: usize) -> io::Result<()> {
     let mut all: Vec<TableColumn> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
     all.sort_by(|left, right| left.position().total_cmp(&right.position()));
     all.dedup();

@@ -28,7 +28,7 @@ pub const MOST_LINES: usize = 40;
 /// Wider lines are hard to read.
 const COMFORTABLE: usize = 100;
 /// Directories and files of runs that are named.
-const MOST_PLACES: usize = 2;
+const MOST_SOURCES: usize = 2;
 /// Situations that are listed; the tables have all.
 const MOST_SITUATIONS: usize = 12;
 /// Warnings that are shown; the tables have all.
@@ -151,17 +151,17 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     machine.extend(environment.cpu_model.clone());
     machine.extend(environment.memory_bytes.map(|memory| format!("memory {}", bytes(memory))));
     let mut lines = vec![Line::plain(clipped(&parts, width)), Line::plain(clipped(&machine, width))];
-    let mut places: Vec<String> = Vec::new();
+    let mut sources: Vec<String> = Vec::new();
     for (judged, _) in runs {
-        let place = place(judged);
-        if !places.contains(&place) {
-            places.push(place);
+        let source = source(judged);
+        if !sources.contains(&source) {
+            sources.push(source);
         }
     }
-    let shown = places.iter().take(MOST_PLACES);
-    lines.extend(shown.map(|place| Line::plain(clipped(std::slice::from_ref(place), width))));
-    if places.len() > MOST_PLACES {
-        lines.push(Line::weak(format!("and {} more places", places.len() - MOST_PLACES)));
+    let shown = sources.iter().take(MOST_SOURCES);
+    lines.extend(shown.map(|source| Line::plain(clipped(std::slice::from_ref(source), width))));
+    if sources.len() > MOST_SOURCES {
+        lines.push(Line::weak(format!("and {} more files or directories", sources.len() - MOST_SOURCES)));
     }
     let machine_of = |judged: &Judged| {
         let Environment { host_name, kernel, cpu_model, memory_bytes, .. } = &judged.environment;
@@ -198,7 +198,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
 }
 
 /// Filesystem and device of a run.
-fn place(judged: &Judged) -> String {
+fn source(judged: &Judged) -> String {
     let environment = &judged.environment;
     let file = match &judged.run.source {
         Source::Dataset { directory } => directory.clone(),

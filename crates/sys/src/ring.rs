@@ -1,6 +1,6 @@
 //! Reads and writes in flight through io_uring, with buffers that the ring owns.
 //!
-//! A slot is a buffer and its place in the queue. It is either free or in flight. While it is in
+//! A slot is a buffer and its position in the queue. It is either free or in flight. While it is in
 //! flight, the kernel may write to its buffer or read it, and no other access is allowed until its
 //! completion has been taken.
 

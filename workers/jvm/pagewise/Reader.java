@@ -87,7 +87,7 @@ abstract class Reader extends Work {
         return touches ? touchAll(from, to, mask) : sumAll(from, to, mask);
     }
 
-    /** Weight of the checksum of the read at an entry: 2 * its place in the table + 1. */
+    /** Weight of the checksum of the read at an entry: 2 * its position in the table + 1. */
     private static long weight(long entry) {
         return entry / 4 + 1;
     }

@@ -117,9 +117,9 @@ impl Found {
             side.iter().flat_map(|run| &run.searches).filter(|search| search.label == key.label).collect();
         let is_it = |crossing: &&Crossing| crossing.before == key.before && crossing.after == key.after;
         let crossings = searches.iter().filter_map(|search| search.crossings.iter().find(is_it));
-        let place =
+        let ratio_at =
             |crossing: &Crossing| crossing.ratio.unwrap_or_else(|| (crossing.low * crossing.high).sqrt());
-        Self { searches: searches.len(), logs: crossings.map(|crossing| place(crossing).ln()).collect() }
+        Self { searches: searches.len(), logs: crossings.map(|crossing| ratio_at(crossing).ln()).collect() }
     }
 
     fn shown(&self) -> Option<f64> {

@@ -202,15 +202,15 @@ fn crossings(difference: &Difference) -> Findings {
     let mut findings = Findings::default();
     for crossing in &difference.crossings {
         let what = format!("{} to {} ({})", crossing.before, crossing.after, crossing.label);
-        let place = |ratio: Option<f64>| {
+        let shown = |ratio: Option<f64>| {
             ratio.map_or_else(|| "none".to_string(), |ratio| format!("{}x", times(ratio)))
         };
         match crossing.finding {
             CrossingFinding::Moved | CrossingFinding::Gone | CrossingFinding::Appeared => {
                 findings.failed.push(format!(
                     "{what}: from {} to {}",
-                    place(crossing.base),
-                    place(crossing.new)
+                    shown(crossing.base),
+                    shown(crossing.new)
                 ));
             }
             CrossingFinding::NoiseUnknown => {

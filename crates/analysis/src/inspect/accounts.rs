@@ -69,16 +69,16 @@ struct Descriptor {
     used: bool,
 }
 
-/// The place of an access.
+/// The bytes of an access, by their offset.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Extent {
     offset: u64,
     len: u64,
     /// It began where the one before had ended, if there was one.
     in_order: Option<bool>,
 }
 
-/// A read by a call whose place is known, or a touch of a mapped page.
+/// A read by a call whose offset is known, or a touch of a mapped page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accessed {
     /// When the call was made.
@@ -135,7 +135,7 @@ impl Accounts {
         Self { disk_of, ..self }
     }
 
-    /// Add what happened next; returns the read that this ended, if its place is known, or the
+    /// Add what happened next; returns the read that this ended, if its offset is known, or the
     /// touch that it was.
     pub fn add(&mut self, observation: Observation) -> Option<Accessed> {
         let Observation { time_ns, process, thread, what } = observation;
@@ -348,7 +348,7 @@ impl Accounts {
             _ => return None,
         };
         let bytes = u64::try_from(result).ok();
-        let place = bytes.and_then(|bytes| self.place(process, &access, bytes));
+        let extent = bytes.and_then(|bytes| self.extent(process, &access, bytes));
         let state = self.descriptor(process, access.descriptor);
         let (to, is_first) =
             state.map_or((To::Unknown, false), |state| (state.to, !std::mem::replace(&mut state.used, true)));
@@ -378,16 +378,16 @@ impl Accounts {
             }
             None => counts.failed += 1,
         }
-        if let Some(in_order) = place.and_then(|place| place.in_order) {
-            counts.placed += 1;
+        if let Some(in_order) = extent.and_then(|extent| extent.in_order) {
+            counts.located += 1;
             counts.in_order += u64::from(in_order);
         }
         if call.blocked_ns > 0 {
             self.waited(thread, file, by, call.blocked_ns);
         }
-        let place = place.filter(|_| by == By::Reads)?;
+        let extent = extent.filter(|_| by == By::Reads)?;
         let kind = if access.at == Position::Current { AccessKind::Read } else { AccessKind::Pread };
-        let (time_ns, Place { offset, len, .. }) = (call.at_ns, place);
+        let (time_ns, Extent { offset, len, .. }) = (call.at_ns, extent);
         Some(Accessed { time_ns, process, thread, file, offset, len, kind, window: None })
     }
 
@@ -397,7 +397,7 @@ impl Accounts {
 
     /// Move the position of a descriptor; where the access was, if that is known and it moved any
     /// bytes.
-    fn place(&mut self, process: u32, access: &Transfer, bytes: u64) -> Option<Place> {
+    fn extent(&mut self, process: u32, access: &Transfer, bytes: u64) -> Option<Extent> {
         let state = self.descriptor(process, access.descriptor)?;
         let start = match access.at {
             Position::Offset(offset) => offset,
@@ -415,7 +415,7 @@ impl Accounts {
             return None;
         }
         let in_order = state.last_end.replace(end).map(|last| last == start);
-        Some(Place { offset: start, len: bytes, in_order })
+        Some(Extent { offset: start, len: bytes, in_order })
     }
 
     /// The file that is mapped at an address, and the offset in it.
@@ -520,16 +520,16 @@ impl Accounts {
             let file = &files[*index];
             (file.code, Reverse(file.waited_ns()), Reverse(file.bytes()), file.path.clone())
         });
-        let mut place = vec![0; order.len()];
+        let mut positions = vec![0; order.len()];
         for (position, index) in order.iter().enumerate() {
-            place[*index] = position;
+            positions[*index] = position;
         }
         let mut sorted: Vec<Option<InspectedFile>> = files.into_iter().map(Some).collect();
         let files = order.iter().filter_map(|index| sorted[*index].take()).collect();
         let everybody = self.threads.iter().map(|(number, thread)| (*number, thread));
         let everybody = everybody.chain(self.gone.iter().map(|(number, thread)| (*number, thread)));
         let mut threads: Vec<_> =
-            everybody.map(|(number, thread)| thread.inspected(number, ended_ns, &place)).collect();
+            everybody.map(|(number, thread)| thread.inspected(number, ended_ns, &positions)).collect();
         threads.sort_by_key(|thread| (Reverse(thread.waited_ns()), thread.process, thread.thread));
         let processes: HashSet<u32> = threads.iter().map(|thread| thread.process).collect();
         let arrived = |tally: &Tally| tally.counted == tally.recorded && tally.lost.unwrap_or(0) == 0;

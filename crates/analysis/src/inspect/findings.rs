@@ -12,11 +12,11 @@ pub const LEAST_SHARE: f64 = 0.1;
 /// Threads that waited for a file.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WaitFinding {
-    /// Place of the file in [`Inspection::files`].
+    /// Index of the file in [`Inspection::files`].
     pub file: usize,
     /// The kind of wait.
     pub by: By,
-    /// Places of the threads in [`Inspection::threads`], the one that waited for the largest share
+    /// Indices of the threads in [`Inspection::threads`], the one that waited for the largest share
     /// of its time first.
     pub threads: Vec<usize>,
     /// The largest share of a thread's time.

@@ -87,7 +87,7 @@ fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
     assert_eq!((reads.count, reads.failed, reads.bytes), (9, 1, 5 * 4096 + 150));
     // Of 4096 bytes: at 4096, 8192 and 4096 again; the first has none before it. At 100, after a
     // seek that moved nothing.
-    assert_eq!((reads.placed, reads.in_order), (6, 4));
+    assert_eq!((reads.located, reads.in_order), (6, 4));
     assert_eq!(reads.sizes, [(4096, 5), (50, 1), (100, 1)]);
     assert_eq!(reads.waits.count, 0);
     assert_eq!(only(&inspection).file_bytes, Some(1 << 20));

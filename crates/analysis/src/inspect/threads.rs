@@ -132,12 +132,16 @@ impl Thread {
         self.ended_ns = Some(time_ns);
     }
 
-    /// Its waits until now; files by their place.
-    pub(super) fn inspected(&self, number: u32, now_ns: u64, place: &[usize]) -> InspectedThread {
+    /// Its waits until now; files by their position.
+    pub(super) fn inspected(&self, number: u32, now_ns: u64, positions: &[usize]) -> InspectedThread {
         let mut waits: Vec<FileWait> = self
             .waits
             .iter()
-            .map(|((file, by), waited_ns)| FileWait { file: place[*file], by: *by, waited_ns: *waited_ns })
+            .map(|((file, by), waited_ns)| FileWait {
+                file: positions[*file],
+                by: *by,
+                waited_ns: *waited_ns,
+            })
             .collect();
         waits.sort_by_key(|wait| (std::cmp::Reverse(wait.waited_ns), wait.file, wait.by));
         let waited_ns: u64 = waits.iter().map(|wait| wait.waited_ns).sum();

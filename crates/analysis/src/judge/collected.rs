@@ -16,7 +16,7 @@ use crate::statistics::{ByRound, paired_log_ratios};
 pub struct CellSamples<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// Its place in the plan.
+    /// Position in the plan.
     pub index: usize,
     /// [`Cell::id`].
     pub id: String,

@@ -1,4 +1,4 @@
-//! Memory for a copy of what is read. Calls that read one place again and again are cheap, because
+//! Memory for a copy of what is read. Calls that read one offset again and again are cheap, because
 //! its bytes stay in the first caches of a CPU; the words that count then come from a copy.
 
 use pagewise_model::{Access, Work};

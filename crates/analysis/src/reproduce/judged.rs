@@ -296,7 +296,7 @@ fn deciding(which: Cases, word: Word, cases: &[Case]) -> Option<usize> {
     let mut order: Vec<usize> = (0..cases.len()).filter(|index| cases[*index].value.is_some()).collect();
     order.sort_by(|one, other| cases[*one].margin.total_cmp(&cases[*other].margin));
     let last = order.len().checked_sub(1)?;
-    let place = match which {
+    let wanted = match which {
         Cases::Every => 0,
         Cases::Most => ((order.len() as f64 * (1.0 - MOST) + 1e-9) as usize).min(last),
         Cases::Any => last,
@@ -307,7 +307,7 @@ fn deciding(which: Cases, word: Word, cases: &[Case]) -> Option<usize> {
         Word::CannotBeTested => CaseFinding::Open,
     };
     let speaking = (0..order.len()).filter(|at| cases[order[*at]].finding == speaks);
-    let nearest = speaking.min_by_key(|at| at.abs_diff(place)).unwrap_or(place);
+    let nearest = speaking.min_by_key(|at| at.abs_diff(wanted)).unwrap_or(wanted);
     Some(order[nearest])
 }
 

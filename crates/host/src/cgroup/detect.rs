@@ -112,18 +112,18 @@ impl Survey<'_> {
         let Some(mount) = self.v1_mount(name) else {
             return Some(Err(no(format!("the {name} hierarchy of cgroup v1 is not mounted"))));
         };
-        let place = directory(mount, own).and_then(|parent| {
+        let parent = directory(mount, own).and_then(|parent| {
             writable(&parent, mount, &[])?;
             let mount_point = mount.mount_point.clone();
             Ok(ParentGroup { version: Version::V1, mount_point, parent, missing: Vec::new() })
         });
         // Rights that root lacks are not gained by sudo.
         let hint = if rustix::process::geteuid().is_root() { "" } else { "; run pagewise with sudo" };
-        Some(place.map_err(|reason| no(format!("{reason}{hint}"))))
+        Some(parent.map_err(|reason| no(format!("{reason}{hint}"))))
     }
 
-    /// Return an answer for each of `wanted`. Those that have a place have the same one: a process
-    /// is in one group of v2.
+    /// Return an answer for each of `wanted`. Those that have a parent group have the same one: a
+    /// process is in one group of v2.
     fn v2(&self, wanted: &[Controller]) -> Vec<Option<Result<ParentGroup, NoControl>>> {
         let all = |reason: String| wanted.iter().map(|_| Some(Err(no(reason.clone())))).collect();
         let Some(mount) = self.v2_mount() else {

@@ -19,7 +19,7 @@ const REMOVABLE_WITHIN: Duration = Duration::from_secs(5);
 /// One directory of a group, with its purpose.
 #[derive(Debug)]
 struct GroupDirectory {
-    place: ParentGroup,
+    within: ParentGroup,
     path: PathBuf,
     memory: bool,
     device: bool,
@@ -56,30 +56,30 @@ impl Group {
         let device = needs_cap.then(|| control.device.clone()).transpose()?;
         let mut group = Self { parts: Vec::new(), in_place, killed_before: 0 };
         group.killed_before = group.counters(None).memory_kills.unwrap_or(0);
-        for (place, is_memory) in
-            memory.map(|place| (place, true)).into_iter().chain(device.map(|place| (place, false)))
+        for (within, is_memory) in
+            memory.map(|within| (within, true)).into_iter().chain(device.map(|within| (within, false)))
         {
-            let path = group_path(&place, random);
+            let path = group_path(&within, random);
             // v2, or two controllers of v1 that are mounted together.
             if let Some(part) = group.parts.iter_mut().find(|part| part.path == path) {
                 part.device = true;
                 continue;
             }
-            if place.version == Version::V2 {
-                v2::enable(&place, random)?;
+            if within.version == Version::V2 {
+                v2::enable(&within, random)?;
             }
             if let Err(error) = fs::create_dir(&path) {
                 // The leaf, if one was made for it.
-                let _ = directories::leave_leaves(&place.parent);
+                let _ = directories::leave_leaves(&within.parent);
                 return Err(CallError::at("mkdir", &path)(error).into());
             }
-            group.parts.push(GroupDirectory { place, path, memory: is_memory, device: !is_memory });
+            group.parts.push(GroupDirectory { within, path, memory: is_memory, device: !is_memory });
             reached(RunStep::GroupBegun);
         }
         if let (Some(limit_bytes), Some(part)) = (memory_limit, group.memory()) {
-            match part.place.version {
+            match part.within.version {
                 Version::V1 => v1::set_memory_limit(&part.path, limit_bytes)?,
-                Version::V2 => v2::set_memory_limit(&part.path, limit_bytes, &part.place.mount_point)?,
+                Version::V2 => v2::set_memory_limit(&part.path, limit_bytes, &part.within.mount_point)?,
             }
         }
         reached(RunStep::GroupMade);
@@ -118,7 +118,7 @@ impl Group {
             return Err(NoControl { reason, scope: None }.into());
         };
         let wanted = cap.copied().unwrap_or(DeviceCap { read_iops: None, read_bytes_per_second: None });
-        match part.place.version {
+        match part.within.version {
             Version::V1 => v1::set_cap(&part.path, device, &wanted),
             Version::V2 => v2::set_cap(&part.path, device, &wanted),
         }
@@ -127,13 +127,13 @@ impl Group {
     /// Return the kernel's counters of the group; including those of the device with this number,
     /// if given.
     pub fn counters(&self, device: Option<(u32, u32)>) -> GroupCounters {
-        let parts = self.parts.iter().map(|part| part.place.version);
+        let parts = self.parts.iter().map(|part| part.within.version);
         let Some(version) = self.in_place.iter().map(|own| own.version).chain(parts).next() else {
             return GroupCounters::default();
         };
         let mut counters = GroupCounters { version: version.to_string(), ..GroupCounters::default() };
         for part in &self.parts {
-            match part.place.version {
+            match part.within.version {
                 Version::V1 => {
                     if part.memory {
                         v1::read_memory(&part.path, &mut counters);
@@ -164,7 +164,7 @@ impl Group {
     /// Make the kernel reclaim the memory charged to it: page cache, including that of mapped
     /// files. Return the remaining bytes; `None` if the group has no memory limit.
     pub fn empty(&self) -> Result<Option<u64>, GroupError> {
-        self.memory().map(|part| empty(part.place.version, &part.path)).transpose().map(Option::flatten)
+        self.memory().map(|part| empty(part.within.version, &part.path)).transpose().map(Option::flatten)
     }
 
     /// The processes in it.
@@ -195,9 +195,9 @@ impl Group {
         let deadline = Instant::now() + patience;
         while let Some(part) = self.parts.last() {
             remove_directory(&part.path, deadline)?;
-            let place = self.parts.pop().expect("seen above").place;
-            if place.version == Version::V2 {
-                directories::leave_leaves(&place.parent)?;
+            let within = self.parts.pop().expect("seen above").within;
+            if within.version == Version::V2 {
+                directories::leave_leaves(&within.parent)?;
             }
         }
         Ok(())

@@ -158,19 +158,19 @@ impl Control {
     /// The paths of `group_paths(random, true, true)` are made.
     pub fn tried(self, random: u64) -> Self {
         let refused = |error: GroupError| NoControl { reason: error.to_string(), scope: None };
-        let memory = self.memory.clone().and_then(|place| {
+        let memory = self.memory.clone().and_then(|within| {
             Group::create(&self, random, Some(TRIED_BYTES), false)
                 .and_then(Group::remove)
-                .map(|()| place)
+                .map(|()| within)
                 .map_err(refused)
         });
-        let device = self.device.clone().and_then(|place| {
-            Group::create(&self, random, None, true).and_then(Group::remove).map(|()| place).map_err(refused)
+        let device = self.device.clone().and_then(|within| {
+            Group::create(&self, random, None, true).and_then(Group::remove).map(|()| within).map_err(refused)
         });
         Self { memory, device, ..self }
     }
 
-    /// Place for memory limits.
+    /// Parent group for memory limits.
     pub fn memory(&self) -> Result<&ParentGroup, &NoControl> {
         self.memory.as_ref()
     }
@@ -190,23 +190,25 @@ impl Control {
     /// them.
     pub fn limit_above(&self) -> Option<&OwnLimit> {
         let is_above = |own: &&OwnLimit| match &self.memory {
-            Ok(place) => place.parent.starts_with(&own.group),
+            Ok(within) => within.parent.starts_with(&own.group),
             Err(refusal) => refusal.scope.is_none(),
         };
         self.own_limit.as_ref().filter(is_above)
     }
 
-    /// Place for device caps.
+    /// Parent group for device caps.
     pub fn device(&self) -> Result<&ParentGroup, &NoControl> {
         self.device.as_ref()
     }
 
     /// The directories that [`Group::create`] may make for this number, the group's own first.
     pub fn group_paths(&self, random: u64, needs_memory: bool, needs_cap: bool) -> Vec<PathBuf> {
-        let places = self.places(needs_memory, needs_cap);
-        let groups = places.iter().map(|place| group_path(place, random));
-        let leaves =
-            places.iter().filter(|place| !place.missing.is_empty()).map(|place| leaf_path(place, random));
+        let parents = self.parents(needs_memory, needs_cap);
+        let groups = parents.iter().map(|within| group_path(within, random));
+        let leaves = parents
+            .iter()
+            .filter(|within| !within.missing.is_empty())
+            .map(|within| leaf_path(within, random));
         let mut paths: Vec<PathBuf> = Vec::new();
         for path in groups.chain(leaves) {
             if !paths.contains(&path) {
@@ -216,7 +218,7 @@ impl Control {
         paths
     }
 
-    fn places(&self, needs_memory: bool, needs_cap: bool) -> Vec<&ParentGroup> {
+    fn parents(&self, needs_memory: bool, needs_cap: bool) -> Vec<&ParentGroup> {
         let memory = self.memory.as_ref().ok().filter(|_| needs_memory);
         let device = self.device.as_ref().ok().filter(|_| needs_cap);
         memory.into_iter().chain(device).collect()
@@ -238,14 +240,14 @@ pub const LEAST_MEMORY_BYTES: u64 = 8 << 20;
 const GROUP_PREFIX: &str = "pagewise-";
 const LEAF_PREFIX: &str = "pagewise-leaf-";
 
-fn group_path(place: &ParentGroup, random: u64) -> PathBuf {
-    place.parent.join(format!("{GROUP_PREFIX}{random:016x}"))
+fn group_path(within: &ParentGroup, random: u64) -> PathBuf {
+    within.parent.join(format!("{GROUP_PREFIX}{random:016x}"))
 }
 
 /// The leaf to which the processes of the own group are moved. Its name lists the controllers
 /// enabled for it, because they must be disabled with it, possibly by another process.
-fn leaf_path(place: &ParentGroup, random: u64) -> PathBuf {
-    place.parent.join(format!("{LEAF_PREFIX}{random:016x}.{}", place.missing.join(".")))
+fn leaf_path(within: &ParentGroup, random: u64) -> PathBuf {
+    within.parent.join(format!("{LEAF_PREFIX}{random:016x}.{}", within.missing.join(".")))
 }
 
 /// Purpose of a directory of ours, by its name.

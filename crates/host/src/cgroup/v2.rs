@@ -17,18 +17,18 @@ const ENABLE_ATTEMPTS: u32 = 20;
 /// Number of attempts to make a group give its memory back.
 const EMPTY_ATTEMPTS: u32 = 5;
 
-/// Enable the missing controllers for the children of the place; if processes prevent it, move them
+/// Enable the missing controllers for the children of the group; if processes prevent it, move them
 /// to a leaf.
-pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError> {
-    let control = place.parent.join("cgroup.subtree_control");
+pub(super) fn enable(within: &ParentGroup, random: u64) -> Result<(), GroupError> {
+    let control = within.parent.join("cgroup.subtree_control");
     let enabled = kernel_files::text(&control).unwrap_or_default();
-    if place.missing.iter().all(|name| enabled.split_whitespace().any(|word| word == *name)) {
+    if within.missing.iter().all(|name| enabled.split_whitespace().any(|word| word == *name)) {
         return Ok(());
     }
     // Also if nothing has to be moved: its name lists the enabled controllers.
-    let leaf = leaf_path(place, random);
+    let leaf = leaf_path(within, random);
     fs::create_dir(&leaf).map_err(CallError::at("mkdir", &leaf))?;
-    let enabled = enable_with(place, &leaf, &control);
+    let enabled = enable_with(within, &leaf, &control);
     if enabled.is_err() {
         // Processes are moved back; the first error is more informative.
         let _ = directories::leave_leaf(&leaf);
@@ -36,15 +36,15 @@ pub(super) fn enable(place: &ParentGroup, random: u64) -> Result<(), GroupError>
     enabled
 }
 
-fn enable_with(place: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), GroupError> {
-    let words: Vec<String> = place.missing.iter().map(|name| format!("+{name}")).collect();
+fn enable_with(within: &ParentGroup, leaf: &Path, control: &Path) -> Result<(), GroupError> {
+    let words: Vec<String> = within.missing.iter().map(|name| format!("+{name}")).collect();
     let mut attempts = 0;
     loop {
         attempts += 1;
         match write(control, &words.join(" ")) {
             // Processes are in the group, which only the real root may have.
             Err(error) if error.is(Errno::BUSY) && attempts < ENABLE_ATTEMPTS => {
-                directories::move_processes(&place.parent, leaf)?;
+                directories::move_processes(&within.parent, leaf)?;
             }
             result => return Ok(result?),
         }

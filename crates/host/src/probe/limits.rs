@@ -30,11 +30,11 @@ pub fn probe_memory_limit() -> Capability {
 fn memory_limit(number: u64) -> Result<String, String> {
     let control = Control::detect();
     let in_place = || control.limit_in_place().map_or_else(String::new, |own| format!("; in place is {own}"));
-    let place = control.memory().map_err(|reason| format!("{reason}{}", in_place()))?;
-    sweep_dead_probes(place);
+    let within = control.memory().map_err(|reason| format!("{reason}{}", in_place()))?;
+    sweep_dead_probes(within);
     // Creating it reads the limit back.
     let tried = Group::create(&control, number, Some(cgroup::TRIED_BYTES), false).and_then(Group::remove);
-    tried.map(|()| where_below(place)).map_err(|error| error.to_string())
+    tried.map(|()| where_below(within)).map_err(|error| error.to_string())
 }
 
 /// A group with a cap on the device behind the directory, read back and removed.
@@ -45,20 +45,20 @@ pub fn probe_device_cap(directory: &Path) -> Capability {
 fn device_cap(directory: &Path, number: u64) -> Result<String, String> {
     let device = BlockDevice::behind(directory).map_err(|reason| reason.to_string())?;
     let control = Control::detect();
-    let place = control.device().map_err(|reason| reason.to_string())?;
-    sweep_dead_probes(place);
+    let within = control.device().map_err(|reason| reason.to_string())?;
+    sweep_dead_probes(within);
     let cap = DeviceCap { read_iops: Some(PROBE_READ_IOPS), read_bytes_per_second: None };
     let tried = Group::create(&control, number, None, true).and_then(|group| {
         group.set_device_cap(device.number(), &cap)?;
         group.clear_device_cap(device.number())?;
         group.remove()
     });
-    let detail = |()| format!("{}, {}", where_below(place), device.name);
+    let detail = |()| format!("{}, {}", where_below(within), device.name);
     tried.map(detail).map_err(|error| error.to_string())
 }
 
-fn where_below(place: &ParentGroup) -> String {
-    format!("cgroup {}, groups below {}", place.version(), place.parent().display())
+fn where_below(within: &ParentGroup) -> String {
+    format!("cgroup {}, groups below {}", within.version(), within.parent().display())
 }
 
 fn own_number() -> u64 {
@@ -68,8 +68,8 @@ fn own_number() -> u64 {
 }
 
 /// A probe has no journal; a killed one leaves a group whose name contains the process id.
-fn sweep_dead_probes(place: &ParentGroup) {
-    for entry in fs::read_dir(place.parent()).into_iter().flatten().flatten() {
+fn sweep_dead_probes(within: &ParentGroup) {
+    for entry in fs::read_dir(within.parent()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name
             .to_str()
@@ -95,7 +95,7 @@ pub fn probe_settings(directory: &Path) -> Vec<Capability> {
         };
         Capability::tried(setting.title(), file.and_then(set))
     };
-    settings::for_place(directory).map(probe).collect()
+    settings::for_path(directory).map(probe).collect()
 }
 
 /// Memory placed on another NUMA node, and found there.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_probe_that_was_killed_is_swept_by_the_next() {
         let control = Control::detect();
-        let Ok(place) = control.memory() else {
+        let Ok(within) = control.memory() else {
             println!("skipped: cgroup: {}", control.memory().expect_err("seen above"));
             return;
         };
@@ -145,7 +145,7 @@ mod tests {
         let paths = control.group_paths(dead, true, false);
         std::mem::forget(Group::create(&control, dead, Some(64 << 20), false).expect("group"));
         assert!(paths[0].exists());
-        sweep_dead_probes(place);
+        sweep_dead_probes(within);
         assert!(paths.iter().all(|path| !path.exists()), "{paths:?}");
     }
 

@@ -72,14 +72,14 @@ pub struct Reference {
     source: ReferenceSource,
 }
 
-/// Sums over the reads of each operation. The weight of the j-th read of the operation at place p
-/// is that of j plus `2 * reads_per_op * p`, so these two sums determine the weighted checksum at
-/// any place.
+/// Sums over the reads of each operation. The weight of the j-th read of the operation at position
+/// p is that of j plus `2 * reads_per_op * p`, so these two sums determine the weighted checksum at
+/// any position.
 struct ReadSums {
     reads_per_op: usize,
     /// Checksums of the reads.
     plain: Vec<u64>,
-    /// The same, each times its weight in an operation at the first place.
+    /// The same, each times its weight in an operation at the first position.
     weighted: Vec<u64>,
 }
 
@@ -99,9 +99,9 @@ impl ReadSums {
         self.weighted[operation] = self.weighted[operation].wrapping_add(weighted);
     }
 
-    /// The checksum of an operation at `place`, counted in operations.
-    fn at(&self, place: usize, operation: usize) -> u64 {
-        let more = (2 * self.reads_per_op as u64).wrapping_mul(place as u64);
+    /// The checksum of an operation at `position`, counted in operations.
+    fn at(&self, position: usize, operation: usize) -> u64 {
+        let more = (2 * self.reads_per_op as u64).wrapping_mul(position as u64);
         self.weighted[operation].wrapping_add(more.wrapping_mul(self.plain[operation]))
     }
 }
@@ -164,17 +164,19 @@ impl Reference {
             return None;
         }
         let range = |first, count| {
-            let places = order.range(thread, first, count);
-            places.map(|(place, operation)| self.sums.at(place, operation)).fold(0, u64::wrapping_add)
+            let positions = order.range(thread, first, count);
+            positions
+                .map(|(position, operation)| self.sums.at(position, operation))
+                .fold(0, u64::wrapping_add)
         };
         let (passes, rest) = (operations / self.part, operations % self.part);
         let whole = if passes > 0 { range(0, self.part).wrapping_mul(passes) } else { 0 };
         Some(whole.wrapping_add(range(first_operation, rest)))
     }
 
-    /// The checksum of an operation of the table at `place`, both counted in operations.
-    pub(crate) fn at(&self, place: usize, operation: usize) -> u64 {
-        self.sums.at(place, operation)
+    /// The checksum of an operation of the table at `position`, both counted in operations.
+    pub(crate) fn at(&self, position: usize, operation: usize) -> u64 {
+        self.sums.at(position, operation)
     }
 
     /// Source of the expected bytes.

@@ -11,7 +11,7 @@ use super::source::SourceReader;
 use super::windows::each_range;
 
 /// The checksums of these entries ([`pagewise_model::trace::entry()`]) of the user's file, each
-/// with the weight of its place.
+/// with the weight of its position.
 pub fn recorded(
     entries: &[u64],
     file: &File,
@@ -59,9 +59,9 @@ mod tests {
         entries.push(entries[3]);
         for (consume, touch_at) in [(Consume::Touch, 0), (Consume::Touch, 1000), (Consume::Sum, 0)] {
             let consumption = Consumption::new(consume, 4096, 1).touching(touch_at);
-            let of_read = |(entry, place): (&u64, u64)| {
+            let of_read = |(entry, position): (&u64, u64)| {
                 let (offset, len) = range_of(*entry);
-                weight(place).wrapping_mul(consumption.of(&bytes[offset as usize..][..len]))
+                weight(position).wrapping_mul(consumption.of(&bytes[offset as usize..][..len]))
             };
             let expected: Vec<u64> = entries.iter().zip(0u64..).map(of_read).collect();
             let stop = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use std::path::Path;
 use pagewise_model::host_settings::Wanted;
 
 use super::record::{self, Lock, RecordError};
-use super::{SettingError, SettingFile, for_place};
+use super::{SettingError, SettingFile, for_path};
 use crate::steps::{RunStep, reached};
 
 /// Somebody who sets it again in each of so many attempts wants it otherwise than the run.
@@ -26,12 +26,10 @@ pub struct SettingGuard {
 }
 
 impl SettingGuard {
-    /// Every setting for what lies at `place`; those that `sets` names are claimed, and the others
+    /// Every setting for what lies at `path`; those that `sets` names are claimed, and the others
     /// only looked at.
-    pub fn all(place: &Path, sets: impl Fn(&str) -> bool) -> Vec<Self> {
-        for_place(place)
-            .map(|(setting, file)| Self::new(setting.name(), file, sets(setting.name())))
-            .collect()
+    pub fn all(path: &Path, sets: impl Fn(&str) -> bool) -> Vec<Self> {
+        for_path(path).map(|(setting, file)| Self::new(setting.name(), file, sets(setting.name()))).collect()
     }
 
     fn new(name: &'static str, file: Result<SettingFile, String>, sets: bool) -> Self {

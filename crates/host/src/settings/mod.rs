@@ -28,8 +28,8 @@ pub trait HostSetting: Sync {
     /// Its name in `doctor`.
     fn title(&self) -> &'static str;
 
-    /// The file that applies to `place`; otherwise the reason that there is none.
-    fn file(&self, place: &Path) -> Result<PathBuf, String>;
+    /// The file that applies to `at`; otherwise the reason that there is none.
+    fn file(&self, at: &Path) -> Result<PathBuf, String>;
 
     /// True if `file` has the format of such a file: a note that names another one is not followed.
     fn is_file(&self, file: &Path) -> bool;
@@ -66,13 +66,10 @@ pub struct SettingFile {
     path: PathBuf,
 }
 
-/// Every setting with its file for `place`, or the reason that there is none.
-pub fn for_place(
-    place: &Path,
-) -> impl Iterator<Item = (&'static dyn HostSetting, Result<SettingFile, String>)> {
-    ALL.iter().map(move |setting| {
-        (*setting, setting.file(place).map(|path| SettingFile { setting: *setting, path }))
-    })
+/// Every setting with its file for `at`, or the reason that there is none.
+pub fn for_path(at: &Path) -> impl Iterator<Item = (&'static dyn HostSetting, Result<SettingFile, String>)> {
+    ALL.iter()
+        .map(move |setting| (*setting, setting.file(at).map(|path| SettingFile { setting: *setting, path })))
 }
 
 impl SettingFile {

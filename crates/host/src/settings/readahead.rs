@@ -12,9 +12,9 @@ use crate::device::{BlockDevice, NoDevice, real_path};
 pub struct Readahead;
 
 impl Readahead {
-    /// The file for the filesystem that holds `place`.
-    pub fn of(place: &Path) -> Result<SettingFile, String> {
-        Readahead.file(place).map(|path| SettingFile { setting: &Readahead, path })
+    /// The file for the filesystem that holds `at`.
+    pub fn of(at: &Path) -> Result<SettingFile, String> {
+        Readahead.file(at).map(|path| SettingFile { setting: &Readahead, path })
     }
 }
 
@@ -27,8 +27,8 @@ impl HostSetting for Readahead {
         "readahead setting"
     }
 
-    fn file(&self, place: &Path) -> Result<PathBuf, String> {
-        in_sys(Path::new("/sys"), place).map_err(|reason| reason.to_string())
+    fn file(&self, at: &Path) -> Result<PathBuf, String> {
+        in_sys(Path::new("/sys"), at).map_err(|reason| reason.to_string())
     }
 
     fn is_file(&self, file: &Path) -> bool {

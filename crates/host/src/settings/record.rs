@@ -33,7 +33,7 @@ const ATTEMPTS: u32 = 100;
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum RecordError {
     #[error("its previous value cannot be recorded: {0}")]
-    Place(#[from] Refusal),
+    Directory(#[from] Refusal),
     #[error("its previous value cannot be recorded: {0}")]
     Call(#[from] CallError),
     #[error("its previous value cannot be recorded: the kernel does not report the boot id")]
@@ -69,16 +69,17 @@ pub fn note(_right: &Lock, setting: &SettingFile, before: &str, wanted: &str) ->
     let boot = boot::boot().ok_or(RecordError::NoBoot)?;
     let name = name_of(setting.path());
     for attempt in 1.. {
-        let noted = Directory::make(Path::new(DIRECTORY)).map_err(RecordError::Place).and_then(|directory| {
-            let earlier = SettingNote::load(&directory, &name).filter(|record| record.boot == boot);
-            let earlier = earlier.filter(|record| record.before == before);
-            let mut set = earlier.map_or(Vec::new(), |record| record.set);
-            if !set.iter().any(|value| value == wanted) {
-                set.push(wanted.to_string());
-            }
-            let (setting, before) = (setting.path().to_path_buf(), before.to_string());
-            SettingNote { setting, boot: boot.clone(), before, set }.store(&directory, &name)
-        });
+        let noted =
+            Directory::make(Path::new(DIRECTORY)).map_err(RecordError::Directory).and_then(|directory| {
+                let earlier = SettingNote::load(&directory, &name).filter(|record| record.boot == boot);
+                let earlier = earlier.filter(|record| record.before == before);
+                let mut set = earlier.map_or(Vec::new(), |record| record.set);
+                if !set.iter().any(|value| value == wanted) {
+                    set.push(wanted.to_string());
+                }
+                let (setting, before) = (setting.path().to_path_buf(), before.to_string());
+                SettingNote { setting, boot: boot.clone(), before, set }.store(&directory, &name)
+            });
         match noted {
             Err(error) if attempt < ATTEMPTS && error.is_missing() => continue,
             other => return other,
@@ -168,7 +169,7 @@ fn name_of(setting: &Path) -> String {
 impl RecordError {
     fn is_missing(&self) -> bool {
         match self {
-            RecordError::Place(refusal) => refusal.is_missing(),
+            RecordError::Directory(refusal) => refusal.is_missing(),
             RecordError::Call(error) => error.kind() == io::ErrorKind::NotFound,
             RecordError::NoBoot | RecordError::Setting(_) => false,
         }

@@ -11,7 +11,7 @@
 //! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, or
 //! as many as a sample can do (a part is hidden from workers in its first pass only), 2^19 at most,
 //! and a part is repeated at its end. One pass reaches the same positions as all passes
-//! ([`OffsetTable::distinct_places`]): with uniform reads 86 % of the positions, and fewer above
+//! ([`OffsetTable::distinct_offsets`]): with uniform reads 86 % of the positions, and fewer above
 //! 2^18 of them (1 GiB of 4 KiB); by zipf 0.99 93 % of 2^15 positions, 57 % of 2^17, 38 % of 2^18,
 //! 14 % of 2^20, including the popular ones. A cache that holds all of those eventually has no
 //! misses, although an endless stream of draws would have some. A table therefore represents such a
@@ -32,7 +32,7 @@ use pagewise_model::{CacheState, Conditions, Content, Method, Reads, Skew, Workl
 use blocks::SpanBlocks;
 pub use order::OperationOrder;
 pub use permutation::Permutation;
-use zipf::PopularPlaces;
+use zipf::PopularOffsets;
 
 /// Maximum reads in a table: 4 MiB of offsets, so that the supervisor stays small, including its
 /// sums.
@@ -69,7 +69,7 @@ pub enum TableError {
     #[error(
         "a span of {span_bytes} bytes has no space for one block of {block_bytes} bytes, which is a position of zipf"
     )]
-    NoPlace { span_bytes: u64, block_bytes: u64 },
+    NoBlock { span_bytes: u64, block_bytes: u64 },
     #[error("reads of {read_bytes} bytes cannot be dependent: the offset of the next one is in 8 bytes")]
     ShortLink { read_bytes: u64 },
     #[error("an operation of one read has nothing to depend on: dependent reads need two or more")]
@@ -80,7 +80,7 @@ pub enum TableError {
 
 /// The accesses of all threads.
 pub struct OffsetTable {
-    /// Offsets of reads, in the order of threads and operations.
+    /// OffsetDistribution of reads, in the order of threads and operations.
     offsets: Vec<u64>,
     /// Entries that workers follow if reads are dependent: offsets encoded with the data of the
     /// preceding reads. `None` until the data are known.
@@ -134,10 +134,10 @@ impl OffsetTable {
         let accesses = AccessShape { workload, reads: shape, conditions };
         accesses.check()?;
         let mut random = Random::for_purpose(seed, &accesses.purpose());
-        let places = Places::new(&accesses, page, &mut random)?;
-        let operations = match &places {
-            Places::Once(blocks, _) => accesses.cold_operations(blocks)?,
-            Places::Uniform { .. } | Places::Popular(_) => match repeating {
+        let distribution = OffsetDistribution::new(&accesses, page, &mut random)?;
+        let operations = match &distribution {
+            OffsetDistribution::Once(blocks, _) => accesses.cold_operations(blocks)?,
+            OffsetDistribution::Uniform { .. } | OffsetDistribution::Popular(_) => match repeating {
                 Repeating::Exactly { operations } => operations,
                 Repeating::AtLeast { reads } => accesses.repeating_operations(reads),
             },
@@ -145,8 +145,8 @@ impl OffsetTable {
         let reads_per_op = u64::from(shape.reads_per_op);
         let reads = operations * reads_per_op;
         let mut offsets = Vec::with_capacity(reads as usize);
-        accesses.draw(operations, &places, &mut random, |offset| offsets.push(offset));
-        let repeats = !matches!(places, Places::Once(..));
+        accesses.draw(operations, &distribution, &mut random, |offset| offsets.push(offset));
+        let repeats = !matches!(distribution, OffsetDistribution::Once(..));
         let (content, threads) = (conditions.content, u64::from(conditions.threads));
         let touch_at = touched_word(shape.read_bytes.0, page, seed);
         Ok(Self {
@@ -191,7 +191,7 @@ impl OffsetTable {
     }
 
     /// Number of different offsets: those that one pass of all threads reaches.
-    pub fn distinct_places(&self) -> u64 {
+    pub fn distinct_offsets(&self) -> u64 {
         let mut offsets = self.offsets().to_vec();
         offsets.sort_unstable();
         offsets.dedup();
@@ -257,16 +257,16 @@ enum Repeating {
 }
 
 /// Possible starts of reads (or sequential operations).
-enum Places {
+enum OffsetDistribution {
     /// Any aligned position, all equally likely.
     Uniform { starts: u64, align_bytes: u64 },
     /// Each block once, in random order.
     Once(SpanBlocks, Permutation),
     /// The start of each block, some more often than others.
-    Popular(PopularPlaces),
+    Popular(PopularOffsets),
 }
 
-impl Places {
+impl OffsetDistribution {
     fn new(accesses: &AccessShape, page: u64, random: &mut Random) -> Result<Self, TableError> {
         let AccessShape { conditions, reads, .. } = accesses;
         let drawn_bytes = accesses.drawn_bytes();
@@ -275,19 +275,19 @@ impl Places {
             (CacheState::Cold, _) => {
                 let blocks = SpanBlocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
                 let permutation = Permutation::new(blocks.count(), random.next_u64());
-                Places::Once(blocks, permutation)
+                OffsetDistribution::Once(blocks, permutation)
             }
             (_, Skew::Uniform) => {
                 let starts = (conditions.span_bytes.0 - drawn_bytes) / align_bytes + 1;
-                Places::Uniform { starts, align_bytes }
+                OffsetDistribution::Uniform { starts, align_bytes }
             }
             (_, Skew::Zipf { theta_thousandths }) => {
                 let blocks = SpanBlocks::new(conditions.span_bytes.0, drawn_bytes, align_bytes, page);
                 if blocks.count() == 0 {
                     let (span_bytes, block_bytes) = (conditions.span_bytes.0, blocks.block_bytes());
-                    return Err(TableError::NoPlace { span_bytes, block_bytes });
+                    return Err(TableError::NoBlock { span_bytes, block_bytes });
                 }
-                Places::Popular(PopularPlaces::new(blocks, theta_thousandths, random))
+                OffsetDistribution::Popular(PopularOffsets::new(blocks, theta_thousandths, random))
             }
         })
     }
@@ -295,9 +295,9 @@ impl Places {
     /// Start of draw number `index`.
     fn draw(&self, index: u64, random: &mut Random) -> u64 {
         match self {
-            Places::Uniform { starts, align_bytes } => random.below(*starts) * align_bytes,
-            Places::Once(blocks, permutation) => blocks.start(permutation.at(index), random),
-            Places::Popular(places) => places.draw(random),
+            OffsetDistribution::Uniform { starts, align_bytes } => random.below(*starts) * align_bytes,
+            OffsetDistribution::Once(blocks, permutation) => blocks.start(permutation.at(index), random),
+            OffsetDistribution::Popular(distribution) => distribution.draw(random),
         }
     }
 }
@@ -356,7 +356,7 @@ impl AccessShape<'_> {
         )
     }
 
-    /// True if one draw places all reads of an operation, one after the other.
+    /// True if one draw determines all reads of an operation, one after the other.
     fn is_sequential(&self) -> bool {
         self.workload == Workload::SequentialRead
     }
@@ -366,14 +366,20 @@ impl AccessShape<'_> {
     }
 
     /// Call `put` with the offset of each read in the order of threads and operations.
-    fn draw(&self, operations: u64, places: &Places, random: &mut Random, mut put: impl FnMut(u64)) {
+    fn draw(
+        &self,
+        operations: u64,
+        distribution: &OffsetDistribution,
+        random: &mut Random,
+        mut put: impl FnMut(u64),
+    ) {
         let reads_per_op = u64::from(self.reads.reads_per_op);
         if !self.is_sequential() {
-            (0..operations * reads_per_op).for_each(|read| put(places.draw(read, random)));
+            (0..operations * reads_per_op).for_each(|read| put(distribution.draw(read, random)));
             return;
         }
         for operation in 0..operations {
-            let start = places.draw(operation, random);
+            let start = distribution.draw(operation, random);
             (0..reads_per_op).for_each(|read| put(start + read * self.reads.read_bytes.0));
         }
     }
@@ -383,9 +389,9 @@ impl AccessShape<'_> {
     /// unless these are large.
     fn repeating_operations(&self, least: u64) -> u64 {
         let read_bytes = self.reads.read_bytes.0;
-        let per_place = if self.reads.skew == Skew::Uniform { 2 } else { 16 };
+        let per_offset = if self.reads.skew == Skew::Uniform { 2 } else { 16 };
         let reads_min = least.clamp(READS_MIN, READS_MAX).min(MIN_REQUESTED_BYTES.div_ceil(read_bytes));
-        let reads = self.conditions.span_bytes.0.saturating_mul(per_place) / read_bytes;
+        let reads = self.conditions.span_bytes.0.saturating_mul(per_offset) / read_bytes;
         self.whole_operations(reads.clamp(reads_min, READS_MAX) / u64::from(self.reads.reads_per_op))
     }
 

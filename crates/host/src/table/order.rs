@@ -10,7 +10,7 @@ const LEAST_LEFT: u64 = 4;
 
 /// Order of the operations of a table in one `go`. Threads keep their parts.
 pub struct OperationOrder {
-    /// For each place, the operation at that place.
+    /// For each position, the operation at that position.
     pub(crate) operations: Vec<u32>,
     pub(crate) part: u64,
     repeats: bool,
@@ -55,7 +55,7 @@ impl OffsetTable {
         if operation >= order.part && !order.repeats {
             return None;
         }
-        Some(self.operation_at(order.operations[order.place(thread, operation)]))
+        Some(self.operation_at(order.operations[order.position(thread, operation)]))
     }
 
     fn operation_at(&self, operation: u32) -> &[u64] {
@@ -65,13 +65,13 @@ impl OffsetTable {
 }
 
 impl OperationOrder {
-    /// The place of an operation of thread `thread`, counted through all passes.
-    fn place(&self, thread: u32, operation: u64) -> usize {
+    /// The position of an operation of thread `thread`, counted through all passes.
+    fn position(&self, thread: u32, operation: u64) -> usize {
         (u64::from(thread) * self.part + operation % self.part) as usize
     }
 
-    /// Places and operations of `count` operations of thread `thread` from `first` on, within one
-    /// pass and wrapped at its end.
+    /// Positions and operations of `count` operations of thread `thread` from `first` on, within
+    /// one pass and wrapped at its end.
     pub(crate) fn range(
         &self,
         thread: u32,
@@ -79,8 +79,8 @@ impl OperationOrder {
         count: u64,
     ) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..count).map(move |index| {
-            let place = self.place(thread, first % self.part + index);
-            (place, self.operations[place] as usize)
+            let position = self.position(thread, first % self.part + index);
+            (position, self.operations[position] as usize)
         })
     }
 }

@@ -11,14 +11,14 @@ use super::permutation::Permutation;
 /// one if reads are aligned to pages. Positions share no page, so the share of draws that a cache
 /// can answer follows from the number of blocks it holds. The seed scatters popular blocks over the
 /// span.
-pub(super) struct PopularPlaces {
+pub(super) struct PopularOffsets {
     blocks: SpanBlocks,
     ranks: Zipf,
     scattered: Permutation,
     starts_key: u64,
 }
 
-impl PopularPlaces {
+impl PopularOffsets {
     /// `blocks` must be at least one.
     pub(super) fn new(blocks: SpanBlocks, theta_thousandths: u32, random: &mut Random) -> Self {
         let ranks = Zipf::new(blocks.count(), f64::from(theta_thousandths) / 1000.0);

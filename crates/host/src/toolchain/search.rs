@@ -25,8 +25,8 @@ impl ToolchainVariables {
         }
         let mut faults = Vec::new();
         for candidate in self.candidates(recipe) {
-            let examined = candidate.and_then(|(place, program)| {
-                self.examine(recipe, &program).map_err(|why| format!("{place}: {why}"))
+            let examined = candidate.and_then(|(origin, program)| {
+                self.examine(recipe, &program).map_err(|why| format!("{origin}: {why}"))
             });
             match examined {
                 Ok(found) => {
@@ -46,8 +46,8 @@ impl ToolchainVariables {
         Err(format!("no {} was found: {}{}", recipe.wanted, faults.join("; "), recipe.remedy))
     }
 
-    /// Places with their programs, in the order of preference, and sentences about places that have
-    /// none.
+    /// Origins with their programs, in the order of preference, and sentences about origins that
+    /// have none.
     fn candidates(&self, recipe: &Recipe) -> Vec<Result<(String, PathBuf), String>> {
         let mut candidates = Vec::new();
         if let Some(name) = recipe.home {

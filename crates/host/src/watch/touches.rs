@@ -71,7 +71,7 @@ impl Touches {
     }
 
     /// A process has this memory from now on.
-    pub(crate) fn place(&mut self, process: u32, space: usize) {
+    pub(crate) fn set_space(&mut self, process: u32, space: usize) {
         self.of_process.insert(process, space);
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn faults_of_known_mappings_are_touches_of_a_window() {
         let mut touches = Touches::new(PAGE);
         let space = touches.add_space(None);
-        touches.place(7, space);
+        touches.set_space(7, space);
         touches.space(space).add(10 * PAGE, Range { end: 20 * PAGE, file: (1, 1), made_private: false });
         assert_eq!(touches.note(7, 12 * PAGE + 5), Some(0));
         assert_eq!((touches.note(7, 20 * PAGE), touches.note(8, 12 * PAGE)), (None, None));
@@ -177,7 +177,7 @@ mod tests {
         assert!(!touches.space(space).has_faulted(12 * PAGE));
         assert_eq!((touches.note(7, 12 * PAGE), touches.faults()), (Some(1), 1));
         let copy = touches.add_space(Some(space));
-        touches.place(8, copy);
+        touches.set_space(8, copy);
         assert_eq!(touches.note(8, 12 * PAGE), Some(1));
     }
 

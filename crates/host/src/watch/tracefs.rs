@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Places where tracefs is mounted, the usual one first.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Directories where tracefs is mounted, the usual one first.
+const MOUNT_POINTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The tracepoints of this kernel.
 #[derive(Clone, Debug)]
@@ -30,17 +30,18 @@ struct Field {
 impl Tracefs {
     /// The tracefs that this user may read; otherwise the reason, with what would open it.
     pub(super) fn find() -> Result<Self, String> {
-        let mut reason = format!("tracefs is not mounted; as root: mount -t tracefs tracefs {}", PLACES[0]);
-        for place in PLACES {
-            let events = Path::new(place).join("events");
+        let mut reason =
+            format!("tracefs is not mounted; as root: mount -t tracefs tracefs {}", MOUNT_POINTS[0]);
+        for mounted in MOUNT_POINTS {
+            let events = Path::new(mounted).join("events");
             match fs::read_dir(events.join("syscalls")) {
                 Ok(_) => return Ok(Self { events }),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    // Above the other place is a directory of root.
+                    // Above the other one is a directory of root.
                     reason = format!(
-                        "{place} is closed to this user; as root: mount -o remount,mode=755,gid={} {}",
+                        "{mounted} is closed to this user; as root: mount -o remount,mode=755,gid={} {}",
                         rustix::process::getgid().as_raw(),
-                        PLACES[0]
+                        MOUNT_POINTS[0]
                     );
                     break;
                 }

@@ -126,7 +126,7 @@ impl Windows {
         let is_moved = |call: u64| matches!(call, MUNMAP | MREMAP | MPROTECT | PKEY_MPROTECT);
         let is_fixed = flags & MAP_FIXED != 0 && flags & MAP_FIXED_NOREPLACE == 0;
         if (is_moved(call.number) || call.number == MMAP && is_fixed)
-            && self.spaces.holds_place(owner.space, first, end)
+            && self.spaces.holds_errands(owner.space, first, end)
         {
             self.spaces.shut(owner.space, "a program that changes its vdso", watch.touches());
         }

@@ -84,7 +84,7 @@ pub(super) struct Spaces {
 #[derive(Debug, Default)]
 struct Space {
     /// Address of the instructions of errands.
-    place: Option<u64>,
+    errand_address: Option<u64>,
     faults: Option<SinglePageFaults>,
     pagemap: Option<File>,
     /// Files of code.
@@ -137,7 +137,7 @@ impl Spaces {
         let number = touches.add_space(parent);
         let inherited = parent.map(|parent| &self.all[parent]);
         self.all.push(Space {
-            place: inherited.and_then(|parent| parent.place),
+            errand_address: inherited.and_then(|parent| parent.errand_address),
             code: inherited.map(|parent| parent.code.clone()).unwrap_or_default(),
             refused: inherited.is_some_and(|parent| parent.refused),
             unregistered: parent.is_some(),
@@ -149,12 +149,13 @@ impl Spaces {
     /// Errands may begin in memory that a program has just been executed in.
     pub(super) fn prepare(&mut self, space: usize, process: Pid) {
         let is_64_bit = Registers::of(process).is_ok_and(|registers| registers.is_64_bit());
-        let place = padding(process).filter(|_| is_64_bit && !is_confined(process));
-        let place = place.filter(|place| prepare(process, *place).is_ok());
-        if place.is_none() {
+        let errand_address = padding(process).filter(|_| is_64_bit && !is_confined(process));
+        let errand_address =
+            errand_address.filter(|errand_address| prepare(process, *errand_address).is_ok());
+        if errand_address.is_none() {
             self.refuse(space, "a program of another kind (32 bits, seccomp, or no room in its vdso)");
         }
-        self.all[space].place = place;
+        self.all[space].errand_address = errand_address;
     }
 
     fn refuse(&mut self, space: usize, reason: &str) {
@@ -169,8 +170,8 @@ impl Spaces {
     }
 
     /// Address of the instructions of errands.
-    pub(super) fn place(&self, space: usize) -> Option<u64> {
-        self.all[space].place
+    pub(super) fn errand_address(&self, space: usize) -> Option<u64> {
+        self.all[space].errand_address
     }
 
     pub(super) fn is_unregistered(&self, space: usize) -> bool {
@@ -231,12 +232,13 @@ impl Spaces {
     pub(super) fn shut(&mut self, space: usize, reason: &str, touches: &mut Touches) {
         touches.space(space).remove(0, u64::MAX);
         self.refuse(space, reason);
-        self.all[space].place = None;
+        self.all[space].errand_address = None;
     }
 
     /// True if the instructions of errands are between these addresses.
-    pub(super) fn holds_place(&self, space: usize, start: u64, end: u64) -> bool {
-        self.place(space).is_some_and(|place| place < end && place + ERRAND_BYTES > start)
+    pub(super) fn holds_errands(&self, space: usize, start: u64, end: u64) -> bool {
+        self.errand_address(space)
+            .is_some_and(|errand_address| errand_address < end && errand_address + ERRAND_BYTES > start)
     }
 
     /// A file was mapped by a call that has just returned.
@@ -283,8 +285,8 @@ impl Spaces {
 
     fn try_register(&mut self, owner: &Owner, ranges: &[(u64, u64)]) -> Result<(), Unable> {
         let space = &mut self.all[owner.space];
-        let Some(place) = space.place else { return Err(Unable::NotHere) };
-        let mut errand = Errand::begin(owner.thread, place)?;
+        let Some(errand_address) = space.errand_address else { return Err(Unable::NotHere) };
+        let mut errand = Errand::begin(owner.thread, errand_address)?;
         let mut registered = Ok(());
         if space.faults.is_none() {
             registered = match errand.call(USERFAULTFD, &[userfault::FLAGS])? {
@@ -352,8 +354,8 @@ impl Spaces {
     /// Prove a window of this memory, and drop what is in place; false if the thread cannot be sent
     /// on an errand at this moment.
     pub(super) fn end_window(&mut self, owner: &Owner, touches: &mut Touches) -> bool {
-        let Some(place) = self.all[owner.space].place else { return false };
-        let mut errand = match Errand::begin(owner.thread, place) {
+        let Some(errand_address) = self.all[owner.space].errand_address else { return false };
+        let mut errand = match Errand::begin(owner.thread, errand_address) {
             Ok(errand) => errand,
             Err(unable) => {
                 self.note(unable);

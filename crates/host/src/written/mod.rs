@@ -146,15 +146,15 @@ pub fn is_full(file: &File) -> bool {
 /// Fill `piece` with the content of a warm file from `offset` on.
 fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &RecordRing, source: &[u8]) {
     let records = ring.bytes().saturating_sub(offset).min(piece.len() as u64) as usize;
-    let (places, tail) = piece.split_at_mut(records);
+    let (slots, tail) = piece.split_at_mut(records);
     let mut done = 0;
     while done < records {
         let (start, len) = range(ring, 0, ring.slots(), offset + done as u64);
         let len = len.min((records - done) as u64) as usize;
-        places[done..done + len].copy_from_slice(&source[start..start + len]);
+        slots[done..done + len].copy_from_slice(&source[start..start + len]);
         done += len;
     }
-    places.iter_mut().for_each(|byte| *byte = !*byte);
+    slots.iter_mut().for_each(|byte| *byte = !*byte);
     tail.fill(0);
 }
 
@@ -164,8 +164,8 @@ fn record_bytes(ring: &RecordRing) -> u64 {
 }
 
 /// Position in the source of byte `at` of the file, and the length up to which file and source run
-/// in parallel: to the end of the record at which the source begins again, or to place `end`.
-/// Places up to there hold the records with `pass_records` added to their own numbers.
+/// in parallel: to the end of the record at which the source begins again, or to slot `end`.
+/// Slots up to there hold the records with `pass_records` added to their own numbers.
 fn range(ring: &RecordRing, pass_records: u64, end: u64, at: u64) -> (usize, u64) {
     let record_bytes = record_bytes(ring);
     let slot = at / record_bytes;

@@ -49,19 +49,20 @@ impl Trace {
     pub fn table(&self, file: u32, most_threads: usize) -> Option<RecordedTable> {
         let lives = self.lives(file);
         let recorded_threads = lives.len() as u64;
-        let (places, joined_threads) = places(lives, most_threads);
-        let count = places.values().max().map_or(0, |last| last + 1);
+        let (replayers, joined_threads) = replayers(lives, most_threads);
+        let count = replayers.values().max().map_or(0, |last| last + 1);
         let (mut thread_reads, mut processes) = (vec![0u64; count], vec![None; count]);
         let (mut reads, mut at_position) = (0u64, 0u64);
         for access in self.reads_of(file) {
-            let place = places[&access.thread];
+            let replayer = replayers[&access.thread];
             if access.offset.checked_add(access.len)? > END_OF_ENTRIES {
                 return None;
             }
             reads += 1;
             at_position += u64::from(access.kind == AccessKind::Read);
-            thread_reads[place] += access.len.div_ceil(LONGEST_ENTRY);
-            processes[place] = self.trailer.threads.get(access.thread as usize).map(|thread| thread.process);
+            thread_reads[replayer] += access.len.div_ceil(LONGEST_ENTRY);
+            processes[replayer] =
+                self.trailer.threads.get(access.thread as usize).map(|thread| thread.process);
         }
         processes.sort_unstable();
         processes.dedup();
@@ -71,10 +72,10 @@ impl Trace {
             .collect();
         let mut entries = vec![0; thread_reads.iter().sum::<u64>() as usize];
         for access in self.reads_of(file) {
-            let (place, end) = (places[&access.thread], access.offset + access.len);
+            let (replayer, end) = (replayers[&access.thread], access.offset + access.len);
             for offset in (access.offset..end).step_by(LONGEST_ENTRY as usize) {
-                entries[next[place]] = entry(offset, (end - offset).min(LONGEST_ENTRY));
-                next[place] += 1;
+                entries[next[replayer]] = entry(offset, (end - offset).min(LONGEST_ENTRY));
+                next[replayer] += 1;
             }
         }
         let own_descriptors = count > 1 && (processes.len() > 1 || at_position * 2 > reads);
@@ -103,23 +104,23 @@ impl Trace {
 /// The thread of the table that does the reads of each recorded one: one whose reads are over, else
 /// a new one, else the one whose reads are over first. And the number of those that had to join
 /// another.
-fn places(lives: Vec<Life>, most_threads: usize) -> (HashMap<u32, usize>, u64) {
+fn replayers(lives: Vec<Life>, most_threads: usize) -> (HashMap<u32, usize>, u64) {
     let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-    let (mut places, mut joined) = (HashMap::with_capacity(lives.len()), 0);
+    let (mut replayers, mut joined) = (HashMap::with_capacity(lives.len()), 0);
     for Life { thread, first_ns, last_ns } in lives {
         let is_over = ends.peek().is_some_and(|Reverse((end, _))| *end < first_ns);
-        let place = match is_over || ends.len() >= most_threads {
+        let replayer = match is_over || ends.len() >= most_threads {
             false => ends.len(),
             true => {
                 joined += u64::from(!is_over);
-                let Reverse((_, place)) = ends.pop().expect("there may be a thread");
-                place
+                let Reverse((_, replayer)) = ends.pop().expect("there may be a thread");
+                replayer
             }
         };
-        ends.push(Reverse((last_ns, place)));
-        places.insert(thread, place);
+        ends.push(Reverse((last_ns, replayer)));
+        replayers.insert(thread, replayer);
     }
-    (places, joined)
+    (replayers, joined)
 }
 
 #[cfg(test)]

@@ -348,11 +348,11 @@ fn replay(
     program: Option<ProgramInTurn>,
 ) -> Result<Taken> {
     let text = run::question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
-    let place = Destination::File { path: traced.file.clone(), evict: true };
+    let destination = Destination::File { path: traced.file.clone(), evict: true };
     let all = AllArguments { print: arguments.print, ..AllArguments::default() };
     let options = Options { out, all, program, ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());
-    run::measure(Asked { text, variant, chosen, place, traced: Some(traced) }, &options)
+    run::measure(Asked { text, variant, chosen, destination, traced: Some(traced) }, &options)
 }
 
 /// The position of stdin, if it is a file: a further run of a command begins there too.

@@ -1,5 +1,5 @@
-//! Parts of a command that measures: the right to run, the place, the workers, a seed, the stop
-//! flag, and how it ends.
+//! Parts of a command that measures: the right to run, the destination, the workers, a seed, the
+//! stop flag, and how it ends.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -169,10 +169,10 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
     say(format_args!("warning: {} could not be started: {error}", scope.text()));
 }
 
-/// Source, environment, and free space of the place.
-pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> {
+/// Source, environment, and free space of the destination.
+pub(super) fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
     mounted::proc_missing().map_or(Ok(()), |missing| Err(Exit::NotMeasurable.because(anyhow!(missing))))?;
-    match place {
+    match destination {
         Destination::Directory(directory) => {
             files::check_directory(&directory)?;
             let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
@@ -205,9 +205,9 @@ pub(super) fn examine(place: Destination) -> Result<(Source, Environment, u64)> 
     }
 }
 
-/// The environment of `place`, as far as a memory limit of this process itself leaves it.
-fn detect(place: &Path) -> Environment {
-    let mut environment = environment::detect(place);
+/// The environment of `path`, as far as a memory limit of this process itself leaves it.
+fn detect(path: &Path) -> Environment {
+    let mut environment = environment::detect(path);
     if let Some(own) = Control::detect().own_limit() {
         let available = environment.memory_available_bytes.unwrap_or(own.bytes);
         environment.memory_available_bytes = Some(available.min(own.bytes));

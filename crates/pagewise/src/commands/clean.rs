@@ -1,4 +1,4 @@
-//! `pagewise clean`: undoes the changes of dead runs in every possible place, and never those of a
+//! `pagewise clean`: undoes the changes of dead runs in every state directory, and never those of a
 //! live one.
 
 use std::io::Write;

@@ -95,13 +95,13 @@ fn names(runs: &[Prepared]) -> String {
     }
 }
 
-/// Bytes by the place they go to.
+/// Bytes by the device they go to.
 fn amounts(runs: &[Prepared], of: fn(&Plan) -> u64) -> Vec<String> {
-    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    let mut devices: BTreeMap<String, u64> = BTreeMap::new();
     for one in runs {
-        let place = one.device.as_ref().map_or("memory".to_string(), |device| device.clone());
-        *places.entry(place).or_default() += of(&one.plan);
+        let device = one.device.as_ref().map_or("memory".to_string(), |device| device.clone());
+        *devices.entry(device).or_default() += of(&one.plan);
     }
-    let amount = |(place, written): (String, u64)| format!("{} to {place}", bytes(Bytes(written)));
-    places.into_iter().filter(|(_, written)| *written > 0).map(amount).collect()
+    let amount = |(device, written): (String, u64)| format!("{} to {device}", bytes(Bytes(written)));
+    devices.into_iter().filter(|(_, written)| *written > 0).map(amount).collect()
 }

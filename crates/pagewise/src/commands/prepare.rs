@@ -23,7 +23,7 @@ pub(super) struct Asked {
     pub(super) text: PlanText,
     pub(super) variant: Variant,
     pub(super) chosen: Layer,
-    pub(super) place: Destination,
+    pub(super) destination: Destination,
     /// The trace to be replayed, if there is one.
     pub(super) traced: Option<Traced>,
 }
@@ -67,17 +67,17 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Examine the machine and resolve the plan.
     pub(super) fn of(asked: Asked, options: &Options) -> Result<Self> {
-        let (source, environment, free_bytes) = examine(asked.place.clone())?;
-        let place = match &source {
+        let (source, environment, free_bytes) = examine(asked.destination.clone())?;
+        let path = match &source {
             Source::Dataset { directory } => directory,
             Source::File { path, .. } => path,
         };
-        let no_device = BlockDevice::behind(Path::new(place)).err().map(|reason| reason.to_string());
+        let no_device = BlockDevice::behind(Path::new(path)).err().map(|reason| reason.to_string());
         let topology = placement::Topology::read().map_err(anyhow::Error::msg)?;
         let numa_nodes =
             topology.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.number).collect();
         let online_cpus = CpuList::new(topology.cpus).context("the CPUs of this machine are unknown")?;
-        let in_memory = File::open(place).is_ok_and(|file| cache::in_memory(&file).is_some());
+        let in_memory = File::open(path).is_ok_and(|file| cache::in_memory(&file).is_some());
         let device = environment.device.clone().unwrap_or_else(|| environment.filesystem.clone());
         let mut prepared = Self {
             asked,

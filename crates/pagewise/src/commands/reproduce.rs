@@ -17,7 +17,7 @@ use toml::{Table, Value};
 use super::begin::Options;
 use super::prepare::{Asked, Prepared};
 use super::rights::ensure_settable;
-use super::run::{default_place, execute_all};
+use super::run::{default_destination, execute_all};
 use super::{command_lines, consent, planned};
 use crate::arguments::ReproduceArguments;
 use crate::arguments::choices::{AllArguments, PrintArguments};
@@ -131,9 +131,14 @@ fn prepare(
     let mut refusal = None;
     for Loaded { name, study, plans } in studies {
         for (run, plan) in plans {
-            let of_plan = default_place(plan, arguments.dir.as_deref()).and_then(|place| {
-                let asked =
-                    Asked { text: plan.clone(), variant, chosen: Layer::default(), place, traced: None };
+            let of_plan = default_destination(plan, arguments.dir.as_deref()).and_then(|destination| {
+                let asked = Asked {
+                    text: plan.clone(),
+                    variant,
+                    chosen: Layer::default(),
+                    destination,
+                    traced: None,
+                };
                 let one = Prepared::of(asked, options)?;
                 study.lacking(run, &one.environment).map_or(Ok(()), |lacking| Err(anyhow!(lacking)))?;
                 ensure_settable(&one.plan, &one.control, options.all.dry_run)?;

@@ -55,7 +55,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     }
     expect_typed(path, &run.header, doubt.as_ref(), arguments, options)?;
     expect_trace(&run.header.plan).with_context(|| format!("{} cannot be resumed", path.display()))?;
-    let place = match &run.header.plan.source {
+    let destination = match &run.header.plan.source {
         Source::Dataset { directory } => Destination::Directory(PathBuf::from(directory)),
         Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
     };
@@ -64,7 +64,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         true => None,
         false => Some((stop_flag()?, claim()?.0)),
     };
-    let (source, environment, _) = examine(place)?;
+    let (source, environment, _) = examine(destination)?;
     if let Some(difference) = run.header.environment.difference(&environment) {
         bail!("{} cannot be resumed: {difference}", path.display());
     }
@@ -171,7 +171,7 @@ enum Typed {
 
 impl Typed {
     fn of(plan: &Plan, arguments: &QuestionArguments) -> Self {
-        let place = match (&plan.source, arguments.directory(), arguments.own_file()) {
+        let destination = match (&plan.source, arguments.directory(), arguments.own_file()) {
             (_, None, None) => Typed::InPart,
             (Source::Dataset { directory: of_plan }, Some(typed), _)
             | (Source::File { path: of_plan, .. }, None, Some(typed)) => {
@@ -188,7 +188,7 @@ impl Typed {
         let evict = matches!(&plan.source, Source::File { evict: true, .. });
         let flags = [flag(evict, arguments.evict), flag(plan.drop_caches, arguments.drop_caches)];
         let settings = arguments.axes.settings(plan).into_iter().map(compared);
-        flags.into_iter().chain(settings).fold(place, Ord::max)
+        flags.into_iter().chain(settings).fold(destination, Ord::max)
     }
 }
 

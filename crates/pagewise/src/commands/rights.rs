@@ -45,11 +45,11 @@ pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> 
             return refused(what, &ways(refusal, in_place));
         }
     }
-    let place = match &plan.source {
+    let path = match &plan.source {
         Source::Dataset { directory } => directory,
         Source::File { path, .. } => path,
     };
-    let settings = SettingGuard::all(Path::new(place), |_| false);
+    let settings = SettingGuard::all(Path::new(path), |_| false);
     let refusal = |all: &HostSettings| {
         let of = |name: &str| settings.iter().find(|setting| setting.name() == name);
         all.kernel.wanted().into_iter().find_map(|(name, wanted)| of(name)?.check(&wanted?).err())

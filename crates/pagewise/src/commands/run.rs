@@ -26,7 +26,7 @@ use crate::plan::shorten::{self, Free};
 use crate::plan::validate;
 use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, REPLAY, Threads, estimate, text};
 use crate::session::RunSession;
-use crate::state::place;
+use crate::state::directories;
 use crate::store::RunFile;
 use crate::supervise::answer_time;
 use crate::traced::Traced;
@@ -48,9 +48,9 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     let mut prepared = Vec::new();
     for name in OVERVIEW {
         let text = question(name).expect("the question ships with the program")?;
-        let place = default_place(&text, arguments.dir.as_deref())?;
+        let destination = default_destination(&text, arguments.dir.as_deref())?;
         prepared.push(Prepared::of(
-            Asked { text, variant, chosen: Layer::default(), place, traced: None },
+            Asked { text, variant, chosen: Layer::default(), destination, traced: None },
             &options,
         )?);
     }
@@ -197,11 +197,11 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         Some(text) => text?,
         None => plan_file(Path::new(what))?,
     };
-    let place = match own_file {
+    let destination = match own_file {
         Some(path) => Destination::File { path: path.to_path_buf(), evict: arguments.evict },
         None => match arguments.directory() {
             Some(directory) => Destination::Directory(directory.to_path_buf()),
-            None => default_place(&text, None)?,
+            None => default_destination(&text, None)?,
         },
     };
     let chosen = arguments.layer();
@@ -209,7 +209,7 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         traced.is_none() || chosen.workload.as_ref().unwrap_or(&text.workloads()) == &[Workload::Replay],
         "--trace is for a replay: write pagewise run replay --trace FILE"
     );
-    measure(Asked { text, variant: arguments.variant(), chosen, place, traced }, options)
+    measure(Asked { text, variant: arguments.variant(), chosen, destination, traced }, options)
 }
 
 /// Measure what is asked, once its consents are given.
@@ -289,15 +289,15 @@ fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
         Ok(prepared) => return Ok(prepared),
         Err(error) => error,
     };
-    match (refused.downcast_ref::<Lacking>(), &asked.place) {
+    match (refused.downcast_ref::<Lacking>(), &asked.destination) {
         (Some(Lacking::Evict(_)), Destination::File { path, .. }) => {
             let asks = !options.all.dry_run;
             if asks
                 && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))
                     == Some(true)
             {
-                let place = Destination::File { path: path.clone(), evict: true };
-                return Prepared::of(Asked { place, ..asked }, options);
+                let destination = Destination::File { path: path.clone(), evict: true };
+                return Prepared::of(Asked { destination, ..asked }, options);
             }
             bail!("{refused}: allow it with: {}", command_lines::typed_with(&["--evict"]))
         }
@@ -307,7 +307,7 @@ fn prepare_with_consent(asked: Asked, options: &Options) -> Result<Prepared> {
 
 /// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in
 /// memory if the plan requires that.
-pub(super) fn default_place(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
+pub(super) fn default_destination(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
     if !plan.in_memory {
         return Ok(Destination::Directory(usual.unwrap_or(Path::new(".")).to_path_buf()));
     }
@@ -372,7 +372,7 @@ pub(super) fn execute(
     let Prepared { asked, plan, mut environment, control, .. } = prepared;
     if restored {
         // The environment above was that of the settings before they were restored.
-        environment = examine(asked.place)?.1;
+        environment = examine(asked.destination)?.1;
     }
     environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
@@ -413,7 +413,7 @@ pub(super) fn execute(
 fn create_named(header: &Header) -> Result<RunFile> {
     let Header { plan, environment, .. } = header;
     let date = compact_utc(environment.started_unix_s);
-    let stem = format!("pagewise-{date}-{}-{}", place::host_word(), plan.question);
+    let stem = format!("pagewise-{date}-{}-{}", directories::host_word(), plan.question);
     let path = |number: u32| match number {
         1 => PathBuf::from(format!("{stem}.jsonl")),
         more => PathBuf::from(format!("{stem}-{more}.jsonl")),
@@ -429,10 +429,10 @@ pub fn text_of_memory(control: &cgroup::Control) -> String {
     in_place.unwrap_or_else(|| text_of_control(control.memory()))
 }
 
-/// Text of a limit's place, or of the reason that there is none.
-pub fn text_of_control(place: Result<&cgroup::ParentGroup, &cgroup::NoControl>) -> String {
-    match place {
-        Ok(place) => place.to_string(),
+/// Text of a limit's parent group, or of the reason that there is none.
+pub fn text_of_control(parent: Result<&cgroup::ParentGroup, &cgroup::NoControl>) -> String {
+    match parent {
+        Ok(parent) => parent.to_string(),
         Err(refusal) => format!("none: {refusal}"),
     }
 }

@@ -133,7 +133,7 @@ impl Away {
             Away::NoCgroups => "cgroup",
             Away::Machine(_) => "trace",
         };
-        let place = match self {
+        let location = match self {
             Away::Unmounted => "on an unmounted filesystem".to_string(),
             Away::Moved => "in a directory that was moved or removed".to_string(),
             Away::NoCgroups => "of a hierarchy that is not mounted".to_string(),
@@ -142,7 +142,7 @@ impl Away {
         let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
         let more = if paths.len() > SHOWN { ", …" } else { "" };
         let hint = "if it is gone for good, forget it with pagewise clean --forget";
-        format!("{count} {what}{plural} {place} {remain}: {}{more} ({hint})", shown.join(", "))
+        format!("{count} {what}{plural} {location} {remain}: {}{more} ({hint})", shown.join(", "))
     }
 }
 
@@ -215,20 +215,22 @@ impl Journal {
                     swept.left.push(format!("{} cannot be undone: {error}", parsed.entry.shown().display()));
                     remaining.push(line);
                 }
-                Err(Remains::Away(place)) => {
+                Err(Remains::Away(location)) => {
                     if out_of_reach == OutOfReach::Kept {
                         remaining.push(line);
                     }
                     let path = parsed.entry.shown();
-                    match away.iter_mut().find(|(known, _)| *known == place) {
+                    match away.iter_mut().find(|(known, _)| *known == location) {
                         Some((_, paths)) => paths.push(path),
-                        None => away.push((place, vec![path])),
+                        None => away.push((location, vec![path])),
                     }
                 }
             }
         }
         match out_of_reach {
-            OutOfReach::Kept => swept.left.extend(away.iter().map(|(place, paths)| place.sentence(paths))),
+            OutOfReach::Kept => {
+                swept.left.extend(away.iter().map(|(location, paths)| location.sentence(paths)))
+            }
             OutOfReach::Forgotten => {
                 let paths = away.iter().flat_map(|(_, paths)| paths);
                 swept.notes.extend(paths.map(|path| format!("forgot {}", path.display())));

@@ -15,7 +15,7 @@ pub struct ReplayTask {
     work: Replay,
     /// As workers follow them.
     pub table: RecordedTable,
-    /// Expected checksum of each of them, with the weight of its place.
+    /// Expected checksum of each of them, with the weight of its position.
     pub checksums: Vec<u64>,
     /// Expected checksum of all of them.
     pub checksum: u64,

@@ -74,11 +74,11 @@ impl<'a> Sampler<'a> {
         let readahead_bytes =
             machine.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
         let sparse_or_compressed_bytes = inputs.iter().any(Input::hides_bytes);
-        let place = match &plan.source {
+        let path = match &plan.source {
             Source::Dataset { directory } => directory,
             Source::File { path, .. } => path,
         };
-        let in_memory = File::open(place).ok().and_then(|place| cache::in_memory(&place));
+        let in_memory = File::open(path).ok().and_then(|file| cache::in_memory(&file));
         Self {
             plan,
             inputs,

@@ -61,7 +61,7 @@ fn a_known_program_is_given_back() {
     assert_eq!(reads["bytes"], 300 * 4096 + 100 * 8192);
     assert_eq!(reads["sizes"], serde_json::json!([[4096, 300], [8192, 100]]));
     // The first read of each descriptor has none before it.
-    assert_eq!((&reads["placed"], &reads["in_order"]), (&398.into(), &99.into()));
+    assert_eq!((&reads["located"], &reads["in_order"]), (&398.into(), &99.into()));
     assert_eq!(reads["threads"], 2);
     let mapping = &file["mapping"];
     assert_eq!(mapping["faulted_pages"], TOUCHED_PAGES, "{mapping}");

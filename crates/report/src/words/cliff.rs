@@ -57,11 +57,11 @@ fn leads(group: &CurveGroup) -> Option<String> {
         });
     }
     let part = |(index, lead): (usize, &Lead)| {
-        let place = match index {
+        let range = match index {
             0 => format!("up to {} the cache", multiple(lead.to)),
             _ => format!("from {} on", multiple(lead.from)),
         };
-        format!("{place}: {}", leading(&lead.methods))
+        format!("{range}: {}", leading(&lead.methods))
     };
     let parts: Vec<String> = group.leads.iter().enumerate().map(part).collect();
     Some(format!("fastest {}", parts.join("; ")))
@@ -189,7 +189,7 @@ fn no_crossing(group: &CurveGroup) -> Option<String> {
             let is_open = group.leads.iter().any(|lead| lead.methods.is_empty());
             Some(match is_open {
                 true => format!(
-                    "{range} the data do not decide everywhere which method leads, so no crossing can be placed"
+                    "{range} the data do not decide everywhere which method leads, so no crossing can be located"
                 ),
                 false => format!("{range} no method is seen to lose its lead to another"),
             })
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(
             no_crossing(&open).as_deref(),
             Some(
-                "between 0.5x and 4x the cache the data do not decide everywhere which method leads, so no crossing can be placed"
+                "between 0.5x and 4x the cache the data do not decide everywhere which method leads, so no crossing can be located"
             )
         );
         let near = Edge { ratio: 4.0, highest: true, leader: "pread".into(), rivals: vec!["mmap".into()] };

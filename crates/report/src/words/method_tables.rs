@@ -107,7 +107,7 @@ impl Tally {
 }
 
 /// Conditions of a table that others do not share, except its columns.
-fn place(table: &MethodTable) -> String {
+fn size_of(table: &MethodTable) -> String {
     match (has_threads(table), table.data_over_cache) {
         (false, _) => "all sizes".to_string(),
         (true, Some(ratio)) => TableColumn::OfCache(ratio).to_string(),
@@ -131,14 +131,14 @@ fn advantages(tables: &[MethodTable]) -> Vec<String> {
         let at = |size: &String| {
             let ratios = tables
                 .iter()
-                .filter(|table| place(table) == *size)
+                .filter(|table| size_of(table) == *size)
                 .flat_map(|table| &table.advantages)
                 .filter(|advantage| advantage.method == **method && advantage.over.as_ref() == Some(*over))
                 .flat_map(|advantage| &advantage.ratios);
             format!("{size}: {}", Tally::of(ratios).in_words("ahead", "behind", "not distinguishable"))
         };
-        let places = distinct(tables.iter().map(place));
-        let sizes: Vec<String> = places.iter().map(at).collect();
+        let distinct_sizes = distinct(tables.iter().map(size_of));
+        let sizes: Vec<String> = distinct_sizes.iter().map(at).collect();
         format!("{method} against {over}, over patterns, threads and warm-ups: {}.", sizes.join("; "))
     };
     pairs(tables).iter().map(sentence).collect()

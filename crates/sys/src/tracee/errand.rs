@@ -88,7 +88,7 @@ const fn code() -> [u8; 104] {
 /// Reason for which a thread cannot make calls for its tracer at this moment.
 #[derive(Debug)]
 pub enum Unable {
-    /// It is at a place from which it cannot be sent away: in a restartable sequence, or where an
+    /// The thread is where it cannot be sent away from: in a restartable sequence, or where an
     /// interrupted call is about to be restarted. Another time it can.
     NotHere,
     /// It has ended.
@@ -110,35 +110,35 @@ impl From<io::Error> for Unable {
 #[derive(Debug)]
 pub struct Errand {
     thread: Pid,
-    place: u64,
+    address: u64,
     before: Registers,
     mask: u64,
     /// The stop from which it goes on next.
     arrived: Stop,
 }
 
-/// Put the instructions at `place`: [`ERRAND_BYTES`] that nobody uses, in executable memory.
-pub fn prepare(thread: Pid, place: u64) -> io::Result<()> {
+/// Put the instructions at `address`: [`ERRAND_BYTES`] that nobody uses, in executable memory.
+pub fn prepare(thread: Pid, address: u64) -> io::Result<()> {
     let words: Vec<u64> = CODE
         .chunks_exact(8)
         .map(|word| word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)))
         .collect();
-    write_memory(thread, place, &words)
+    write_memory(thread, address, &words)
 }
 
 impl Errand {
     /// Send a thread away that was [`Stop::Interrupted`], or has [`Stop::Returned`] from a call.
-    /// The instructions are at `place`, and no other thread of its process is there.
-    pub fn begin(thread: Pid, place: u64) -> Result<Self, Unable> {
+    /// The instructions are at `address`, and no other thread of its process is there.
+    pub fn begin(thread: Pid, address: u64) -> Result<Self, Unable> {
         let before = Registers::of(thread)?;
         if before.is_restarting() || in_restartable_sequence(thread, &before)? {
             return Err(Unable::NotHere);
         }
-        let errand = Self { thread, place, before, mask: signal_mask(thread)?, arrived: Stop::Other };
+        let errand = Self { thread, address, before, mask: signal_mask(thread)?, arrived: Stop::Other };
         errand.write_back(&before)?;
         // From here on it is right without a tracer: first the registers, then the mask.
         let mut away = before;
-        (away.0.rip, away.0.orig_rax) = (place + BACK, u64::MAX);
+        (away.0.rip, away.0.orig_rax) = (address + BACK, u64::MAX);
         away.set(thread)?;
         set_signal_mask(thread, ALL_SIGNALS)?;
         Ok(errand)
@@ -146,16 +146,16 @@ impl Errand {
 
     /// Take back a call that a thread is about to make: it will make it again. It must have stopped
     /// with [`Stop::Call`].
-    pub fn take_back_call(thread: Pid, place: u64) -> Result<(), Unable> {
+    pub fn take_back_call(thread: Pid, address: u64) -> Result<(), Unable> {
         let at_call = Registers::of(thread)?;
         let mut before = at_call;
         before.0.rip -= CALL_BYTES;
         (before.0.rax, before.0.orig_rax) = (at_call.0.orig_rax, u64::MAX);
-        let errand = Self { thread, place, before, mask: signal_mask(thread)?, arrived: Stop::Other };
+        let errand = Self { thread, address, before, mask: signal_mask(thread)?, arrived: Stop::Other };
         errand.write_back(&before)?;
         let mut away = before;
         // No call has the number -1, so nothing is called.
-        (away.0.rip, away.0.rax) = (place + BACK, at_call.0.rax);
+        (away.0.rip, away.0.rax) = (address + BACK, at_call.0.rax);
         away.set(thread)?;
         resume(thread, 0)?;
         match wait_for_change(thread)? {
@@ -168,7 +168,7 @@ impl Errand {
     /// Have it make a call; what it returns, or a negative errno.
     pub fn call(&mut self, number: u64, arguments: &[u64]) -> Result<i64, Unable> {
         let mut away = self.before;
-        (away.0.rip, away.0.rax, away.0.orig_rax) = (self.place + CALL, number, u64::MAX);
+        (away.0.rip, away.0.rax, away.0.orig_rax) = (self.address + CALL, number, u64::MAX);
         for index in 0..6 {
             away.set_argument(index, arguments.get(index).copied().unwrap_or(0));
         }
@@ -225,7 +225,7 @@ impl Errand {
             registers.r11,
             registers.rip,
         ];
-        write_memory(self.thread, self.place + CODE.len() as u64, &words)
+        write_memory(self.thread, self.address + CODE.len() as u64, &words)
     }
 }
 

@@ -122,7 +122,7 @@ fn consuming(case: &Case<'_>) -> Option<Note> {
 
 /// The total of the same method under the same conditions with pages only touched.
 fn touching(case: &Case<'_>, cell: &CellJudgement) -> Option<u64> {
-    let place = |cell: &CellJudgement| {
+    let conditions = |cell: &CellJudgement| {
         let mut parameters = cell.parameters.clone();
         parameters.consume = None;
         (
@@ -140,7 +140,7 @@ fn touching(case: &Case<'_>, cell: &CellJudgement) -> Option<u64> {
             && other.status == Status::Ok
             && other.method == cell.method
             && other.parameters.consume == Some(Consume::Touch)
-            && place(other) == place(cell)
+            && conditions(other) == conditions(cell)
     };
     case.cells.iter().find(same)?.total_ns
 }

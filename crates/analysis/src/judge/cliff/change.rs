@@ -214,7 +214,7 @@ fn between(low: u64, high: u64, step: u64, measured: &[u64]) -> Option<u64> {
     far.next().or_else(|| beside.map(spans).filter(is_between).find(|span| !measured.contains(span)))
 }
 
-/// Places between two spans, as shares of their logarithmic distance, in the order in which they
+/// Positions between two spans, as shares of their logarithmic distance, in the order in which they
 /// are tried.
 const SHARES: [f64; 7] = [0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875];
 /// Spans nearer than this share of the distance say the same.
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn places_may_change_back() {
+    fn orders_may_change_back() {
         let (mmap, pread) = methods();
         let all = [compared(1, Higher, true), compared(2, Lower, true), compared(3, Higher, true)];
         let found = of_pair(&mmap, &pread, &all, FIRM);

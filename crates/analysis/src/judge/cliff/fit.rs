@@ -1,4 +1,4 @@
-//! The place at which the order of two methods changes, by one fit over all spans.
+//! The position at which the order of two methods changes, by one fit over all spans.
 //!
 //! Between a span at which the one method is firmly faster and a larger one at which the other is,
 //! the logarithm of their ratio falls from above 0 to below it. How it falls is not known: a cliff
@@ -7,10 +7,10 @@
 //! adjacent violators; Ayer et al. 1955). It pools neighbouring spans at which neither method is
 //! clearly faster, and a large difference on one side of a step does not move the step.
 //!
-//! The interval is the inversion of the likelihood ratio test of a place: it holds every gap
+//! The interval is the inversion of the likelihood ratio test of a position: it holds every gap
 //! between two spans at which the fit may be made to cross 0 without the sum of squares growing
 //! beyond [`LARGEST_GROWTH`] (Banerjee and Wellner 2001). Its ends are measured spans, since
-//! between two of them the data know nothing: a line through them would place a step where it is
+//! between two of them the data know nothing: a line through them would put a step where it is
 //! not. If points scatter about the fit by more than their errors explain, a growth counts less by
 //! that factor.
 
@@ -147,7 +147,8 @@ mod tests {
         assert_eq!(Fit::of(&points(&[0.3], 0.1)), None);
     }
 
-    /// With spans chosen beforehand, for steps, slopes and no difference at all around the place.
+    /// With spans chosen beforehand, for steps, slopes and no difference at all around the
+    /// position.
     #[test]
     fn the_interval_holds_the_place_as_often_as_it_says() {
         for slope in [0.0, 0.3, 1.0, 100.0] {

@@ -33,9 +33,9 @@ struct Computation {
 /// Factor of a read's checksum.
 #[derive(Clone, Copy)]
 enum Weighting {
-    /// Weight of its place in the table.
+    /// Weight of its position in the table.
     InTable,
-    /// Weight of its place in the part of its thread.
+    /// Weight of its position in the part of its thread.
     InPart,
     /// 1.
     Alike,
@@ -93,11 +93,11 @@ impl Summed<'_> {
                 of(Consumption { consume: Consume::Touch, ..consumption }),
             ),
             (
-                "of reads that all count alike: multiply each one's by 2 * its place in the table + 1",
+                "of reads that all count alike: multiply each one's by 2 * its position in the table + 1",
                 Computation { weighting: Weighting::Alike, ..usual },
             ),
             (
-                "of places counted from the start of each thread's part: count them from the start of the table",
+                "of positions counted from the start of each thread's part: count them from the start of the table",
                 Computation { weighting: Weighting::InPart, ..usual },
             ),
             (

@@ -347,7 +347,7 @@ fn advice(cell: &Cell, failure: &Failure) -> String {
     }
 }
 
-/// Fail unless every record is in its place and nothing else was written.
+/// Fail unless every record is at its offset and nothing else was written.
 fn written(input: &Input, records: &RecordTask, claimed: u64) -> Result<(), String> {
     let Some(file) = input.new_file() else { return Ok(()) };
     let (ring, mut written) = (&records.ring, Written::default());

@@ -20,7 +20,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 }
 
 /// The state directory of a run.
-pub struct StatePlace {
+pub struct StateDirectories {
     /// The directory itself.
     pub directory: Directory,
     /// Those of this host in earlier boots, beside it.
@@ -74,11 +74,11 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 /// The directory of a run, made if necessary.
-pub fn usable() -> Result<StatePlace> {
+pub fn usable() -> Result<StateDirectories> {
     if let Some(named) = variable(NAMED) {
         let directory =
             prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()))?;
-        return Ok(StatePlace { directory, earlier: Vec::new() });
+        return Ok(StateDirectories { directory, earlier: Vec::new() });
     }
     let mut refusal: Option<anyhow::Error> = None;
     for candidate in candidates() {
@@ -93,7 +93,7 @@ pub fn usable() -> Result<StatePlace> {
                         "note: {CHOSEN} cannot be used ({refusal:#}): the state is in {used}"
                     ));
                 }
-                return Ok(StatePlace { directory, earlier });
+                return Ok(StateDirectories { directory, earlier });
             }
             Err(error) => refusal = refusal.or(Some(error)),
         }
