@@ -65,7 +65,8 @@ pub fn judge_at(run: &Run, price: f64) -> Judged {
     judge_checked(&checked, &collect(&checked.run), price)
 }
 
-/// The same at the usual price, with the ranked figures of each cell by round, the more the better.
+/// Judgement at the usual price, with the ranked figures of each cell by round, the more the
+/// better.
 pub fn judge_with_figures(run: &Run) -> (Judged, HashMap<String, ByRound>) {
     let checked = proof::again(run);
     let samples = collect(&checked.run);

@@ -23,7 +23,7 @@ pub enum Next {
     Take(Step),
     /// Add these cells to the plan, then ask again.
     Add(Vec<Cell>),
-    /// It is complete.
+    /// The run is complete.
     Done,
 }
 

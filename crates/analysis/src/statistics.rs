@@ -23,7 +23,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The same median of values that may be reordered, which is quicker for those who need it often.
+/// The median of values that may be reordered, which is quicker for those who need it often.
 pub(crate) fn median_in_place(values: &mut [f64]) -> Option<f64> {
     let middle = values.len().checked_sub(1)? / 2;
     let is_even = values.len().is_multiple_of(2);

@@ -153,7 +153,7 @@ impl DataFile {
     }
 }
 
-/// The same advice for madvise(2).
+/// Advice of madvise(2) for a mapping.
 pub(crate) const fn map_advice(advice: MapAdvice) -> Advice {
     match advice {
         MapAdvice::Random => Advice::Random,
@@ -228,7 +228,7 @@ pub(crate) struct FailedRead {
 }
 
 impl FailedRead {
-    /// The same from a completion of a ring.
+    /// A failed read from a completion of a ring.
     pub fn at_completion(offset: u64, expected: usize, completion: Completion) -> Self {
         let result = match completion.result {
             errno if errno < 0 => Err(Errno::from_raw_os_error(-errno)),

@@ -24,7 +24,7 @@ enum Operation {
     Sample,
     /// A field of any record: header, seconds, end.
     Any,
-    /// The same field of all samples of a cell: a single round seldom changes a median.
+    /// One field of all samples of a cell: a single round seldom changes a median.
     Cell,
     /// Records left out, doubled, exchanged.
     Drop,
@@ -69,24 +69,24 @@ impl JsonRunFile {
         Self { records: lines.map(record).collect() }
     }
 
-    /// Its records.
+    /// Records.
     pub fn records(&self) -> &[Value] {
         &self.records
     }
 
-    /// Its text, with valid checks.
+    /// Text, with valid checks.
     pub fn to_text(&self) -> String {
         self.records.iter().map(|record| line_of(&document::to_text(record))).collect()
     }
 
-    /// The same with `value` at `place` (RFC 6901) of every record that has such a place.
+    /// The run file with `value` at `pointer` (RFC 6901) of every record that has such a value.
     ///
     /// # Panics
     /// If none has.
-    pub fn with(mut self, place: &str, value: &Value) -> Self {
-        let places = self.records.iter_mut().filter_map(|record| record.pointer_mut(place));
-        let changed = places.map(|place| *place = value.clone()).count();
-        assert!(changed > 0, "no record has {place}");
+    pub fn with(mut self, pointer: &str, value: &Value) -> Self {
+        let found = self.records.iter_mut().filter_map(|record| record.pointer_mut(pointer));
+        let changed = found.map(|old| *old = value.clone()).count();
+        assert!(changed > 0, "no record has {pointer}");
         self
     }
 

@@ -57,7 +57,7 @@ impl HostReader {
         self.read_within(MAX_TEXT_BYTES)
     }
 
-    /// The same for readings every second or more often: TLB shootdowns are unknown if
+    /// Every counter, for readings every second or more often: TLB shootdowns are unknown if
     /// /proc/interrupts is so large that reading it would take a noticeable share of a CPU.
     pub fn read_often(&mut self) -> HostCounters {
         if self.interrupts_are_large { self.read_within(0) } else { self.read_within(MAX_FREQUENT_BYTES) }

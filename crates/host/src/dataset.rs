@@ -132,7 +132,7 @@ impl Dataset {
         self.file.sync_all().map_err(|error| failed(&self.path, "fsync", offset, error))
     }
 
-    /// Its path.
+    /// Path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -142,7 +142,7 @@ impl Dataset {
         &self.file
     }
 
-    /// Its size.
+    /// Size.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }

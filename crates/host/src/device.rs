@@ -18,7 +18,7 @@ const NS_PER_MS: u64 = 1_000_000;
 /// A disk, or a device that represents one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// Its name below /dev, such as `nvme0n1`.
+    /// Name below /dev, such as `nvme0n1`.
     pub name: String,
     /// The partition of it that holds the filesystem, such as `nvme0n1p2`.
     pub partition: Option<String>,
@@ -133,7 +133,7 @@ impl BlockDevice {
         })
     }
 
-    /// Its counters since it appeared.
+    /// Counters since it appeared.
     pub fn counters(&self) -> Option<DeviceCounters> {
         let counters = DeviceCounters::parse(&kernel_files::text(self.sysfs.join("stat"))?)?;
         Some(DeviceCounters { flushes: counters.flushes.filter(|_| self.counts_flushes), ..counters })

@@ -221,7 +221,7 @@ pub fn direct_alignment(file: &File) -> Option<u64> {
     (alignment > 0).then_some(alignment)
 }
 
-/// The same for a path; for a directory, by means of a nameless file in it.
+/// Alignment of direct transfers at a path; for a directory, by means of a nameless file in it.
 fn direct_alignment_at(path: &Path) -> Option<u64> {
     let file = if path.is_dir() { scratch::nameless_file(path) } else { File::open(path) };
     direct_alignment(&file.ok()?)

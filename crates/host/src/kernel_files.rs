@@ -13,9 +13,9 @@ use rustix::io::Errno;
 pub struct CallError {
     /// The failed call.
     pub call: &'static str,
-    /// Its path.
+    /// Path.
     pub path: PathBuf,
-    /// Its errno.
+    /// Errno.
     #[source]
     pub error: io::Error,
 }
@@ -45,7 +45,7 @@ pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The same if an empty file has a meaning; `None` if it is missing or unreadable.
+/// Text of a file whose emptiness has a meaning; `None` if it is missing or unreadable.
 pub(crate) fn text_or_empty(path: impl AsRef<Path>) -> Option<String> {
     Some(String::from_utf8_lossy(&fs::read(path).ok()?).trim().to_string())
 }
@@ -66,7 +66,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CallError> {
     opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(CallError::at("write", path))
 }
 
-/// The same for a file that some kernels do not have.
+/// Write `text` to a file that some kernels do not have.
 pub(crate) fn write_if_there(path: &Path, text: &str) -> Result<(), CallError> {
     match write(path, text) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -28,11 +28,11 @@ pub struct PlacementPlan {
 /// One NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
+    /// Number.
     pub number: u32,
-    /// Its CPUs that are online; some nodes have none.
+    /// CPUs that are online; some nodes have none.
     pub cpus: Vec<u32>,
-    /// Its memory; some have none.
+    /// Memory; some have none.
     pub memory_bytes: u64,
     /// Distances of the online nodes from it, in the order of their numbers; its own is 10.
     pub distances: Vec<u32>,

@@ -37,14 +37,14 @@ const HUGE_BYTES_MAX: usize = 32 << 20;
 /// State of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It works.
+    /// The capability works.
     Available,
-    /// It was refused, or had no effect.
+    /// The attempt was refused, or had no effect.
     Unavailable {
         /// The refused call, with errno or the evidence.
         reason: String,
     },
-    /// It could not be tried, or not be verified.
+    /// The capability could not be tried, or not be verified.
     Unknown {
         /// The reason.
         reason: String,
@@ -54,9 +54,9 @@ pub enum Availability {
 /// A capability of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// Its name in methods or in the manual.
+    /// Name in methods or in the manual.
     pub name: &'static str,
-    /// Its state.
+    /// State.
     pub state: Availability,
     /// Further findings; may be empty.
     pub detail: String,

@@ -46,7 +46,7 @@ pub fn totals(pid: u32) -> ProcessCounters {
     totals_with_threads(pid).0
 }
 
-/// The same, with the totals of each of its threads: every file is read once.
+/// Read the totals of process `pid` and of each of its threads: every file is read once.
 pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let stat = kernel_files::text(process.join("stat")).and_then(|text| parse_stat(&text));

@@ -14,7 +14,7 @@ use crate::table::{OffsetTable, OperationOrder, TableError};
 
 /// Memory in which a worker finds the table: zeros until the table is put there.
 ///
-/// It is made before the worker, which inherits it and may only read it.
+/// The memory is made before the worker, which inherits it and may only read it.
 pub struct TableMemory(SharedMemory);
 
 impl TableMemory {
@@ -28,7 +28,7 @@ impl TableMemory {
         Ok(Self(memory))
     }
 
-    /// Its file, which a child inherits.
+    /// File, which a child inherits.
     pub fn file(&self) -> &OwnedFd {
         self.0.file()
     }

@@ -49,7 +49,7 @@ impl Language {
     /// All of them.
     pub const ALL: [Language; 3] = [Language::Jvm, Language::Go, Language::Python];
 
-    /// Its worker's name in methods.
+    /// Name of the worker in methods.
     pub fn name(self) -> &'static str {
         match self {
             Language::Jvm => "jvm",
@@ -75,13 +75,13 @@ impl Language {
 /// A suitable toolchain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its language.
+    /// Language.
     pub language: Language,
     /// The home of the JDK, GOROOT, or the Python that runs.
     pub home: PathBuf,
     /// The program to start: `java`, `go`, `python3`.
     pub program: PathBuf,
-    /// Its version as text: `25.0.1 (Temurin)`, `1.26.8`, `3.11.7, without numpy`.
+    /// Version as text: `25.0.1 (Temurin)`, `1.26.8`, `3.11.7, without numpy`.
     pub version: String,
     /// Sentences about candidates that the user had set but that were skipped.
     pub notes: Vec<String>,
@@ -107,15 +107,15 @@ pub struct Built {
     /// Program and arguments, with the path of its folder. More options of a JVM may be inserted
     /// after the program.
     pub command: Vec<String>,
-    /// The same by the descriptor of its folder, while that is held open. (A JVM makes a path of it
-    /// again, whose steps nobody else can exchange.)
+    /// Program and arguments by the descriptor of the folder, while that is held open. (A JVM makes
+    /// a path of it again, whose steps nobody else can exchange.)
     pub by_descriptor: Vec<String>,
     /// Variables that must not reach the worker: they would change it without showing in its
     /// command.
     pub unset: &'static [&'static str],
     /// Version of the toolchain, as in [`Found`].
     pub version: String,
-    /// Its folder, held open.
+    /// Folder, held open.
     pub folder: Arc<Directory>,
     /// Sentences about skipped candidates, including those of [`Found`].
     pub notes: Vec<String>,

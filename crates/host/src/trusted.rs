@@ -74,7 +74,8 @@ impl Directory {
         Self::at(path, false)
     }
 
-    /// The same; missing parts of the path are made so that only this user can enter them.
+    /// Open the directory at `path`; missing parts of the path are made so that only this user can
+    /// enter them.
     pub fn make(path: &Path) -> Result<Self, Refusal> {
         Self::at(path, true)
     }
@@ -99,7 +100,7 @@ impl Directory {
         Ok(Self { file, path })
     }
 
-    /// Its path as given.
+    /// Path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -164,7 +165,7 @@ impl Directory {
         rustix::fs::fchmod(&self.file, Mode::RWXU).map_err(Refusal::call("chmod", &self.path))
     }
 
-    /// Its identity: device and inode.
+    /// Identity: device and inode.
     pub fn key(&self) -> io::Result<(u64, u64)> {
         self.file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
     }

@@ -59,7 +59,7 @@ pub enum Target {
 pub struct Watch {
     events: Vec<(Kind, Event)>,
     kinds: HashMap<u64, Kind>,
-    /// Those of opened and duplicated descriptors, which are looked at at once.
+    /// Rings of opened and duplicated descriptors, which are looked at at once.
     quick_rings: Vec<EventRing>,
     rings: Vec<EventRing>,
     cache: Option<CachePoints>,

@@ -63,13 +63,13 @@ pub struct Windows {
 struct Thread {
     process: i32,
     space: usize,
-    /// It is stopped, and waits to go on.
+    /// Reason that the thread is stopped and waits to go on.
     stopped: Option<Stop>,
     /// The call that it is in.
     call: Option<CallMade>,
-    /// It waits for the signal that continues its process.
+    /// True if the thread waits for the signal that continues its process.
     listens: bool,
-    /// Its errand has met a signal that stops its process.
+    /// True if the thread's errand has met a signal that stops its process.
     met_group_stop: bool,
     /// Mappings that the call that it is in unmaps.
     unmapped: Vec<(u64, Range)>,

@@ -47,7 +47,7 @@ words! {
     Role, "role" {
         /// A method to be judged.
         Measured = "measured",
-        /// The same method again: the difference between the two is the run's own noise.
+        /// A method for the second time: the difference between the two is the run's own noise.
         Control = "control",
         /// The most that the device or the memory can do.
         Ceiling = "ceiling",
@@ -162,7 +162,7 @@ impl Conditions {
         self.work.parameters().bytes_of(self.extent(), operations)
     }
 
-    /// The same on average, where operations differ.
+    /// Bytes of an operation, on average where operations differ.
     pub fn mean_op_bytes(&self) -> f64 {
         let all = self.fixed_operations().filter(|all| *all > 0);
         all.map_or(self.op_bytes() as f64, |all| self.bytes_of(all) as f64 / all as f64)

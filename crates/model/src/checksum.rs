@@ -69,7 +69,7 @@ impl Consumption {
         Self { consume, page_bytes, touch_at: 0, touch_last: !align_bytes.is_multiple_of(page_bytes as u64) }
     }
 
-    /// The same with the first touched word at `touch_at`.
+    /// The consumption with the first touched word at `touch_at`.
     #[inline(always)]
     pub fn touching(self, touch_at: u64) -> Self {
         Self { touch_at: touch_at as usize, ..self }

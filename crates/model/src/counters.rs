@@ -258,7 +258,7 @@ pub struct HostSecond {
 /// workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RateWindow {
-    /// Its duration by the worker's clock.
+    /// Duration by the worker's clock.
     pub elapsed_ns: u64,
     /// Time that this clock leaves out and that counts all the same.
     #[serde(default)]
@@ -275,7 +275,7 @@ pub struct RateWindow {
 }
 
 impl RateWindow {
-    /// Its duration, with what the worker's clock leaves out.
+    /// Duration, with what the worker's clock leaves out.
     pub fn duration_ns(&self) -> u64 {
         self.elapsed_ns.saturating_add(self.unaccounted_ns)
     }

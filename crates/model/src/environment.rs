@@ -61,7 +61,7 @@ pub struct Environment {
     pub device_number: String,
     /// Block device of the filesystem, if found.
     pub device: Option<String>,
-    /// Its model.
+    /// Model.
     pub device_model: Option<String>,
     /// True if it reports that it rotates.
     pub device_rotational: Option<bool>,
@@ -92,7 +92,7 @@ pub struct Environment {
 impl Environment {
     /// Readahead of most machines, in sectors.
     const USUAL_READAHEAD_SECTORS: u32 = 256;
-    /// The same in bytes.
+    /// Readahead of most machines, in bytes.
     pub const USUAL_READAHEAD: Bytes = Bytes(512 * Self::USUAL_READAHEAD_SECTORS as u64);
 
     /// The command that sets the usual readahead; `None` without a device.

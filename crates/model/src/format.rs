@@ -10,7 +10,7 @@ pub const MISSING: &str = "–";
 
 /// A number of any type.
 pub trait Number {
-    /// Its value.
+    /// Value.
     fn value(self) -> f64;
 }
 

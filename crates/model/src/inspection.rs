@@ -23,7 +23,7 @@ pub struct Subject {
     pub memory_limit_bytes: Option<u64>,
     /// The process.
     pub process: u32,
-    /// Its end, if it came while it was watched.
+    /// End, if it came while it was watched.
     pub ended: Option<String>,
 }
 
@@ -94,17 +94,18 @@ pub struct Unattributed {
 /// A file, and what the program did to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedFile {
-    /// Its path; `None`: pages of it came in, and nobody saw it opened.
+    /// Path; `None`: pages of it came in, and nobody saw it opened.
     pub path: Option<String>,
     /// Major number, minor number, inode.
     pub identity: (u32, u32, u64),
-    /// Its size when it was opened.
+    /// Size when it was opened.
     pub file_bytes: Option<u64>,
     /// Type of its filesystem.
     pub filesystem: Option<String>,
-    /// It is no file but the blocks of this device: metadata of a filesystem, such as directories.
+    /// The device whose blocks these pages are, instead of a file's: metadata of a filesystem, such
+    /// as directories.
     pub block_device: Option<String>,
-    /// It holds code of the program or a library.
+    /// True if the file holds code of the program or a library.
     pub code: bool,
     /// Past the page cache (O_DIRECT), by one of its descriptors.
     pub direct: bool,
@@ -210,11 +211,11 @@ pub struct BroughtIn {
 /// A thread, and what it waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InspectedThread {
-    /// Its process.
+    /// Process.
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Time that it was watched.
     pub watched_ns: u64,
@@ -310,7 +311,7 @@ impl Inspection {
         self.threads.iter().all(of_files) && serde_json::to_value(self).is_ok_and(|value| is_possible(&value))
     }
 
-    /// The same with at most [`Self::KEPT`] files and threads, the first ones.
+    /// The inspection with at most [`Self::KEPT`] files and threads, the first ones.
     pub fn shortened(&self) -> Self {
         let (mut short, most) = (self.clone(), Self::KEPT);
         short.left_out.files += self.files.len().saturating_sub(most) as u64;

@@ -28,7 +28,7 @@ pub use suitable::Alignment;
 /// The program that performs the accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Worker {
-    /// This program.
+    /// pagewise itself.
     Native,
     /// The shipped worker in Java.
     Jvm,
@@ -114,7 +114,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Its name in JSON and tables if no method's own word is meant.
+    /// Name in JSON and tables if no method's own word is meant.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Mmap => "mmap",
@@ -213,7 +213,7 @@ impl Method {
         &self.word
     }
 
-    /// Its text without the worker, as sent to that worker.
+    /// Text without the worker, as sent to that worker.
     pub fn spec(&self) -> String {
         let mut text = self.word.to_string();
         for (index, option) in self.options.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Method {
         text
     }
 
-    /// Its definition of a line.
+    /// Definition of a line.
     pub fn line_rule(&self) -> LineRule {
         if self.worker == Worker::Jvm && self.word == access_methods::BUFFERED_READER {
             LineRule::ReadLine

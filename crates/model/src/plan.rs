@@ -29,11 +29,11 @@ pub enum Source {
     },
     /// The user's own file, never written.
     File {
-        /// Its path.
+        /// Path.
         path: String,
         /// True if pagewise may drop it from the page cache.
         evict: bool,
-        /// Its identity when the run began; a run is not continued on another file.
+        /// Identity when the run began; a run is not continued on another file.
         identity: FileIdentity,
     },
 }
@@ -54,7 +54,7 @@ pub struct FileIdentity {
 /// Time that all samples of a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// This time at least, in nanoseconds.
+    /// The shortest time, in nanoseconds.
     pub least_ns: u64,
     /// So much of the time that the first rounds took, if that is longer; 0 for a time that was
     /// chosen.
@@ -104,7 +104,7 @@ pub struct Plan {
     pub max_written_bytes: Option<Bytes>,
     /// Duration of the throughput phase.
     pub sample_ns: u64,
-    /// The same of a cell whose bytes are in memory, if it is another.
+    /// Duration of the throughput phase of a cell whose bytes are in memory, if it is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_sample_ns: Option<u64>,
     /// Maximum duration of the latency phase, if there is one.
@@ -137,7 +137,7 @@ pub struct Plan {
 /// A trace that is replayed, and what its recording knows of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTrace {
-    /// Its file.
+    /// File.
     pub path: String,
     /// The command that was recorded.
     pub command: Vec<String>,
@@ -149,7 +149,7 @@ pub struct PlannedTrace {
     pub cold: bool,
     /// Bytes that came from the device for its reads.
     pub device_bytes: Option<u64>,
-    /// It was recorded in windows.
+    /// True if the trace was recorded in windows.
     #[serde(default)]
     pub windows: bool,
     /// Time that it took, from its first instruction to its end.

@@ -57,7 +57,7 @@ impl TableColumn {
         }
     }
 
-    /// Its number alone, for lists.
+    /// Number alone, for lists.
     pub fn number(self) -> String {
         match self {
             TableColumn::Threads(threads) => threads.to_string(),

@@ -62,7 +62,7 @@ pub enum Record {
 pub struct ProgramRun {
     /// The round that followed.
     pub round: u32,
-    /// Its duration.
+    /// Duration.
     pub wall_ns: u64,
     /// Bytes that came from the device for its reads of the file, counted as in the recording;
     /// `None`: not seen.
@@ -106,18 +106,18 @@ impl Header {
 /// A whole run file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its first line.
+    /// First line.
     pub header: Header,
     /// Contexts of the checks, each with the number of samples before it; empty for a file of an
     /// older pagewise.
     pub checks: Vec<(usize, CheckContext)>,
-    /// Its samples in chronological order.
+    /// Samples in chronological order.
     pub samples: Vec<Sample>,
     /// The host, about once a second.
     pub seconds: Vec<HostSecond>,
     /// Runs of the program whose trace is replayed.
     pub program_runs: Vec<ProgramRun>,
-    /// Its duration, if it was completed.
+    /// Duration, if it was completed.
     pub elapsed_ns: Option<u64>,
     /// Length of the intact part; what follows is a torn line.
     pub intact_bytes: u64,
@@ -134,7 +134,7 @@ pub enum RunError {
     /// The first line is not a header.
     #[error("line 1: not a header of a pagewise run: {0}")]
     NoHeader(String),
-    /// It was written by another version.
+    /// The file was written by another version.
     #[error("line 1: the file has schema {found}: this pagewise reads schema {SCHEMA_VERSION}")]
     Schema {
         /// The version in the file.

@@ -22,10 +22,10 @@ pub struct Sample {
     pub block: u32,
     /// Nanoseconds from the beginning of the run to the request of the sample.
     pub started_ns: u64,
-    /// Its whole cost: preparation, worker, evidence; 0 in files of an older pagewise.
+    /// Whole cost: preparation, worker, evidence; 0 in files of an older pagewise.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub took_ns: u64,
-    /// Its outcome.
+    /// Outcome.
     pub outcome: Outcome,
 }
 
@@ -49,7 +49,7 @@ pub enum Outcome {
         /// The end of its stderr.
         stderr_tail: String,
     },
-    /// This machine, kernel or filesystem does not support it.
+    /// The machine, kernel or filesystem does not support the method.
     Unavailable {
         /// The refused call or setting, with errno or the evidence.
         reason: String,
@@ -227,14 +227,14 @@ crate::with_process_totals! { evidence! {
         /// Activity of the worker from `open` to `ready`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub before_ready: Option<OutsideActivity>,
-        /// Its activity while it only beats, from `idle` to `idled`.
+        /// Activity of the worker while it only beats, from `idle` to `idled`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub idling: Option<OutsideActivity>,
-        /// Its activity while it had nothing to do: between `ready` and `go`, between two `go`, and
-        /// between `sample` and `close`.
+        /// Activity of the worker while it had nothing to do: between `ready` and `go`, between two
+        /// `go`, and between `sample` and `close`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub waiting: Option<OutsideActivity>,
-        /// Its activity from `close` to `closed`.
+        /// Activity of the worker from `close` to `closed`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub closing: Option<OutsideActivity>,
         /// Bytes requested or written by the accesses, in both phases.
@@ -288,7 +288,7 @@ crate::with_process_totals! { evidence! {
         /// Peak resident memory of the worker since it got its job, or of its life where that is
         /// not to be had: VmHWM.
         pub worker_peak_bytes: Option<u64>,
-        /// The same at the moment when it got its job, after it had practised.
+        /// Peak resident memory of the worker when it got its job, after it had practised.
         #[serde(default)]
         pub worker_peak_before_bytes: Option<u64>,
         /// Expected checksum of the accesses.
@@ -359,18 +359,18 @@ crate::with_process_totals! { evidence! {
 /// Activity of the worker's process outside of the measured region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OutsideActivity {
-    /// Its duration.
+    /// Duration by the supervisor's clock.
     pub wall_ns: u64,
     /// CPU time by the clock of the process, with threads that have ended; if it cannot be read,
     /// that of the threads that live at its end.
     pub cpu_ns: Option<u64>,
-    /// Time that they were runnable but not running.
+    /// Time that its threads were runnable but not running.
     #[serde(default)]
     pub run_queue_ns: Option<u64>,
     /// Time that the supervisor's thread was runnable but not running.
     #[serde(default)]
     pub supervisor_run_queue_ns: Option<u64>,
-    /// Bytes that storage read for it.
+    /// Bytes that storage read for the process.
     pub device_read_bytes: Option<u64>,
     /// Bytes that came through read calls.
     pub read_call_bytes: Option<u64>,

@@ -188,7 +188,7 @@ pub struct TraceFile {
     pub mapped_faults: u64,
     /// Bytes brought into the page cache by reads, and by touches; `None`: it was not seen.
     pub brought_in_bytes: Option<u64>,
-    /// It was in memory at the beginning, as far as that is known: bytes.
+    /// Bytes of the file in memory at the beginning, as far as that is known.
     pub resident_before: Option<u64>,
 }
 
@@ -206,7 +206,7 @@ pub struct TraceThread {
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Accesses in this trace.
     pub accesses: u64,
@@ -221,7 +221,7 @@ pub struct ProgramCost {
     pub device_read_bytes: Option<u64>,
     /// The most memory without a file that was seen.
     pub anonymous_bytes: Option<u64>,
-    /// Its end: exit status or signal.
+    /// End: exit status or signal.
     pub ended: String,
 }
 
@@ -251,7 +251,7 @@ pub enum AccessKind {
     Read,
     /// Through a mapping: the first touch of these pages in their window.
     Touch {
-        /// It is the first touch of its window.
+        /// True for the first touch of its window.
         opens_window: bool,
     },
 }

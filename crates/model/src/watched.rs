@@ -27,9 +27,9 @@ pub enum What {
     Bound {
         /// The descriptor.
         descriptor: i32,
-        /// Its binding.
+        /// Binding.
         to: DescriptorBinding,
-        /// It was bound at this time; otherwise it was before, and has been looked at now.
+        /// True if it was bound at this time; otherwise it was before, and has been looked at now.
         anew: bool,
     },
     /// An access to this address found no page in place.
@@ -47,7 +47,7 @@ pub enum What {
     },
     /// The thread left its CPU.
     Left {
-        /// It could have gone on.
+        /// True if the thread could have gone on.
         preempted: bool,
         /// The address of its instruction, in a call the one behind it; `None`: it was not seen.
         instruction: Option<u64>,
@@ -62,7 +62,7 @@ pub enum What {
         len: u64,
         /// The file, and where in it the range begins, in bytes; `None`: memory without a file.
         file: Option<(WatchedFile, u64)>,
-        /// It holds code.
+        /// True if the mapping holds code.
         executable: bool,
     },
     /// The process, or a thread of it, began.
@@ -85,7 +85,7 @@ pub enum What {
     MappedAround(Pages),
     /// The thread asked a disk for bytes.
     AskedDevice {
-        /// Its major and minor number.
+        /// Major and minor number.
         device: (u32, u32),
         /// So many.
         bytes: u64,
@@ -144,11 +144,11 @@ pub enum Call {
     },
     /// A mapping is moved, or made longer or shorter; the call returns its new address (mremap(2)).
     Remap {
-        /// Its first address.
+        /// First address.
         from: u64,
-        /// Its bytes; 0: it stays where it is, and a second one is made.
+        /// Bytes; 0: it stays where it is, and a second one is made.
         from_len: u64,
-        /// Its bytes afterwards.
+        /// Bytes afterwards.
         to_len: u64,
     },
     /// The thread has a table of descriptors of its own from now on (unshare(2)), which nobody
@@ -207,14 +207,14 @@ pub enum DescriptorBinding {
     File {
         /// The file.
         file: WatchedFile,
-        /// Its size when it was looked at, in bytes.
+        /// Size when it was looked at, in bytes.
         len: u64,
         /// Past the page cache (O_DIRECT).
         direct: bool,
     },
     /// A pipe, a socket, a directory, a device.
     NoFile,
-    /// It was closed before anybody could look.
+    /// The descriptor was closed before anybody could look.
     Unknown,
 }
 
@@ -249,7 +249,7 @@ pub struct Tally {
     pub event: String,
     /// Number of occurrences.
     pub counted: u64,
-    /// Its records.
+    /// Records.
     pub recorded: u64,
     /// Records that found no room; `None`: this kernel does not count them by event.
     pub lost: Option<u64>,

@@ -20,7 +20,7 @@ macro_rules! words {
                 match self { $($name::$variant => $word,)+ }
             }
 
-            /// Its meaning in a sentence: its documentation.
+            /// Meaning in a sentence: its documentation.
             pub const fn meaning(self) -> &'static str {
                 match self { $($name::$variant => concat!($($doc),+).trim_ascii_start(),)+ }
             }

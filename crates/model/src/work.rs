@@ -120,7 +120,7 @@ impl Work {
         }
     }
 
-    /// The same, mutable.
+    /// The reads, mutable.
     pub const fn reads_mut(&mut self) -> Option<&mut Reads> {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads),
@@ -133,7 +133,7 @@ impl Work {
         self.parameters().writes()
     }
 
-    /// The same, with written bytes left to the kernel.
+    /// The work with written bytes left to the kernel.
     pub const fn without_sync(self) -> Self {
         match self {
             Work::Append(append) => Work::Append(Append { sync: Sync::None, sync_call: None, ..append }),

@@ -40,7 +40,7 @@ pub struct WorkerFound {
     /// Version of its toolchain, or the one it reports; empty if unknown.
     #[serde(default)]
     pub version: String,
-    /// Its command line, with flags.
+    /// Command line, with flags.
     #[serde(default)]
     pub command: Vec<String>,
     /// Candidates that were skipped when it was looked for.
@@ -77,7 +77,7 @@ pub struct Delays {
 pub struct WorkerWarmup {
     /// Operations per second in intervals of about 100 ms, in chronological order.
     pub rates: Vec<u64>,
-    /// Its duration.
+    /// Duration.
     pub elapsed_ns: u64,
     /// True if the rate had stopped rising when it ended.
     pub steady: bool,

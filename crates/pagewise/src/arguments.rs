@@ -196,7 +196,7 @@ pub struct RunArguments {
     /// plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
-    /// Its choices.
+    /// Choices.
     #[command(flatten)]
     pub question: QuestionArguments,
 }
@@ -494,7 +494,7 @@ pub struct CleanArguments {
 }
 
 impl Question {
-    /// Its name or plan.
+    /// Name or plan.
     pub fn what(&self) -> Option<&str> {
         match self {
             Question::Read(_) => Some("read"),
@@ -507,7 +507,7 @@ impl Question {
         }
     }
 
-    /// Its choices.
+    /// Choices.
     pub fn arguments(&self) -> &QuestionArguments {
         match self {
             Question::Read(arguments)

@@ -12,13 +12,13 @@ pub enum Exit {
     FellShort,
     /// The command line, a plan or a file is wrong.
     WrongUse,
-    /// This machine or this user cannot measure what was asked.
+    /// The machine or the user cannot measure what was asked.
     NotMeasurable,
     /// Another run has the right to run.
     Busy,
     /// A signal stopped it.
     Interrupted,
-    /// That of the command that was inspected.
+    /// The status of the command that was inspected.
     Program(u8),
 }
 

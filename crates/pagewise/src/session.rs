@@ -36,7 +36,7 @@ use write_limit::WriteLimit;
 
 /// A run file to complete.
 pub struct RunSession {
-    /// Its header, as it was begun.
+    /// Header, as it was begun.
     pub header: Header,
     /// Destination of records.
     pub store: RunFile,

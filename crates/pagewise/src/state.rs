@@ -98,7 +98,7 @@ impl Swept {
 /// Treatment of files that are out of reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfReach {
-    /// They are reported, and stay in the journal.
+    /// Files out of reach are reported, and stay in the journal.
     Kept,
     /// The user declares that they are gone for good.
     Forgotten,
@@ -131,7 +131,7 @@ pub enum RunClaim {
     },
     /// Another run is live; this is its description of itself.
     Refused {
-        /// Its process, its start, its directory.
+        /// Process, start and directory.
         holder: String,
     },
 }

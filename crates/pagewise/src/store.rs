@@ -30,8 +30,8 @@ const MODE: Mode = Mode::from_raw_mode(0o644);
 /// Time that another process may hold the lock of a file that was just made: one that resumes it
 /// finds it empty, and releases it.
 const MOMENT: Duration = Duration::from_secs(5);
-/// The same of a killed run: a child that it was about to start holds its files until it executes a
-/// program.
+/// Time that a killed run may hold the lock: a child that it was about to start holds its files
+/// until it executes a program.
 const ORPHANED: Duration = Duration::from_millis(500);
 
 /// A run file that is being written, with its lock.
@@ -44,7 +44,7 @@ pub struct RunFile {
 pub struct Resumed {
     /// Destination of records, after [`RunFile::cut`].
     pub store: RunFile,
-    /// Its content.
+    /// Content.
     pub run: Run,
     /// Reason that another user could have written it, or put it there.
     pub doubt: Option<Refusal>,
@@ -96,7 +96,7 @@ impl RunFile {
         }
     }
 
-    /// The same for a filesystem without nameless files.
+    /// Make the file at `path` on a filesystem without nameless files.
     fn appear_named(path: &Path, line: &str) -> Result<Option<Self>> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
@@ -158,7 +158,7 @@ impl RunFile {
             .with_context(|| format!("the run file {} cannot be written", self.path.display()))
     }
 
-    /// Its path.
+    /// Path.
     pub fn path(&self) -> &Path {
         &self.path
     }

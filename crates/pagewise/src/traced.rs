@@ -45,8 +45,8 @@ pub fn of_plan(planned: &PlannedTrace, work: &Replay) -> Result<Trace> {
 /// The table of the reads of a file; `None` if one of them ends behind
 /// [`pagewise_model::trace::END_OF_ENTRIES`].
 ///
-/// It has at most so many threads. Each has a buffer for the longest read, so long reads have
-/// fewer.
+/// The table has at most so many threads. Each has a buffer for the longest read, so long reads
+/// have fewer.
 pub fn table(trace: &Trace, file: u32, most_threads: u32) -> Option<RecordedTable> {
     let lens = trace.accesses.iter().filter(|access| access.file == file).map(|access| access.len);
     let longest = lens.max().unwrap_or(1).clamp(1, LONGEST_ENTRY);

@@ -16,7 +16,7 @@ pub const BUCKET_SLACK: f64 = 1.02;
 /// Time that the wall clock may show beyond the worker's own, in ns: two messages through pipes,
 /// and the wake-up of who asks on a busy machine.
 pub const WALL_SLACK_NS: u64 = 10_000_000;
-/// The same as a share of the wall time.
+/// Time that the wall clock may show beyond the worker's own, as a share of the wall time.
 const WALL_SLACK_SHARE: f64 = 0.05;
 /// Time that an answer may take, in ns, if nobody has measured it on this machine.
 pub const ANSWER_NS: u64 = 15_000_000;

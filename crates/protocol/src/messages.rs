@@ -243,7 +243,7 @@ pub struct Job {
     /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the
     /// table may be repeated.
     pub max_thread_operations: u64,
-    /// It also ends when storage has read this many bytes for the worker; 0: unbounded.
+    /// Bytes that storage reads for the worker, after which the sample ends; 0: unbounded.
     pub max_device_bytes: u64,
     /// Size of a record of `append` or a block of `fill`: record i goes to
     /// `i mod (file_bytes / record_bytes) * record_bytes`, none straddles the end of the file.
@@ -316,7 +316,7 @@ impl Job {
         job
     }
 
-    /// The same with syncs after whole writes of `method`, whose text it has.
+    /// The job with syncs after whole writes of `method`, whose text it has.
     pub fn synced_by(self, method: &Method, conditions: &Conditions) -> Self {
         match conditions.writes() {
             Some(writes) => Self { sync: method.sync_of(&writes).to_string(), ..self },

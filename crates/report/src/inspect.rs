@@ -532,7 +532,7 @@ Threads
         assert!(of(3_000).contains("! 3000 processes were watched, and to begin each"), "{}", of(3_000));
     }
 
-    /// Its wait began before the watch and did not end in it.
+    /// The wait began before the watch and did not end in it.
     #[test]
     fn a_thread_that_never_switched_is_not_said_to_run() {
         let mut accounts = Accounts::new(4096);

@@ -15,9 +15,9 @@ use crate::words;
 pub struct JudgedRun<'a> {
     /// The file as it was named.
     pub path: &'a str,
-    /// Its content.
+    /// Content.
     pub run: &'a Run,
-    /// Its judgement.
+    /// Judgement.
     pub judged: &'a Judged,
 }
 
@@ -25,7 +25,7 @@ pub struct JudgedRun<'a> {
 pub(crate) struct CellView<'a> {
     pub(crate) cell: &'a CellJudgement,
     pub(crate) planned: &'a Cell,
-    /// Its place as a word; empty for a ceiling or a control.
+    /// Place as a word; empty for a ceiling or a control.
     pub(crate) place: String,
     /// The leader compared with it; `None` for the leader, and if it is not ranked.
     pub(crate) ratio: Option<&'a RatioToLeader>,

@@ -17,9 +17,9 @@ pub enum Emphasis {
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its text.
+    /// Text.
     pub text: String,
-    /// Its emphasis.
+    /// Emphasis.
     pub emphasis: Emphasis,
 }
 
@@ -66,7 +66,7 @@ impl Line {
         Self(vec![Span::weak(text)])
     }
 
-    /// Its text without emphasis.
+    /// Text without emphasis.
     pub fn text(&self) -> String {
         self.0.iter().map(|span| span.text.as_str()).collect::<String>().trim_end().to_string()
     }

@@ -43,7 +43,7 @@ pub struct EventOptions {
     pub source: EventSource,
     /// With what the kernel does for the program, which only privileged users may see.
     pub with_kernel: bool,
-    /// It starts when the thread executes a program; otherwise when it is enabled.
+    /// True if the event starts when the thread executes a program; otherwise when it is enabled.
     pub starts_with_exec: bool,
     /// A poll of the ring returns when it holds so many bytes.
     pub wakeup_bytes: u32,

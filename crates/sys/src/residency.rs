@@ -30,7 +30,7 @@ struct CacheStatRange {
     len: u64,
 }
 
-/// The same number on all architectures with the common table, including all that Linux 6.5
+/// Number of cachestat(2) on all architectures with the common table, including all that Linux 6.5
 /// supports.
 const SYS_CACHESTAT: libc::c_long = 451;
 

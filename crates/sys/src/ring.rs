@@ -30,7 +30,7 @@ pub struct RingOptions {
 pub struct RingError {
     /// The system call, as in the manual.
     pub call: &'static str,
-    /// Its errno.
+    /// Errno.
     pub error: io::Error,
 }
 
@@ -43,7 +43,7 @@ impl RingError {
 /// A completed read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Its slot, free again.
+    /// Slot, free again.
     pub slot: usize,
     /// Bytes read or written, or a negative errno.
     pub result: i32,
@@ -210,7 +210,7 @@ impl Ring {
         &self.buffers.bytes()[slot * self.slot_bytes..(slot + 1) * self.slot_bytes]
     }
 
-    /// The same, mutable.
+    /// The buffer of a slot, mutable.
     ///
     /// # Panics
     /// If the slot is in flight.

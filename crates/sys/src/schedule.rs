@@ -37,8 +37,8 @@ impl Schedule {
         self.0.sched_policy == libc::SCHED_OTHER as u32
     }
 
-    /// This one with a slice of so many nanoseconds. A short slice lets an ordinary thread run soon
-    /// when it wakes, from Linux 6.12 on; before that it changes nothing.
+    /// The policy with a slice of so many nanoseconds. A short slice lets an ordinary thread run
+    /// soon when it wakes, from Linux 6.12 on; before that it changes nothing.
     pub fn with_slice(self, ns: u64) -> Self {
         Self(libc::sched_attr { sched_runtime: ns, ..self.0 })
     }

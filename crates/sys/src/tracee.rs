@@ -19,28 +19,28 @@ pub use errand::{ERRAND_BYTES, Errand, Unable, prepare};
 /// A thread that has stopped, or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadChange {
-    /// It waits for [`resume`].
+    /// The thread waits for [`resume`].
     Stopped(Stop),
-    /// It has ended, with a status as wait(2) has it.
+    /// The thread has ended, with a status as wait(2) has it.
     Ended(i32),
 }
 
 /// Reason for which a thread has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It is about to make a call.
+    /// The thread is about to make a call.
     Call(CallMade),
     /// A call has returned this, or a negative errno.
     Returned(i64),
     /// A signal is about to be delivered.
     Signal(i32),
-    /// It was interrupted, or is new.
+    /// The thread was interrupted, or is new.
     Interrupted,
-    /// Its process is stopped by a signal.
+    /// The thread's process is stopped by a signal.
     GroupStop,
-    /// It has started a thread or process with this number.
+    /// The thread has started a thread or process with this number.
     Began(i32),
-    /// It executes a new program; before, it had this number.
+    /// The thread executes a new program; before, it had this number.
     Executed(i32),
     /// Something else.
     Other,
@@ -49,9 +49,9 @@ pub enum Stop {
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallMade {
-    /// Its number.
+    /// Number.
     pub number: u64,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: [u64; 6],
 }
 

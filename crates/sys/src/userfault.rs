@@ -106,7 +106,7 @@ pub struct InPlace {
     pub start: u64,
     /// Address behind the last one.
     pub end: u64,
-    /// They are pages of the file; otherwise the process has changed them, and they are its own.
+    /// True for pages of the file; otherwise the process has changed them, and they are its own.
     pub of_file: bool,
 }
 

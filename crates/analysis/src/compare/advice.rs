@@ -9,7 +9,7 @@ use super::digest::SituationDigest;
 pub struct ChangedAdvice {
     /// Methods that runs of the first side advise, the most frequent first.
     pub base: Vec<Advised>,
-    /// The same of the second side.
+    /// Methods that runs of the second side advise.
     pub new: Vec<Advised>,
     /// The finding.
     pub finding: AdviceFinding,
@@ -33,7 +33,7 @@ pub enum AdviceFinding {
     /// The method that most runs of the first side advise is behind in most runs of the second,
     /// which advise another.
     Changed,
-    /// They differ, and the first side's method is not behind for certain.
+    /// The sides differ, and the first side's method is not behind for certain.
     Open,
     /// A side has no run with advice.
     NoAdvice,

@@ -16,7 +16,7 @@ pub struct Change {
     pub method: String,
     /// Median of the first side's figures, in the unit of the situation; `None` without one.
     pub base: Option<f64>,
-    /// The same of the second side.
+    /// Median of the second side's figures.
     pub new: Option<f64>,
     /// Runs of the first side that have a figure.
     pub base_runs: usize,
@@ -53,11 +53,11 @@ pub enum ChangeFinding {
     Slower,
     /// The second side is faster.
     Faster,
-    /// They differ by at most 2 %.
+    /// The sides differ by at most 2 %.
     Same,
-    /// They differ by at most 20 %.
+    /// The sides differ by at most 20 %.
     Close,
-    /// These runs do not decide it.
+    /// The runs do not decide it.
     Open,
     /// The noise between runs is unknown.
     NoiseUnknown,
@@ -72,7 +72,7 @@ impl Change {
         Some(self.high?.max(1.0 / self.low?) - 1.0)
     }
 
-    /// Its interval, unless it is so wide that it bounds nothing.
+    /// Interval, unless it is so wide that it bounds nothing.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         bounds(self.low, self.high)
     }
@@ -90,7 +90,7 @@ impl ChangeFinding {
         Self::NotMeasured,
     ];
 
-    /// Its name for people.
+    /// Name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Slower => "slower",

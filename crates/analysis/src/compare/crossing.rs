@@ -22,7 +22,7 @@ pub struct ChangedCrossing {
     /// Data over page cache at the crossing, the median over the runs of the first side that found
     /// it.
     pub base: Option<f64>,
-    /// The same of the second side.
+    /// Median over the runs of the second side.
     pub new: Option<f64>,
     /// The second over the first.
     pub ratio: Option<f64>,
@@ -35,7 +35,7 @@ pub struct ChangedCrossing {
 }
 
 impl ChangedCrossing {
-    /// Its interval, unless it is so wide that it bounds nothing.
+    /// Interval, unless it is so wide that it bounds nothing.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         bounds(self.low, self.high)
     }
@@ -45,13 +45,13 @@ impl ChangedCrossing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingFinding {
-    /// It moved.
+    /// The crossing moved.
     Moved,
     /// All runs of the first side have it, and none of the second.
     Gone,
     /// All runs of the second side have it, and none of the first.
     Appeared,
-    /// These runs do not show that it moved.
+    /// The runs do not show that the crossing moved.
     NotMoved,
     /// The noise between runs is unknown.
     NoiseUnknown,

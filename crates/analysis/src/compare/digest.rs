@@ -17,7 +17,7 @@ use crate::statistics::ByRound;
 /// A run without its samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Digest {
-    /// Its file, as it was named.
+    /// File, as it was named.
     pub name: String,
     /// The identity of the run, whatever the file is called.
     pub identity: Identity,
@@ -45,7 +45,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// That of a run.
+    /// Identity of a run.
     pub fn of(run: &Run) -> Self {
         let Header { environment, plan, .. } = &run.header;
         Self {
@@ -93,7 +93,7 @@ pub struct SearchDigest {
 }
 
 impl Digest {
-    /// Its name and identity.
+    /// Name and identity.
     pub(super) fn named(&self) -> (&str, Identity) {
         (&self.name, self.identity.clone())
     }

@@ -66,9 +66,9 @@ pub fn value<'a>(facts: &'a Facts, name: &str) -> &'a str {
 pub struct ChangedFact {
     /// The fact.
     pub fact: String,
-    /// Its values on the first side.
+    /// Values on the first side.
     pub base: Vec<String>,
-    /// Its values on the second.
+    /// Values on the second.
     pub new: Vec<String>,
 }
 

@@ -61,7 +61,7 @@ impl Gated {
 }
 
 impl Gate {
-    /// Its name on the command line.
+    /// Name on the command line.
     fn name(self) -> String {
         match self {
             Self::Slower(share) => format!("slower={}", percent(share).replace(' ', "")),

@@ -21,7 +21,7 @@ pub struct Split {
     pub schema: u32,
     /// The fact.
     pub fact: String,
-    /// Its values.
+    /// Values.
     pub values: Vec<ValueOfFact>,
     /// Every situation of any run. Sizes of files do not distinguish them, since they follow from
     /// the machine's memory.

@@ -74,7 +74,7 @@ struct Descriptor {
 struct Extent {
     offset: u64,
     len: u64,
-    /// It began where the one before had ended, if there was one.
+    /// True if the transfer began where the one before had ended; `None` without one before.
     in_order: Option<bool>,
 }
 
@@ -129,7 +129,7 @@ impl Accounts {
         }
     }
 
-    /// The same where the disk of a device is found so. Of a file without one it is unknown what
+    /// Accounts that find the disk of a device so. Of a file without one it is unknown what
     /// its device was asked for.
     pub fn with_disks(self, disk_of: DiskOf) -> Self {
         Self { disk_of, ..self }

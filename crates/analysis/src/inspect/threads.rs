@@ -132,7 +132,7 @@ impl Thread {
         self.ended_ns = Some(time_ns);
     }
 
-    /// Its waits until now; files by their position.
+    /// Waits until now; files by their position.
     pub(super) fn inspected(&self, number: u32, now_ns: u64, positions: &[usize]) -> InspectedThread {
         let mut waits: Vec<FileWait> = self
             .waits

@@ -80,7 +80,7 @@ pub enum BoundName {
 }
 
 impl BoundName {
-    /// Its name in tables and JSON.
+    /// Name in tables and JSON.
     pub const fn name(self) -> &'static str {
         self.text().0
     }
@@ -116,7 +116,7 @@ impl BoundName {
 pub enum Certainty {
     /// The lower end of its share is over 75 %.
     Named,
-    /// Its share is, the lower end is not.
+    /// The share is; the lower end of its interval is not.
     About,
     /// No share is: the cell lies between it and another.
     Between,
@@ -153,7 +153,7 @@ impl<'a> Limit<'a> {
 pub struct Bound {
     /// The limiting resource; `None` without a valid sample.
     pub bound: Option<BoundName>,
-    /// Its certainty; `None` if it is unknown.
+    /// Certainty; `None` if it is unknown.
     pub bound_certainty: Option<Certainty>,
     /// The share of its ceiling that was reached, or of the time that was spent on it.
     pub of_ceiling: Option<f64>,
@@ -225,7 +225,7 @@ impl Bound {
         }
     }
 
-    /// It in words: `device-iops 98 %`, `about readahead 78 %`,
+    /// In words: `device-iops 98 %`, `about readahead 78 %`,
     /// `between cpu 45 % and readahead 37 %`. `None` without a valid sample.
     pub fn text(&self) -> Option<String> {
         let with = |name: BoundName, share: Option<f64>| match share {

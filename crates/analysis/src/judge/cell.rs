@@ -37,7 +37,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its name in tables and in the judged JSON.
+    /// Name in tables and in the judged JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Ok => "ok",
@@ -135,12 +135,12 @@ pub struct CellJudgement {
     pub method: String,
     /// The worker that performed it.
     pub worker: String,
-    /// Its access, by the word of its worker.
+    /// Access, by the word of its worker.
     pub access: String,
     /// The kind of access that the kernel sees.
     #[serde(skip)]
     pub moves: Access,
-    /// Its options: true, or a number.
+    /// Options: true, or a number.
     pub options: BTreeMap<&'static str, OptionValue>,
     /// Threads that read.
     pub threads: u32,
@@ -210,7 +210,7 @@ pub struct CellJudgement {
     pub sync_ns: Option<u64>,
     /// Median of the sums of set-up, throughput phase and tear-down.
     pub total_ns: Option<u64>,
-    /// The same with its interval: the figure that one-shot work is ranked by.
+    /// Total with its interval: the figure that one-shot work is ranked by.
     pub total_interval_ns: Option<MedianInterval>,
     /// Intervals of the measured region that took over 1 ms too long, per sample.
     pub stalls: Option<u64>,
@@ -257,9 +257,9 @@ pub struct CellJudgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum OptionValue {
-    /// It is set.
+    /// An option without a value: it is set.
     Flag(bool),
-    /// It is a number, a size in bytes.
+    /// A number, or a size in bytes.
     Number(u64),
 }
 

@@ -12,7 +12,7 @@ use crate::statistics::{median, median_count};
 /// One window of a cold start, as medians over the samples that had it.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ColdWindow {
-    /// Its end, as time since the start without the gaps between windows.
+    /// End, as time since the start without the gaps between windows.
     pub end_ns: u64,
     /// Operations per second in it.
     pub ops_per_second: f64,

@@ -111,7 +111,7 @@ pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
     figure_of(cell, measurement, evidence)
 }
 
-/// The same of a measurement, whether or not it is valid.
+/// The figure of a measurement by which its cell is ranked, whether or not it is valid.
 pub fn figure_of(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> Option<f64> {
     let conditions = &cell.conditions;
     if conditions.cache == CacheState::ColdStart {
@@ -130,7 +130,7 @@ pub fn collect(run: &Run) -> Vec<CellSamples<'_>> {
     collect_those(&run.header.plan, &run.samples)
 }
 
-/// The same of some of the samples of a run of `plan`.
+/// Collect some of the samples of a run of `plan`.
 pub fn collect_those<'a>(
     plan: &'a Plan,
     samples: impl IntoIterator<Item = &'a Sample>,

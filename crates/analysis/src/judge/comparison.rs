@@ -30,12 +30,12 @@ pub struct ComparedConditions {
 pub struct RatioToLeader {
     /// The other method.
     pub method: String,
-    /// Its cell.
+    /// Cell.
     pub cell: String,
     /// The method that it is compared with: the leader, or, if it left the race, the leader of that
     /// time.
     pub leader: String,
-    /// Its place.
+    /// Place.
     pub place: Place,
     /// Leader over other: a trimmed mean of the paired ratios.
     pub ratio: f64,
@@ -68,7 +68,7 @@ impl RatioToLeader {
 pub struct Unranked {
     /// The method.
     pub method: String,
-    /// Its cell.
+    /// Cell.
     pub cell: String,
     /// The reason.
     pub reason: String,
@@ -85,7 +85,7 @@ pub struct Comparison {
     pub cells: Vec<String>,
     /// Ids of the control cells.
     pub controls: Vec<String>,
-    /// Its verdict.
+    /// Verdict.
     pub verdict: Verdict,
     /// The method that beats every other.
     pub best: Option<String>,

@@ -96,7 +96,7 @@ pagewise_model::with_process_totals! { evidence_medians! {
         steal_ns,
         /// Bytes of the span in the page cache before.
         resident_before_bytes,
-        /// The same after.
+        /// Bytes of the span in the page cache after.
         resident_after_bytes,
         /// Bytes of the mapping in huge pages.
         huge_mapped_bytes,

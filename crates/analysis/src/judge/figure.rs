@@ -41,7 +41,7 @@ impl FigureKind {
         if self.is_time() { time(value) } else { rate(value) }
     }
 
-    /// Its unit, as a heading.
+    /// Unit, as a heading.
     pub fn unit(self) -> &'static str {
         match self {
             Self::ReadsPerSecond => "reads/s",
@@ -84,7 +84,7 @@ impl MedianInterval {
         }
     }
 
-    /// The same in another unit, `factor` times as many.
+    /// The figure in another unit, `factor` times as many.
     pub fn times(self, factor: f64) -> Self {
         let scaled = |value: Option<f64>| value.map(|value| value * factor);
         Self { median: self.median * factor, low: scaled(self.low), high: scaled(self.high) }

@@ -43,9 +43,10 @@ pub struct Gain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownGain {
-    /// Its reads ran in several threads at once: which part of its time they were is not known.
+    /// The program's reads ran in several threads at once: which part of its time they were is not
+    /// known.
     SeveralThreads,
-    /// Its reads took longer than in the program.
+    /// The replayed reads took longer than in the program.
     LongerThanInProgram,
     /// The rounds do not decide it.
     Undecided,

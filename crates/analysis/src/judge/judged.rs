@@ -27,7 +27,7 @@ pub struct Judged {
     pub schema: u32,
     /// Summary of the run.
     pub run: RunSummary,
-    /// Its environment.
+    /// Environment.
     pub environment: Environment,
     /// Workers other than pagewise itself that the plan needs.
     pub workers: Vec<WorkerSummary>,
@@ -92,7 +92,7 @@ pub struct RunSummary {
     pub samples_planned: Option<u64>,
     /// Samples that were tried at least once.
     pub samples_tried: u64,
-    /// Its duration, if it was completed.
+    /// Duration, if it was completed.
     pub elapsed_ns: Option<u64>,
     /// Number of resumptions.
     pub resumptions: u32,
@@ -118,7 +118,7 @@ pub struct WorkerSummary {
     pub name: String,
     /// Version of its toolchain, or the one it reports; `None` if unknown.
     pub version: Option<String>,
-    /// Its command line, with flags; empty if it could not be started.
+    /// Command line, with flags; empty if it could not be started.
     pub command: Vec<String>,
     /// Candidates that were skipped when it was looked for.
     pub notes: Vec<String>,

@@ -23,7 +23,7 @@ pub fn label(conditions: &Conditions) -> String {
     label_without(conditions, &[])
 }
 
-/// The same without some parts.
+/// Label of the conditions without some parts.
 pub fn label_without(conditions: &Conditions, without: &[LabelPart]) -> String {
     texts(conditions, without).join(" · ")
 }

@@ -114,12 +114,12 @@ impl InterimAnalyses {
 /// A method of a comparison.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Its rates.
+    /// Rates.
     pub rates: Rates,
     /// Rounds from the first that were tried, valid or not; [`u32::MAX`] for a method that takes no
     /// more samples.
     pub tried: u32,
-    /// Its rates in return rounds.
+    /// Rates in return rounds.
     pub returned: Rates,
 }
 

@@ -20,9 +20,10 @@ pub struct SelfReplay {
     pub method: String,
     /// Bytes that came from the device for the program's reads of the file: the median of its runs.
     pub program_bytes: Option<u64>,
-    /// The same of each run of the program: when it was recorded, and between rounds of the replay.
+    /// Device bytes of each run of the program: when it was recorded, and between rounds of the
+    /// replay.
     pub program_runs_bytes: Vec<u64>,
-    /// The same of the replay: the median of its valid samples.
+    /// Device bytes of the replay: the median of its valid samples.
     pub replayed_bytes: Option<u64>,
     /// The second over the first, less one.
     pub difference: Option<f64>,

@@ -40,7 +40,7 @@ pub enum SimulatedSampling {
 pub struct ComparisonScenario {
     /// True rates of the methods. The first one is the best, or one of the best.
     pub truth: Vec<f64>,
-    /// Its rounds.
+    /// Rounds.
     pub sampling: SimulatedSampling,
     /// Noise.
     pub noise: Noise,
@@ -61,7 +61,7 @@ pub struct ComparisonTally {
     pub open: u32,
     /// Methods that are 1.2 times behind or more.
     pub far: u32,
-    /// Those of them that were called behind.
+    /// Methods of these that were called behind.
     pub far_behind: u32,
     /// No verdict.
     pub not_comparable: u32,
@@ -123,7 +123,7 @@ fn raced(run: &[Vec<Rates>], analyses: &InterimAnalyses, budget: f64) -> Vec<Vec
     }
 }
 
-/// The same with the rates of return rounds.
+/// The candidates with the rates of return rounds.
 fn returned(run: &[Vec<Rates>], mut comparisons: Vec<Vec<Candidate>>) -> Vec<Vec<Candidate>> {
     let candidates = comparisons.iter_mut().flatten();
     for (candidate, rates) in candidates.zip(run.iter().flatten()) {

@@ -96,7 +96,7 @@ pub struct Ratio {
     pub rounds: usize,
     /// True if return rounds contradict that it is behind.
     pub changed: bool,
-    /// Its place.
+    /// Place.
     pub place: Place,
     /// The most that it may be behind, as a share, with [`BOUND_LEVEL`] certainty or more; `None`
     /// with too few rounds.

@@ -61,13 +61,13 @@ pub fn again(run: &Run) -> Again<'_> {
 
 /// Result of today's checks of one sample.
 enum CheckedSample {
-    /// It has no measurement to check.
+    /// The sample has no measurement to check.
     NotTaken,
     /// The file lacks the context of the checks.
     AsMeasured,
     /// The same result as when it was measured.
     Alike,
-    /// These failures instead of those in the file.
+    /// Other failures than those in the file.
     Otherwise(Vec<Failure>),
 }
 

@@ -70,7 +70,7 @@ const PREPARED_PAGES: u64 = 8;
 /// Of the pages of a file written by calls, one in this many may fault.
 const CALLED_PAGES: u64 = 50;
 
-/// There are too many faults for pages that set-up should have prepared.
+/// Too many faults for pages that set-up should have prepared.
 pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
     let (method, conditions) = (&subject.cell.method, &subject.cell.conditions);
     let writes = conditions.writes().filter(|_| conditions.fits_memory())?;
@@ -94,7 +94,7 @@ pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
     Some(format!("{faults} page faults in a mapping that set-up should have prepared, at most {most} may be"))
 }
 
-/// There are fewer or more faults than the method takes.
+/// Fewer or more faults than the method takes.
 pub(super) fn wrong_write_faults(subject: &Subject<'_>) -> Option<String> {
     let (method, conditions) = (&subject.cell.method, &subject.cell.conditions);
     let ring = conditions.ring()?;

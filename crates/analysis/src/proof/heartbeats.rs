@@ -143,7 +143,7 @@ mod tests {
 
     const ASKED: Beating = Beating { interval_ns: 1_000_000, idle_ns: 100_000_000 };
 
-    /// This many beats, each late by this much.
+    /// Delays of `count` beats, each late by `late_ns`.
     fn delays(count: u64, late_ns: u64) -> Delays {
         Delays { ns: vec![late_ns], counts: vec![count] }
     }

@@ -15,7 +15,7 @@ pub const MEMORY_FACTOR: f64 = 1.5;
 /// reads or writes may stay in a cache that the measurement of memory did not fit.
 const REGION_FACTOR: f64 = 3.0;
 
-/// This many latencies, none of them short, do not fall into one bucket of 1 %.
+/// The number of latencies, none of them short, that do not fall into one bucket of 1 %.
 const SCATTERED: u64 = 100;
 /// Shorter latencies may all be the same tick of a coarse clock.
 const COARSE_NS: u64 = 10_000;
@@ -130,13 +130,13 @@ fn is_of_others(subject: &Subject<'_>) -> bool {
     subject.evidence.device_other_bytes != Some(0)
 }
 
-/// There are more reads in flight than the method has: it reads ahead.
+/// More reads in flight than the method has: it reads ahead.
 pub(super) fn reads_ahead(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| !is_of_others(subject))?;
     Some(format!("{excess}: {} does not read ahead", subject.cell.method))
 }
 
-/// The same while other processes use the device: the owner of the reads is unknown.
+/// More reads in flight while other processes use the device: the owner of the reads is unknown.
 pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| is_of_others(subject))?;
     let others = subject.evidence.device_other_bytes.map_or("unknown".to_string(), |bytes| bytes.to_string());

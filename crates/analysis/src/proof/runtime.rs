@@ -29,8 +29,8 @@ pub(super) struct Allowance {
     pub(super) answer_ns: u64,
 }
 
-/// This program: a few pages of code, stacks and the offset table, and its own heap. It has 4 to 16
-/// MiB when it gets a job.
+/// The native worker: a few pages of code, stacks and the offset table, and its own heap. It has 4
+/// to 16 MiB when it gets a job.
 const NATIVE: Allowance = Allowance {
     code_bytes: 64 << 10,
     code_faults: 0,

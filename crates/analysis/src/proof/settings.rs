@@ -14,7 +14,7 @@ const CAP_SLICE_SECONDS: f64 = 0.1;
 const CAP_EXCESS: f64 = 1.05;
 /// Reads that were let through before the region and completed in it.
 const CAP_SLACK_READS: u64 = 32;
-/// The same in bytes: one large readahead.
+/// Bytes that were let through before the region and completed in it: one large readahead.
 const CAP_SLACK_BYTES: u64 = 8 << 20;
 /// Share of the worker's device bytes that may be counted outside its group.
 const ESCAPED_SHARE: f64 = 0.05;

@@ -11,7 +11,7 @@ use super::subject::Subject;
 
 /// Calls of a thread on its own account.
 const OWN_CALLS: u64 = 64;
-/// The same as a share of its reads.
+/// Calls of a thread on its own account, as a share of its reads.
 const OWN_SHARE: f64 = 0.01;
 
 /// Fewer threads ran than there are with reads of their own.

@@ -19,13 +19,13 @@ const LEVEL: f64 = 0.025;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseFinding {
-    /// It is within them.
+    /// The value is within the bounds.
     Within,
-    /// It is beyond one of them.
+    /// The value is beyond one of the bounds.
     Beyond,
     /// The rounds do not decide.
     Open,
-    /// There are too few valid samples.
+    /// Too few samples are valid.
     Missing,
     /// The machine or the method does not support it.
     Unavailable,
@@ -61,7 +61,7 @@ pub struct Case {
     pub high: Option<f64>,
     /// Common rounds.
     pub rounds: usize,
-    /// Its position relative to the bounds.
+    /// Position relative to the bounds.
     pub finding: CaseFinding,
     /// Reason that there is no value.
     pub reason: Option<String>,

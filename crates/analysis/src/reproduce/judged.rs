@@ -67,26 +67,26 @@ impl Reproduction {
 /// A study, measured again.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reproduced {
-    /// Its name.
+    /// Name.
     pub study: String,
     /// Subject, machine and date of the published measurement.
     pub published: String,
     /// Reasons that runs of it are missing.
     pub missing: Vec<String>,
-    /// Its claims.
+    /// Claims.
     pub claims: Vec<JudgedClaim>,
 }
 
 /// One claim with its word.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct JudgedClaim {
-    /// Its name.
+    /// Name.
     pub id: String,
     /// The claim.
     pub says: String,
     /// The figures that were published for it.
     pub published: String,
-    /// Its word here.
+    /// Word of the claim here.
     pub word: Word,
     /// Reason that it cannot be tested.
     pub reason: Option<String>,
@@ -103,7 +103,7 @@ pub struct JudgedClaim {
 pub struct JudgedTest {
     /// The quantity.
     pub quantity: &'static str,
-    /// It in a sentence.
+    /// The word in a sentence.
     pub text: &'static str,
     /// The form of its values, unless they are ratios.
     pub unit: Unit,
@@ -128,9 +128,9 @@ pub struct JudgedTest {
 /// Quantities of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Counters {
-    /// Its method.
+    /// Method.
     pub method: String,
-    /// Its conditions.
+    /// Conditions.
     pub conditions: String,
     /// Medians over its valid samples.
     pub values: Vec<Counter>,
@@ -139,11 +139,11 @@ pub struct Counters {
 /// A quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Counter {
-    /// Its name in a sentence.
+    /// Name in a sentence.
     pub text: &'static str,
     /// The form of its value.
     pub unit: Unit,
-    /// Its median.
+    /// Median.
     pub value: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::proof::steady::time_to_warm;
 
 /// A valid sample with what its figures are made from.
 pub struct Sampled<'a> {
-    /// Its cell.
+    /// Cell.
     pub cell: &'a Cell,
     /// The worker's measurement.
     pub measurement: &'a Measurement,
@@ -38,13 +38,13 @@ pub enum Unit {
 
 /// A quantity of one sample.
 pub struct Definition {
-    /// Its name in a study.
+    /// Name in a study.
     pub name: &'static str,
-    /// Its name in a sentence.
+    /// Name in a sentence.
     pub text: &'static str,
     /// The form of its values.
     pub unit: Unit,
-    /// Its value.
+    /// Value.
     pub of: fn(&Sampled<'_>) -> Option<f64>,
 }
 
@@ -80,7 +80,7 @@ pub const ALL: &[Definition] = &[
 pub struct Quantity(&'static Definition);
 
 impl Quantity {
-    /// Its definition.
+    /// Definition.
     pub fn definition(self) -> &'static Definition {
         self.0
     }

@@ -14,7 +14,7 @@ use super::quantity::{Quantity, Unit};
 pub struct Study {
     /// Subject, machine and date of the published measurement.
     pub published: String,
-    /// Its claims, in its order.
+    /// Claims, in the order of the study.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
     /// Faults of its method.
@@ -26,7 +26,7 @@ pub struct Study {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name, unique in the study.
+    /// Name, unique in the study.
     pub id: String,
     /// The claim in one sentence.
     pub says: String,

@@ -17,9 +17,9 @@ const DECISIVE: u32 = 3;
 /// The way to the other methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
-    /// They are measured.
+    /// The other methods are measured.
     Open,
-    /// These replays by the program's own method come before.
+    /// Replays by the program's own method come before.
     First(Step),
     /// The trace does not stand for its program, and the run ends.
     Shut,

@@ -157,7 +157,7 @@ impl BlockRules {
         Ok(Self { alignment, capacity: capacity.0 as usize, ring_bytes: target.ring_bytes })
     }
 
-    /// The same without O_DIRECT: blocks of one byte.
+    /// Blocks of one byte, for writes without O_DIRECT.
     pub(super) fn bytes(capacity: usize, target: &WriteTarget) -> Self {
         Self { alignment: 1, capacity, ring_bytes: target.ring_bytes }
     }

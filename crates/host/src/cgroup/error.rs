@@ -10,7 +10,7 @@ use crate::kernel_files::CallError;
 /// Reason that a group could not be made or configured as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// There is no right or no controller.
+    /// No right, or no controller.
     #[error(transparent)]
     NoControl(#[from] NoControl),
     /// The limit is too small for any worker.

@@ -91,7 +91,7 @@ impl Group {
         self.parts.iter().map(|part| part.path.as_path()).collect()
     }
 
-    /// Its `cgroup.procs` files, for a child to join by writing `0` ([`pagewise_sys::Spawn`]).
+    /// The `cgroup.procs` files, for a child to join by writing `0` ([`pagewise_sys::Spawn`]).
     pub fn entry(&self) -> Result<Vec<OwnedFd>, GroupError> {
         let open = |part: &GroupDirectory| {
             let path = part.path.join("cgroup.procs");

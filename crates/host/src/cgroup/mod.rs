@@ -67,7 +67,7 @@ enum Controller {
 }
 
 impl Controller {
-    /// Its name in the files of this version.
+    /// Name in the files of this version.
     fn name(self, version: Version) -> &'static str {
         match (self, version) {
             (Controller::Memory, _) => "memory",
@@ -154,8 +154,8 @@ impl Control {
         detect::detect()
     }
 
-    /// The same, verified: a group with a limit, and one for caps, is made, read back and removed.
-    /// The paths of `group_paths(random, true, true)` are made.
+    /// Usable groups, verified: a group with a limit, and one for caps, is made, read back and
+    /// removed. The paths of `group_paths(random, true, true)` are made.
     pub fn tried(self, random: u64) -> Self {
         let refused = |error: GroupError| NoControl { reason: error.to_string(), scope: None };
         let memory = self.memory.clone().and_then(|within| {
@@ -180,7 +180,7 @@ impl Control {
         self.own_limit.as_ref()
     }
 
-    /// The same where it stands in for a limit of workers, because none can be set.
+    /// This process's own limit where it stands in for a limit of workers, because none can be set.
     pub fn limit_in_place(&self) -> Option<&OwnLimit> {
         let cannot_be_set = self.memory.as_ref().is_err_and(|refusal| refusal.scope.is_none());
         self.own_limit.as_ref().filter(|_| cannot_be_set)

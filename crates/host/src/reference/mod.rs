@@ -79,7 +79,7 @@ struct ReadSums {
     reads_per_op: usize,
     /// Checksums of the reads.
     plain: Vec<u64>,
-    /// The same, each times its weight in an operation at the first position.
+    /// Checksums of the reads, each times its weight in an operation at the first position.
     weighted: Vec<u64>,
 }
 

@@ -45,7 +45,7 @@ impl SettingGuard {
         Self { name, file, claim, found, set: None }
     }
 
-    /// Its name in cells and evidence.
+    /// Name in cells and evidence.
     pub fn name(&self) -> &'static str {
         self.name
     }

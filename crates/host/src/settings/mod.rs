@@ -22,10 +22,10 @@ const ALL: &[&dyn HostSetting] = &[&Readahead, &mglru::Mglru];
 
 /// A setting of the kernel.
 pub trait HostSetting: Sync {
-    /// Its name in cells and evidence.
+    /// Name in cells and evidence.
     fn name(&self) -> &'static str;
 
-    /// Its name in `doctor`.
+    /// Name in `doctor`.
     fn title(&self) -> &'static str;
 
     /// The file that applies to `at`; otherwise the reason that there is none.

@@ -103,7 +103,7 @@ impl OffsetTable {
         Self::lasting(conditions, seed, 0)
     }
 
-    /// The same for samples of so many ns: no part is repeated within one, unless the table would
+    /// A table for samples of so many ns: no part is repeated within one, unless the table would
     /// be too large.
     pub fn lasting(conditions: &Conditions, seed: u64, sample_ns: u64) -> Result<Self, TableError> {
         let reads = (sample_ns / 1000).saturating_mul(READS_PER_US * u64::from(conditions.threads));
@@ -406,7 +406,7 @@ impl AccessShape<'_> {
         Ok(self.whole_operations(operations.min(READS_MAX / reads_per_op)))
     }
 
-    /// The same number of operations for every thread, and at least one.
+    /// Operations rounded down to as many for each thread as for every other, at least one.
     fn whole_operations(&self, operations: u64) -> u64 {
         let threads = u64::from(self.conditions.threads);
         (operations / threads).max(1) * threads

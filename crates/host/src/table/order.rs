@@ -5,7 +5,8 @@ use pagewise_model::random::Random;
 
 use super::OffsetTable;
 
-/// This fraction of a table must be left for a `go` with operations that were not done yet.
+/// Denominator of the share of a table that must be left for a `go` with operations that were not
+/// done yet.
 const LEAST_LEFT: u64 = 4;
 
 /// Order of the operations of a table in one `go`. Threads keep their parts.

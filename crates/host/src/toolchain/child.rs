@@ -30,8 +30,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// The same if it succeeded; otherwise its exit state, with the first lines of its error
-    /// message.
+    /// Output of a child that succeeded; otherwise its exit state, with the first lines of its
+    /// error message.
     pub fn well(self) -> Result<Self, String> {
         if self.status.success() {
             return Ok(self);

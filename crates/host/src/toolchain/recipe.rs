@@ -12,7 +12,7 @@ use super::{Found, SourceFile};
 
 /// A language's toolchain, and the way from the sources of its worker to a command.
 pub(super) struct Recipe {
-    /// Its line in `doctor`.
+    /// Line in `doctor`.
     pub capability: &'static str,
     /// The files of its worker.
     pub sources: &'static [SourceFile],

@@ -3,9 +3,9 @@
 /// A source file of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceFile {
-    /// Its name, without a folder.
+    /// Name, without a folder.
     pub name: &'static str,
-    /// Its content.
+    /// Content.
     pub text: &'static str,
 }
 

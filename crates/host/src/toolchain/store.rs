@@ -143,7 +143,7 @@ impl Workshop {
         self.folder().join("work")
     }
 
-    /// The same path by the descriptor.
+    /// A path of the store by the descriptor of its directory.
     fn reach(&self, path: &Path) -> PathBuf {
         self.workers.through(path.strip_prefix(self.workers.path()).unwrap_or(path))
     }
@@ -195,13 +195,13 @@ fn of_storage(fault: impl Display) -> String {
     format!("{fault}; set XDG_CACHE_HOME to a writable folder of yours with free space")
 }
 
-/// The same of a failed call.
+/// A sentence about a call that failed for lack of storage.
 fn call(call: &str, path: &Path, error: &io::Error) -> String {
     of_storage(format!("{call} {}: {error}", path.display()))
 }
 
-/// The same of a compiler, if its error message says so. Compilers do not report an errno; these
-/// are the C library's words for EROFS, ENOSPC and EDQUOT.
+/// The sentence of a compiler, with advice if it lacks storage. Compilers do not report an errno;
+/// these are the C library's words for EROFS, ENOSPC and EDQUOT.
 pub(super) fn of_compiler(sentence: String) -> String {
     let lower = sentence.to_lowercase();
     let of_disk = ["read-only file system", "no space left on device", "disk quota exceeded"];

@@ -26,7 +26,7 @@ const MADV_NOHUGEPAGE: u64 = 15;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileOfCall {
     pub(super) number: FileNumber,
-    /// It was opened for reading only.
+    /// True if the file was opened for reading only.
     pub(super) for_reading_only: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Owner {
 pub(super) struct Pages {
     space: usize,
     found: Vec<userfault::InPlace>,
-    /// They could be looked for.
+    /// True if the pages in place could be looked for.
     readable: bool,
 }
 
@@ -91,7 +91,7 @@ struct Space {
     code: HashSet<FileNumber>,
     /// True if nothing can be registered here.
     refused: bool,
-    /// It is a copy whose ranges are still to be registered.
+    /// True for a copy whose ranges are still to be registered.
     unregistered: bool,
 }
 

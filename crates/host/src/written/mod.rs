@@ -94,7 +94,7 @@ impl WrittenFile {
         Ok(())
     }
 
-    /// Its path.
+    /// Path.
     pub fn path(&self) -> &Path {
         &self.path
     }

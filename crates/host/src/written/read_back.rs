@@ -83,7 +83,7 @@ impl WrittenFile {
 struct View<'a> {
     file: &'a File,
     mapping: Option<FileMapping>,
-    /// There is no hole up to here.
+    /// Offset up to which there is no hole.
     data_until: u64,
     buffer: Vec<u8>,
 }

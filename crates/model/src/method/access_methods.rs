@@ -13,7 +13,7 @@ pub(crate) struct AccessMethod {
     pub(crate) word: &'static str,
     /// The kind of access that the kernel sees.
     pub(crate) access: Access,
-    /// Its effect in a worker's own terms; empty for the native one.
+    /// Effect in a worker's own terms; empty for the native one.
     pub(crate) meaning: String,
     /// Options added unless one of the same name is written.
     pub(crate) defaults: Vec<MethodOption>,

@@ -14,7 +14,7 @@ pub struct ListedMethod {
     pub word: &'static str,
     /// The access as the kernel sees it.
     pub access: Access,
-    /// Its effect, in a line.
+    /// Effect, in a line.
     pub meaning: String,
     /// The system calls behind it in these workloads.
     pub calls: String,
@@ -59,7 +59,7 @@ pub fn listed(workloads: &[Workload]) -> Vec<ListedMethod> {
 }
 
 impl Access {
-    /// Its effect in the native worker, in a line.
+    /// Effect in the native worker, in a line.
     pub const fn meaning(self) -> &'static str {
         match self {
             Access::Mmap => "a shared mapping: each page that is absent is a page fault",

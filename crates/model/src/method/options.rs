@@ -122,7 +122,7 @@ impl Since {
 
 /// A value after the word.
 pub(super) trait Argument: Copy + fmt::Display {
-    /// Its placeholder in usage.
+    /// Placeholder in usage.
     const USAGE: &str;
     /// Description of accepted values, with an example.
     fn expected(word: &str, most: Self) -> String;
@@ -165,15 +165,15 @@ pub struct OptionEntry {
     pub option: MethodOption,
     /// The word in a method's text.
     pub word: &'static str,
-    /// Its effect, for people.
+    /// Effect, for people.
     pub meaning: &'static str,
     /// The kernel it requires.
     pub since: Since,
     /// Native accesses that accept it in `random-read` and `sequential-read`.
     pub reads: &'static [Access],
-    /// The same for `scan`.
+    /// Native accesses that accept it in `scan`.
     pub scans: &'static [Access],
-    /// The same for `append` and `fill`.
+    /// Native accesses that accept it in `append` and `fill`.
     pub writes: &'static [Access],
 }
 
@@ -205,7 +205,7 @@ macro_rules! options {
                 match self { $(MethodOption::$variant { .. } => $word,)+ }
             }
 
-            /// Its effect in the native worker.
+            /// Effect in the native worker.
             pub const fn effect(self) -> Effect {
                 match self { $(MethodOption::$variant $(($value))? => $effect,)+ }
             }
@@ -215,7 +215,7 @@ macro_rules! options {
                 match self { $(MethodOption::$variant { .. } => $since,)+ }
             }
 
-            /// Its usage: `depth=N`.
+            /// Usage: `depth=N`.
             pub fn usage(self) -> String {
                 match self {
                     $(MethodOption::$variant { .. } => {

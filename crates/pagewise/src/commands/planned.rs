@@ -21,7 +21,7 @@ struct Planned<'a> {
     duration_ns: u64,
     /// Bytes of the dataset, and those that workloads write in the rounds that every method has.
     written_bytes: u64,
-    /// The same with later rounds, at most and approximately.
+    /// Written bytes with later rounds, at most and approximately.
     most_written_bytes: u64,
     plan: &'a Plan,
 }

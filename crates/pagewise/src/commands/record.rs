@@ -48,7 +48,7 @@ pub fn record(arguments: &RecordArguments) -> Result<Exit> {
 
 /// A command to be recorded.
 pub(super) struct Request<'a> {
-    /// Its words.
+    /// Words.
     pub(super) command: &'a [OsString],
     /// Memory for the command and its children.
     pub(super) memory: Option<Bytes>,

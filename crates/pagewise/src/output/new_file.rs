@@ -15,7 +15,7 @@ use rustix::io::Errno;
 pub struct NewFile {
     file: File,
     path: PathBuf,
-    /// Its name until then; `None`: it has none.
+    /// Name until then; `None`: it has none.
     part: Option<PathBuf>,
 }
 

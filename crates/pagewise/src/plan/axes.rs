@@ -70,7 +70,7 @@ macro_rules! axes {
                 },)?)+]
             }
 
-            /// The same axes without the settings.
+            /// The axes without the settings.
             pub fn without_settings(mut self) -> Self {
                 $($(self.$name = axes!(@none $($field).+);)?)+
                 self
@@ -167,7 +167,7 @@ axes! {
 
 /// A setting of the machine.
 pub struct Setting {
-    /// Its argument on the command line.
+    /// Argument on the command line.
     pub argument: String,
     /// Each typed value, without repetition; `none` requests nothing.
     pub typed: Option<BTreeSet<String>>,

@@ -101,7 +101,7 @@ fn is_in_memory(conditions: &Conditions) -> bool {
     from_cache || !conditions.workload().is_reading()
 }
 
-/// The same work in memory, without the cache or a device.
+/// Conditions of the work in memory, without the cache or a device.
 fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions {
     let (work, cache) = match conditions.work {
         work if work.writes().is_some() => (work.without_sync(), CacheState::Cold),

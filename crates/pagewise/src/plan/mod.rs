@@ -55,7 +55,7 @@ pub const STUDIES: &[(&str, &str)] = &[
 pub enum Lacking {
     /// `--memory`: the sentence.
     MemoryLimit(String),
-    /// The same, for a size that is a multiple of the cache.
+    /// `--memory`, for a size that is a multiple of the cache.
     MultipleOfCache,
     /// `--time`, which is too short for the first rounds: the sentence.
     Time(String),
@@ -84,7 +84,7 @@ impl std::error::Error for Lacking {}
 /// Threads as written in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// This many.
+    /// A number of threads.
     Count(u32),
     /// As many as there are CPUs.
     Cpus,
@@ -93,7 +93,7 @@ pub enum Threads {
 /// A size as written in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// This many bytes.
+    /// A number of bytes.
     Exact(Bytes),
     /// A multiple of the cache capacity under the memory limit, in thousandths: `1.5x`.
     Times(u64),
@@ -160,8 +160,8 @@ pub struct Sampling {
     pub is_trial: bool,
     /// Duration of the throughput phase.
     pub sample_ns: Option<u64>,
-    /// The same of a cell whose bytes are in memory; the other one if that is chosen closer to the
-    /// user.
+    /// Duration of the throughput phase of a cell whose bytes are in memory; the other one if that
+    /// is chosen closer to the user.
     pub memory_sample_ns: Option<u64>,
     /// Duration of the latency phase.
     pub latency_ns: Option<u64>,
@@ -207,7 +207,7 @@ impl Layer {
 /// A question or plan file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanText {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// True if its files are stored in memory unless a directory is named.
     pub in_memory: bool,

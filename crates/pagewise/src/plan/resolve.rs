@@ -44,7 +44,7 @@ const FULL_BUDGET_PERCENT: u32 = 800;
 const LEAST_BUDGET_NS: u64 = 30_000_000_000;
 /// Length of a sample: more processes show more than longer ones.
 const SAMPLE_NS: u64 = 80_000_000;
-/// The same if no byte comes from a device.
+/// Length of a sample if no byte comes from a device.
 const MEMORY_SAMPLE_NS: u64 = 40_000_000;
 /// Repetitions of samples disturbed from outside.
 pub const RETAKES: u32 = 2;

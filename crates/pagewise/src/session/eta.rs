@@ -97,7 +97,7 @@ impl Leaders {
 pub struct ProgressLine<'a> {
     /// Number of this question and of all, if there are several.
     pub question: Option<(usize, usize)>,
-    /// Its name.
+    /// Name.
     pub name: &'a str,
     /// The cell being measured.
     pub cell: &'a str,
@@ -120,7 +120,7 @@ impl ProgressLine<'_> {
         (u128::from(self.spent_ns) * 100 / all.max(1)).min(99) as u64
     }
 
-    /// Its text.
+    /// Text.
     pub fn text(&self) -> String {
         let mut text = match self.question {
             Some((number, all)) => format!("question {number} of {all}, {}: ", self.name),

@@ -23,7 +23,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 pub struct StateDirectories {
     /// The directory itself.
     pub directory: Directory,
-    /// Those of this host in earlier boots, beside it.
+    /// Directories of this host in earlier boots, beside it.
     pub earlier: Vec<Directory>,
 }
 

@@ -96,7 +96,7 @@ impl JournalEntry {
         Ok(JournalEntry::File { path: path.to_path_buf(), parent: Some(parent) })
     }
 
-    /// Its name in messages.
+    /// Name in messages.
     fn shown(&self) -> PathBuf {
         match self {
             JournalEntry::File { path, .. } | JournalEntry::Group { path } => path.clone(),
@@ -109,7 +109,7 @@ impl JournalEntry {
 enum Remains {
     /// A call failed.
     Failed(io::Error),
-    /// It is out of reach.
+    /// The file is out of reach.
     Away(Away),
 }
 

@@ -21,7 +21,7 @@ pub struct Accesses {
     seed: u64,
     /// Offsets for workers.
     pub table: OffsetTable,
-    /// Its expected checksum.
+    /// Expected checksum.
     pub reference: Reference,
     parts: Parts,
 }

@@ -72,7 +72,7 @@ impl CpuWait {
         Self(process::own_run_queue_ns())
     }
 
-    /// That time, in ns; `None` if the kernel does not count it.
+    /// The time waited since then, in ns; `None` if the kernel does not count it.
     pub fn ns(&self) -> Option<u64> {
         process::own_run_queue_ns()?.checked_sub(self.0?)
     }

@@ -35,11 +35,11 @@ const DIRECT_ALIGNMENT: u64 = 4096;
 /// A file of a run.
 pub struct Input {
     bytes: ContentSource,
-    /// Its path.
+    /// Path.
     pub path: PathBuf,
-    /// Its identity in mappings and descriptors.
+    /// Identity in mappings and descriptors.
     pub key: FileKey,
-    /// Its size.
+    /// Size.
     pub file_bytes: u64,
 }
 

@@ -15,7 +15,7 @@ use pagewise_protocol::{Conversation, ConversationError, inherited_path};
 /// The program of a worker.
 #[derive(Clone, Debug)]
 pub enum Program {
-    /// This program itself.
+    /// pagewise itself.
     Own,
     /// Another program.
     Stated(Arc<Stated>),
@@ -40,7 +40,7 @@ pub struct Stated {
 }
 
 impl Stated {
-    /// This program with these arguments.
+    /// A program with these arguments.
     pub fn new(program: impl Into<PathBuf>, arguments: &[String]) -> Self {
         let (program, arguments) = (program.into(), arguments.to_vec());
         Self { program, arguments, unset: &[], shown: None, _folder: None, log: None }

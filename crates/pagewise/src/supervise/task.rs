@@ -24,7 +24,7 @@ pub enum Task<'a> {
     Reads(&'a Accesses),
     /// One pass over the span.
     Pass {
-        /// Its expected checksum.
+        /// Expected checksum.
         checksum: u64,
     },
     /// Records, one after the other.

@@ -93,7 +93,7 @@ struct GoProgress {
 /// Outcome of one `go`.
 struct GoOutcome {
     reply: SampleReply,
-    /// Its time on the supervisor's clock.
+    /// Time on the supervisor's clock.
     wall_ns: u64,
     /// Time of it that the worker's clock leaves out and that counts all the same.
     unaccounted_ns: u64,

@@ -72,7 +72,7 @@ impl WarmupFile {
         Ok(Self { memory, table, table_reads, file_bytes })
     }
 
-    /// The same job on the small file.
+    /// The job on the small file.
     fn job(&self, job: Job) -> Job {
         let mut job = Job {
             file_bytes: self.file_bytes,

@@ -133,7 +133,7 @@ fn columns(judged: &Judged) -> Option<Vec<Bars<'_>>> {
 /// One comparison as a column.
 struct Bars<'a> {
     comparison: &'a Comparison,
-    /// Its cells with figures.
+    /// Cells with figures.
     cells: Vec<&'a CellJudgement>,
     /// The largest of the figures that a bar is as long as.
     fastest: f64,
@@ -163,7 +163,7 @@ impl<'a> Bars<'a> {
         self.cells.iter().find(|cell| cell.method == method).copied()
     }
 
-    /// Its ranked methods with their figures: the leader, then the fastest first.
+    /// Ranked methods with their figures: the leader, then the fastest first.
     fn ranked(&self) -> Vec<(&'a str, f64)> {
         let is_ranked = |method: &str| {
             let mut ratios = self.comparison.ratios.iter();

@@ -17,7 +17,7 @@ use crate::words;
 pub(super) struct Choice {
     situation: String,
     method: Option<String>,
-    /// Its certainty in words, in decreasing length.
+    /// Certainty in words, in decreasing length.
     certainty: Vec<String>,
     is_certain: bool,
     /// The best methods for a program that stays what it is, if the method asks for another one.

@@ -10,7 +10,7 @@ use crate::paragraph::wrapped;
 
 /// Comparisons that are named; the tables have all.
 const MOST: usize = 4;
-/// The same where there is one method, and conditions are what differs.
+/// Comparisons that are named where there is one method, and conditions are what differs.
 const MOST_OF_ONE: usize = 12;
 
 /// A line for each situation with syncs within the measured region: the call, and how often and how

@@ -361,7 +361,8 @@ pub fn silence(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// That a method was ahead of the leader in too few rounds to be ranked; `None` if none was.
+/// A clause about a method that was ahead of the leader in too few rounds to be ranked; `None` if
+/// none was.
 pub fn ahead_in_few_rounds(comparison: &Comparison) -> Option<String> {
     let (ahead, leader) = (comparison.ahead_of_leader()?, comparison.leader.as_deref()?);
     let rounds = counted(ahead.rounds as u64, "round");

@@ -20,8 +20,8 @@ pub(crate) fn printed(group: &CurveGroup) -> Vec<String> {
     sentences(group).iter().map(|sentence| format!("{}.", capitalized(sentence))).collect()
 }
 
-/// The same as parts of sentences: leaders by range, each crossing, unclear ranges, and the
-/// reference of ratios.
+/// The sentences without capitals and full stops: leaders by range, each crossing, unclear ranges,
+/// and the reference of ratios.
 pub(crate) fn sentences(group: &CurveGroup) -> Vec<String> {
     let mut sentences: Vec<String> = leads(group).into_iter().collect();
     sentences.extend(group.crossings.iter().map(|crossing| crossing_sentence(crossing, group)));

@@ -28,14 +28,14 @@ pub enum EventRecord<'a> {
         time_ns: u64,
         /// The name, without the zero.
         name: &'a [u8],
-        /// It executed a program.
+        /// True if the process executed a program.
         executed: bool,
     },
     /// A thread or a process began.
     Began {
         /// The process.
         process: u32,
-        /// Its parent, or the same one for a thread.
+        /// Parent, or the same one for a thread.
         parent: u32,
         /// The thread.
         thread: u32,
@@ -59,9 +59,9 @@ pub enum EventRecord<'a> {
         thread: u32,
         /// When.
         time_ns: u64,
-        /// It left.
+        /// True if the thread left the CPU.
         out: bool,
-        /// It could have gone on.
+        /// True if it could have gone on.
         preempted: bool,
     },
     /// So many records found no room.
@@ -81,7 +81,7 @@ pub struct EventSample<'a> {
     pub time_ns: u64,
     /// The address of a fault.
     pub address: u64,
-    /// It happened in the program itself, not in the kernel on its behalf.
+    /// True if the event happened in the program itself, not in the kernel on its behalf.
     pub in_program: bool,
     /// The fields that only some events have.
     fields: &'a [u8],
@@ -130,7 +130,7 @@ pub struct MappedRange<'a> {
     pub device: (u32, u32),
     /// The file's inode; 0: memory without a file.
     pub inode: u64,
-    /// Its code may be executed.
+    /// True if its code may be executed.
     pub executable: bool,
     /// Writes do not reach the file.
     pub private: bool,

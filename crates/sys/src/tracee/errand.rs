@@ -91,7 +91,7 @@ pub enum Unable {
     /// The thread is where it cannot be sent away from: in a restartable sequence, or where an
     /// interrupted call is about to be restarted. Another time it can.
     NotHere,
-    /// It has ended.
+    /// The thread has ended.
     Ended(Option<i32>),
     /// A request failed.
     Failed(io::Error),

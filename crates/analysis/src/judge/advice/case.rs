@@ -14,7 +14,7 @@ use crate::statistics::paired_log_ratios;
 pub(super) struct Case<'a> {
     /// The comparison.
     pub comparison: &'a Comparison,
-    /// Its cells, in the order of the plan.
+    /// Cells, in the order of the plan.
     pub compared: Vec<&'a CellJudgement>,
     /// All cells of the run.
     pub cells: &'a [CellJudgement],

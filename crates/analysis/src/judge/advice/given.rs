@@ -21,7 +21,7 @@ pub struct Recommendation {
     pub recommended: Option<String>,
     /// The other methods that are not behind the leader.
     pub alternatives: Vec<String>,
-    /// Those of them that are simpler than the recommended method.
+    /// Alternatives that are simpler than the recommended method.
     #[serde(skip)]
     pub simpler: Vec<String>,
     /// The bound of the recommended method.

@@ -21,7 +21,7 @@ pub enum Insight {
         plain: FillFigures,
         /// The method that prefaults.
         prefaulted: FillFigures,
-        /// Its fill is so many times as fast; `None` if the two are not distinguishable.
+        /// Factor by which the fill is faster; `None` if the two are not distinguishable.
         faster: Option<f64>,
         /// In total it is so many times as fast; `None` as above.
         in_total: Option<f64>,

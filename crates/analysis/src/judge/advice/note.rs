@@ -29,7 +29,7 @@ pub enum Note {
     },
     /// Bytes that have not reached the device when the clock stops.
     StillDirty {
-        /// Those of each method that leaves any.
+        /// The methods that leave any, with their bytes.
         methods: Vec<(String, u64)>,
         /// The size of the file.
         of_bytes: Bytes,
@@ -49,7 +49,7 @@ pub enum Note {
     Buffers(Buffers),
     /// The smallest good buffer by the size of the file, for records of one size.
     BufferByFileSize(Bytes, Vec<(String, FilesByBuffer)>),
-    /// It is unknown what a method could gain over a stream.
+    /// Nothing is known of what a method could gain over a stream.
     UnknownGain(Lack),
     /// The share of the device's bandwidth that each method reaches, the largest first.
     Shares(Vec<(String, f64)>),
@@ -61,14 +61,14 @@ pub enum Note {
         consume: Consume,
         /// The method.
         method: String,
-        /// Its total.
+        /// Total.
         full_ns: u64,
-        /// Its total where a word of each page is read.
+        /// Total where a word of each page is read.
         touched_ns: u64,
         /// True if the two are distinguishable.
         costs: bool,
     },
-    /// It is unknown what prefaulting gains.
+    /// Nothing is known of what prefaulting gains.
     UnknownPrefault(Lack),
     /// A thread that touches pages ahead does not hide their faults.
     Unhidden {
@@ -89,9 +89,9 @@ pub type FilesByBuffer = BTreeMap<Bytes, Vec<(Bytes, bool)>>;
 /// Reason that the figures of a method are not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lack {
-    /// It is not ranked, for this reason.
+    /// The method is not ranked, for this reason.
     NotRanked(String, String),
-    /// It has so many valid rounds, and a verdict needs more.
+    /// The method has so many valid rounds, and a verdict needs more.
     FewRounds(String, usize),
     /// The share of the device that it reaches was not measured.
     NoShare(String),

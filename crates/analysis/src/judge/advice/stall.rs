@@ -1,8 +1,8 @@
 //! The effects of methods on everything else in their process, compared with the idle worker.
 //!
-//! They are reported if something waits for the device: with data in memory, little can be held up.
-//! A difference is reported if it exceeds the idle baseline by a factor and by an amount, and the
-//! beats are numerous enough.
+//! Stalls are reported if something waits for the device: with data in memory, little can be held
+//! up. A difference is reported if it exceeds the idle baseline by a factor and by an amount, and
+//! the beats are numerous enough.
 
 use std::cmp::Reverse;
 

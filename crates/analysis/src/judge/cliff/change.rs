@@ -8,7 +8,7 @@ use super::fit::{Fit, FitPoint};
 use super::group::{CliffGroup, SpanComparison};
 use crate::judge::verdict::FALSE_WINNERS;
 
-/// This many spans added to an interval that they do not narrow end its search.
+/// Spans added to an interval without narrowing it, after which its search ends.
 const MOST_INSIDE: usize = 3;
 /// A gap in an interval is not halved below this part of the tolerance.
 const FINEST_PART: f64 = 0.25;
@@ -28,13 +28,13 @@ pub(crate) struct Change<'a> {
 /// Next step for a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Narrowing {
-    /// Its interval is within the tolerance.
+    /// The interval is within the tolerance.
     Reached,
     /// The span to measure.
     Measure(u64),
     /// The order between the ends is not distinguishable.
     Undecided,
-    /// There is no span between the ends.
+    /// No span lies between the ends.
     TooFine,
 }
 

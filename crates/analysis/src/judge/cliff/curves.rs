@@ -75,7 +75,7 @@ pub enum CapacitySource {
 /// One method over the ratios.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Curve {
-    /// Its canonical text.
+    /// Canonical text.
     pub method: String,
     /// Ascending; only ratios at which it was planned.
     pub points: Vec<Point>,
@@ -174,7 +174,8 @@ pub struct Crossing {
     /// True if `before` leads all methods below the crossing, or is not distinguishable from the
     /// leader.
     pub before_leads: bool,
-    /// The same of `after` above it.
+    /// True if `after` leads all methods above the crossing, or is not distinguishable from the
+    /// leader.
     pub after_leads: bool,
     /// Precision of the interval.
     pub precision: Precision,
@@ -192,7 +193,7 @@ pub enum Precision {
     Reached,
     /// Ratios were measured inside the interval, and the fit is no narrower.
     Undecided,
-    /// There are too few spans between its ends.
+    /// Too few spans lie between the ends of the interval.
     TooFine,
     /// The search ended before.
     Stopped,
@@ -201,17 +202,17 @@ pub enum Precision {
 /// The two methods at the first ratio above a crossing at which all methods were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Behind {
-    /// That ratio.
+    /// The ratio of data to page cache.
     pub ratio: f64,
     /// Rate of `after` over that of `before`.
     pub times: Option<f64>,
     /// Read amplification of `before`: device bytes per requested byte.
     pub before_device_bytes_per_byte: Option<f64>,
-    /// The same of `after`.
+    /// Read amplification of `after`.
     pub after_device_bytes_per_byte: Option<f64>,
     /// Major faults of `before` per operation.
     pub before_major_faults_per_op: Option<f64>,
-    /// The same of `after`.
+    /// Major faults of `after` per operation.
     pub after_major_faults_per_op: Option<f64>,
     /// A variant of `before` that is clearly faster than it here, the one that gains most.
     pub closing: Option<Closing>,
@@ -222,7 +223,7 @@ pub struct Behind {
 pub struct Closing {
     /// The variant.
     pub method: String,
-    /// Its gain over the slower method as a share of the faster one's gain; over 1 if it is faster
+    /// Gain over the slower method as a share of the faster one's gain; over 1 if it is faster
     /// still.
     pub share: f64,
 }

@@ -62,7 +62,7 @@ pub struct MethodTable {
 /// One method of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MethodRow {
-    /// Its canonical text.
+    /// Canonical text.
     pub method: String,
     /// True if the plan asks for the effects of the columns on it.
     pub explained: bool,
@@ -73,9 +73,9 @@ pub struct MethodRow {
 /// One cell of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Score {
-    /// Its id.
+    /// Id of the cell.
     pub cell: String,
-    /// Its column.
+    /// Column.
     pub column: TableColumn,
     /// State of its score.
     pub status: Status,
@@ -166,7 +166,7 @@ pub struct ColdStart {
 pub struct ColdRow {
     /// The method.
     pub method: String,
-    /// Its cell.
+    /// Cell.
     pub cell: String,
     /// State of its figures.
     pub status: Status,
@@ -179,7 +179,7 @@ pub struct ColdRow {
     /// Time until the beginning of a window with at least half of the warm rate; at least one
     /// window.
     pub to_half_ns: Option<MedianInterval>,
-    /// The same for 90 %.
+    /// Time until the beginning of a window with at least 90 % of the warm rate.
     pub to_ninety_ns: Option<MedianInterval>,
     /// Time until the device delivered no more than when warm.
     pub to_steady_ns: Option<MedianInterval>,

@@ -17,7 +17,7 @@ pub struct PairedRatio {
     pub high: Option<f64>,
     /// Rounds that have both.
     pub rounds: usize,
-    /// Its finding.
+    /// Finding.
     pub finding: Finding,
 }
 

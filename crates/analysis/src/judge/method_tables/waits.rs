@@ -58,7 +58,7 @@ pub struct ThreadWaits {
     pub device_share: Option<f64>,
     /// Cause of their waiting.
     pub cause: Cause,
-    /// The same as the rest of a sentence.
+    /// Cause of their waiting as the rest of a sentence.
     pub words: String,
 }
 

@@ -16,7 +16,7 @@ pub struct Scatter {
     pub sample: f64,
     /// Share of samples that are slowed further.
     pub slowed_share: f64,
-    /// These take longer by a share between the two.
+    /// Slowed samples take longer by a share between the two.
     pub slowed_by: (f64, f64),
     /// Standard deviation of the logarithm of a round's common factor.
     pub round: f64,

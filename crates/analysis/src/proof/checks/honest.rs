@@ -51,14 +51,14 @@ pub(crate) fn reads_mut(cell: &mut Cell) -> &mut Reads {
     cell.conditions.work.reads_mut().expect("it reads by the table")
 }
 
-/// The same cell with a memory limit: `mib` of 256 MiB, so that the span fits or does not.
+/// A cell with a memory limit: `mib` of 256 MiB, so that the span fits or does not.
 pub(crate) fn limited(method: &str, cache: CacheState, mib: u64) -> Cell {
     let mut cell = cell(method, cache);
     cell.conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(mib));
     cell
 }
 
-/// The same cell with every other setting.
+/// A cell with every other setting.
 pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
     let mut cell = cell(method, cache);
     cell.conditions.host_settings = HostSettings {
@@ -88,7 +88,7 @@ pub(crate) fn measurement() -> Measurement {
     }
 }
 
-/// The same operations in eight windows of 20 ms: the last five are steady.
+/// Operations of a cold start in eight windows of 20 ms: the last five are steady.
 pub(crate) fn cold_start() -> Measurement {
     Measurement {
         measured_ns: 160_000_000,

@@ -24,9 +24,9 @@ const MAPPED_TIMES: u64 = 4;
 /// The files that a command used most.
 pub(super) struct Candidates<'a> {
     inspection: &'a Inspection,
-    /// The one of which it read most by calls, if it read of any.
+    /// The file of which the command read most by calls, if it read of any.
     read: Option<&'a InspectedFile>,
-    /// The one of which it accessed most through a mapping, if that is worth a word.
+    /// The file of which it accessed most through a mapping, if that is worth a word.
     mapped: Option<&'a InspectedFile>,
 }
 

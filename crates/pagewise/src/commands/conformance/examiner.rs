@@ -35,7 +35,7 @@ pub struct Examiner<'a> {
     pub files: TestFiles,
     /// Recorded steps.
     pub steps: Steps,
-    /// Its hello.
+    /// Hello.
     pub hello: Hello,
     /// True while requests carry [`UNKNOWN_FIELDS`].
     pub unknown_fields: bool,

@@ -17,7 +17,7 @@ const MAX_BEHIND: u32 = 3;
 /// One shape of reads by a table.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// Its special property, as a part of a sentence.
+    /// Special property, as a part of a sentence.
     name: &'static str,
     /// Index of the file.
     file: usize,
@@ -154,7 +154,7 @@ const RANDOM: [Shape; 9] = [
     },
 ];
 
-/// The same of sequential reads.
+/// Shapes of sequential reads.
 const SEQUENTIAL: [Shape; 3] = [
     Shape {
         name: "16 reads an operation from any offset on, all bytes summed, from another file in a later job",

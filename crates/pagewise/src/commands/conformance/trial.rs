@@ -35,7 +35,7 @@ pub const CLOSES: &str = "closes the file, and nothing of it is left";
 const PHASES_NS: (u64, u64) = (4_000_000, 2_000_000);
 /// A `go` before the sample is this long.
 const LEAD_IN_NS: u64 = 2_000_000;
-/// It begins past the end of a part.
+/// The first operation of a job: past the end of a part.
 const FIRST_OPERATION: u64 = 1_000_003;
 /// Time limit of a pass before the measured one.
 const PASS_NS: u64 = 10_000_000_000;

@@ -39,7 +39,7 @@ pub(crate) fn replay(method: &str) -> Cell {
     once(method, CacheState::Cold, Work::Replay(work), Bytes::mib(64))
 }
 
-/// The same by three threads of 10,000, 9,000 and 1,000 reads.
+/// A replay by three threads of 10,000, 9,000 and 1,000 reads.
 pub(crate) fn replay_by_three(method: &str) -> Cell {
     let mut cell = replay(method);
     if let Work::Replay(replay) = &mut cell.conditions.work {
@@ -61,7 +61,7 @@ pub(crate) fn fill(method: &str, cache: CacheState) -> Cell {
     once(method, cache, Work::Fill(work), Bytes::mib(16))
 }
 
-/// The same cell with another time of the sync.
+/// The cell with another time of the sync.
 pub(crate) fn synced(mut cell: Cell, text: &str) -> Cell {
     let when = text.parse().expect("a sync");
     match &mut cell.conditions.work {
