@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use pagewise_model::method::options::{MethodOption, OptionEntry, Since};
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_model::{Access, ProcessCounters};
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping, Ring, RingOptions, pread_dontcache};
 use rustix::fs::OFlags;
@@ -131,24 +131,24 @@ pub fn probe_all(directory: &Path) -> Vec<Capability> {
     capabilities
 }
 
-/// Sights of another program, which `inspect`, `record` and `advise` need.
-pub fn sights() -> Vec<Capability> {
-    const SIGHTS: [(Sight, &str, &str); 5] = [
-        (Sight::Faults, "page faults of programs", "inspect, advise --windows"),
-        (Sight::MinorFaultWaits, "waits in minor faults", "inspect"),
-        (Sight::Calls, "calls of programs", "inspect, record, advise"),
-        (Sight::PageCache, "page cache of programs", "inspect: bytes that come in"),
-        (Sight::MappedAround, "pages mapped around", "inspect: bytes that are never touched"),
+/// Observations of another program, which `inspect`, `record` and `advise` need.
+pub fn observations() -> Vec<Capability> {
+    const KINDS: [(ObservationKind, &str, &str); 5] = [
+        (ObservationKind::Faults, "page faults of programs", "inspect, advise --windows"),
+        (ObservationKind::MinorFaultWaits, "waits in minor faults", "inspect"),
+        (ObservationKind::Calls, "calls of programs", "inspect, record, advise"),
+        (ObservationKind::PageCache, "page cache of programs", "inspect: bytes that come in"),
+        (ObservationKind::MappedAround, "pages mapped around", "inspect: bytes that are never touched"),
     ];
-    let missing = watch::missing_sights();
-    let of = |(sight, name, detail): (Sight, &'static str, &str)| match &missing {
+    let missing = watch::missing_observations();
+    let of = |(kind, name, detail): (ObservationKind, &'static str, &str)| match &missing {
         Err(reason) => Capability::unavailable(name, reason.clone()),
-        Ok(missing) => match Missing::of(missing, sight) {
+        Ok(missing) => match Missing::of(missing, kind) {
             Some(missing) => Capability::unavailable(name, missing.reason.clone()),
             None => Capability::available(name, detail),
         },
     };
-    SIGHTS.map(of).to_vec()
+    KINDS.map(of).to_vec()
 }
 
 /// The options that an older kernel accepts and ignores: only its version shows whether they have

@@ -7,9 +7,9 @@
 mod calls;
 mod descriptors;
 mod kinds;
+mod observations;
 mod priority;
 mod rights;
-mod sights;
 pub(crate) mod touches;
 mod tracefs;
 
@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Missing, Observation, Sight, Tally, WatchedFile, What,
+    Call, DescriptorBinding, DiskOf, Missing, Observation, ObservationKind, Tally, WatchedFile, What,
 };
 use pagewise_sys::perf::{
     Event, EventOptions, EventRecord, EventRing, EventSample, EventSource, MappedRange,
@@ -36,11 +36,11 @@ use crate::process::MapsLine;
 use calls::CALLS;
 use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
+use observations::{Asked, Chosen, FAULTS, sees_kernel};
 use priority::RaisedPriority;
-use sights::{Asked, Chosen, FAULTS, sees_kernel};
 use touches::Touches;
 
-pub use sights::missing_sights;
+pub use observations::missing_observations;
 
 /// Bytes of some 60 faults.
 const WINDOW_WAKEUP_BYTES: usize = 4096;
@@ -183,7 +183,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Sights that the watch does not have; certain once it has finished.
+    /// Observations that the watch does not have; certain once it has finished.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
@@ -194,7 +194,7 @@ impl Watch {
         wait_for(process, self.ring_descriptors(), timeout)
     }
 
-    /// Happenings since the last call, in the order of time. The newest ones come with the next
+    /// Events since the last call, in the order of time. The newest ones come with the next
     /// call: those of another CPU may have to go before them.
     pub fn drain(&mut self) -> Vec<Observation> {
         let until = self.looked_ns;
@@ -302,7 +302,7 @@ impl Watch {
     /// Report a call that has returned, if calls are not seen otherwise.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn report_unseen_call(&mut self, process: u32, thread: u32, call: Call, result: i64) {
-        if Missing::of(&self.missing, Sight::Calls).is_some() {
+        if Missing::of(&self.missing, ObservationKind::Calls).is_some() {
             let time_ns = now_ns();
             self.report(time_ns, process, thread, What::Called(call));
             self.report(time_ns + 1, process, thread, What::Returned(result));
@@ -451,10 +451,10 @@ impl Watch {
     /// The tracepoints of calls leave out those of programs with narrow registers. So calls are
     /// missing, from the first of these on.
     fn miss_narrow_calls(&mut self) {
-        if Missing::of(&self.missing, Sight::Calls).is_none() {
+        if Missing::of(&self.missing, ObservationKind::Calls).is_none() {
             let reason =
                 "a program of 32 bits was among those that were watched, and its calls are not recorded";
-            self.missing.push(Missing { sight: Sight::Calls, reason: reason.to_string() });
+            self.missing.push(Missing { kind: ObservationKind::Calls, reason: reason.to_string() });
         }
     }
 
@@ -465,7 +465,7 @@ impl Watch {
         if sees { BlockDevice::disk_of } else { |_| None }
     }
 
-    /// Happenings until `until`, in order. Descriptors that were looked at by then are certain:
+    /// Events until `until`, in order. Descriptors that were looked at by then are certain:
     /// everything that could have changed them since has been recorded.
     fn release(&mut self, until: u64) -> Vec<Observation> {
         self.pending.sort_by_key(|pending| pending.observation.time_ns);

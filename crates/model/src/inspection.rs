@@ -43,7 +43,7 @@ pub struct Inspection {
     /// Processes that were watched only until they executed a program that gains privileges
     /// (setuid, capabilities of a file).
     pub cut_processes: u64,
-    /// Sights that were missing, each with its reason.
+    /// Observations that were missing, each with its reason.
     pub missing: Vec<Missing>,
     /// True if every record arrived: what was counted is what was recorded. Otherwise shares are
     /// not to be trusted.

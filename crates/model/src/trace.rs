@@ -77,7 +77,7 @@ pub struct TraceTrailer {
     pub lost_records: u64,
     /// Counts of each event.
     pub events: Vec<Tally>,
-    /// Sights that were missing, each with its reason.
+    /// Observations that were missing, each with its reason.
     pub missing: Vec<Missing>,
     /// Files; an access has an index into them.
     pub files: Vec<TraceFile>,

@@ -258,7 +258,7 @@ pub struct Tally {
 /// A kind of observation that a watch may or may not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sight {
+pub enum ObservationKind {
     /// Page faults, waits of threads, mappings.
     Faults,
     /// Calls that read, write, open and close.
@@ -273,17 +273,17 @@ pub enum Sight {
 }
 
 impl Missing {
-    /// The one of this sight, if it is missing.
-    pub fn of(all: &[Self], sight: Sight) -> Option<&Self> {
-        all.iter().find(|missing| missing.sight == sight)
+    /// The missing observations of this kind, if they are.
+    pub fn of(all: &[Self], kind: ObservationKind) -> Option<&Self> {
+        all.iter().find(|missing| missing.kind == kind)
     }
 }
 
-/// A sight that the watch does not have, and why.
+/// A kind of observation that the watch does not have, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
-    /// The sight.
-    pub sight: Sight,
+    /// The kind.
+    pub kind: ObservationKind,
     /// The reason, and what would change it.
     pub reason: String,
 }

@@ -9,7 +9,7 @@ use pagewise_model::access_map::AccessMap;
 use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::trace::{LONGEST_ENTRY, RecordedTable, Trace, TraceFile, WindowTally, range_of};
-use pagewise_model::watched::{Missing, ReadOrder, Sight};
+use pagewise_model::watched::{Missing, ObservationKind, ReadOrder};
 use pagewise_model::{Bytes, Consume, Descriptor, Replay, Untrusted, format};
 
 /// A larger trace does not fit beside what is measured.
@@ -332,7 +332,7 @@ fn notes(trace: &Trace, file: &TraceFile, table: &RecordedTable) -> Vec<String> 
         ));
         notes.extend(windows.left_out.iter().map(|reason| format!("not in the trace: accesses to {reason}")));
     }
-    if let Some(missing) = Missing::of(&end.missing, Sight::Calls) {
+    if let Some(missing) = Missing::of(&end.missing, ObservationKind::Calls) {
         notes.push(format!(
             "reads by calls are not in the trace, since calls were not seen: {}",
             missing.reason

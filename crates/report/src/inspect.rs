@@ -7,7 +7,7 @@ use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent
 use pagewise_model::inspection::{
     BroughtIn, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
 };
-use pagewise_model::watched::Sight;
+use pagewise_model::watched::ObservationKind;
 
 use crate::document::{Block, Document};
 pub use verdicts::Shown;
@@ -344,7 +344,9 @@ fn others(inspection: &Inspection) -> Vec<String> {
             bytes(read)
         ));
     }
-    if !inspection.files.iter().any(|file| !file.code && was_used(file)) && !lacks(inspection, Sight::Calls) {
+    if !inspection.files.iter().any(|file| !file.code && was_used(file))
+        && !lacks(inspection, ObservationKind::Calls)
+    {
         parts.push("No other file was accessed.".to_string());
     }
     parts
@@ -555,8 +557,8 @@ Threads
         assert!(torn.contains("incomplete: 2 records found no room"), "{torn}");
         assert!(!torn.contains("was blocked"), "{torn}");
         let mut blind = inspection(0);
-        let closed = |sight| Missing { sight, reason: "closed; as root: open it".into() };
-        blind.missing = vec![closed(Sight::Calls), closed(Sight::PageCache)];
+        let closed = |kind| Missing { kind, reason: "closed; as root: open it".into() };
+        blind.missing = vec![closed(ObservationKind::Calls), closed(ObservationKind::PageCache)];
         let phrase = "Not seen: calls that read and write; pages that come into the page cache: closed; as root: open it.";
         assert!(text(&blind).contains(phrase), "{}", text(&blind));
         // What a mapping waited for is known; what calls waited for is not.
@@ -573,7 +575,7 @@ Threads
         blind.threads[0].blocked_elsewhere_ns = 490_000;
         assert!(text(&blind).contains("(server), 49 % of its time"), "{}", text(&blind));
         assert!(!text(&blind).contains("No thread waited"), "{}", text(&blind));
-        blind.missing.push(closed(Sight::Faults));
+        blind.missing.push(closed(ObservationKind::Faults));
         assert!(text(&blind).contains("What threads waited for was not seen: there is no verdict."));
     }
 }

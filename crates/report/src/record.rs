@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use pagewise_model::trace::{TraceFile, TraceTrailer};
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_model::{Untrusted, format};
 
 /// Files that are named one by one.
@@ -95,7 +95,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         });
         lines.extend(windows.left_out.iter().map(|reason| format!("! without windows: {reason}")));
     }
-    if let Some(missing) = Missing::of(&trailer.missing, Sight::Calls) {
+    if let Some(missing) = Missing::of(&trailer.missing, ObservationKind::Calls) {
         lines.push(format!(
             "! reads by calls are not in the trace, since calls are not seen: {}",
             missing.reason

@@ -1,4 +1,4 @@
-//! Happenings, added up by file and thread.
+//! Events, added up by file and thread.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -7,7 +7,7 @@ use pagewise_model::ProcessCounters;
 use pagewise_model::inspection::{By, InspectedFile, Inspection, LeftOut, SCHEMA, Subject, Unattributed};
 use pagewise_model::trace::AccessKind;
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Missing, Observation, Pages, Position, Sight, Tally, Transfer,
+    Call, DescriptorBinding, DiskOf, Missing, Observation, ObservationKind, Pages, Position, Tally, Transfer,
     WatchedFile, What,
 };
 
@@ -509,9 +509,9 @@ impl Accounts {
         missing: &[Missing],
         (events, lost): (Vec<Tally>, u64),
     ) -> Inspection {
-        let sees = |sight| Missing::of(missing, sight).is_none();
-        let (calls, cache) = (sees(Sight::Calls), sees(Sight::PageCache));
-        let unseen = self.populated || !calls || !sees(Sight::MappedAround);
+        let sees = |kind| Missing::of(missing, kind).is_none();
+        let (calls, cache) = (sees(ObservationKind::Calls), sees(ObservationKind::PageCache));
+        let unseen = self.populated || !calls || !sees(ObservationKind::MappedAround);
         let files = std::mem::take(&mut self.files);
         let files: Vec<InspectedFile> =
             files.iter().map(|file| file.inspected(self.page_bytes, cache, unseen)).collect();

@@ -1,7 +1,7 @@
 //! Inspections of observations that are made up.
 
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Missing, Observation, Pages, Position, Sight, Tally, Transfer,
+    Call, DescriptorBinding, DiskOf, Missing, Observation, ObservationKind, Pages, Position, Tally, Transfer,
     WatchedFile, What,
 };
 
@@ -123,7 +123,7 @@ fn calls_have_their_time_and_what_they_asked_the_device_of_their_file_for() {
     let of = |calls: &Option<Calls>| calls.as_ref().map(|calls| (calls.in_calls_ns, calls.device_read_bytes));
     assert_eq!(of(&only(&inspection).writes), Some((Some(3000), Some(4096))));
     assert_eq!(of(&only(&inspection).reads), Some((Some(2000), Some(65_536))));
-    let missing = [Missing { sight: Sight::PageCache, reason: "closed".into() }];
+    let missing = [Missing { kind: ObservationKind::PageCache, reason: "closed".into() }];
     let blind = inspected_with(all.clone(), &missing, Vec::new());
     assert_eq!(of(&only(&blind).writes), Some((Some(3000), None)));
     // Requests name the disk of a partition, and some filesystems have no disk.
@@ -324,7 +324,7 @@ fn what_was_never_touched_is_an_interval() {
         assert_eq!(found.untouched_at_least, None);
         assert!(found.untouched_at_most.expect("a bound") >= 0.99);
     }
-    let missing = [Missing { sight: Sight::MappedAround, reason: "an older kernel".into() }];
+    let missing = [Missing { kind: ObservationKind::MappedAround, reason: "an older kernel".into() }];
     let found = brought(&inspected_with(all, &missing, Vec::new()));
     assert_eq!((found.untouched_at_least, found.untouched_at_most), (None, Some(0.99)));
 }
@@ -361,14 +361,18 @@ fn what_calls_brought_in_is_compared_with_what_they_returned() {
 
 #[test]
 fn what_was_not_seen_is_missing() {
-    let lacking = |sight| Missing { sight, reason: "closed".into() };
+    let lacking = |kind| Missing { kind, reason: "closed".into() };
     let all =
         || vec![What::BroughtIn(pages(7, 0, 1)), bound(3, 8), read(3, Position::Current), What::Returned(1)];
     let whole = inspected(all());
     assert_eq!(whole.files.iter().filter(|file| file.brought_in.is_some()).count(), 1);
     assert!(whole.files.iter().any(|file| file.path.is_none()), "nobody saw the file of these pages opened");
     assert_eq!(whole.ring_requests, Some(0));
-    let blind = inspected_with(all(), &[lacking(Sight::Calls), lacking(Sight::PageCache)], Vec::new());
+    let blind = inspected_with(
+        all(),
+        &[lacking(ObservationKind::Calls), lacking(ObservationKind::PageCache)],
+        Vec::new(),
+    );
     assert!(blind.files.iter().all(|file| file.brought_in.is_none()));
     assert_eq!((blind.ring_requests, blind.no_file, blind.unknown), (None, None, None));
 }

@@ -57,7 +57,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let jdk = arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned());
     let workers = toolchain::capabilities(&WorkerChoices { jdk, ..WorkerChoices::default() });
     let capabilities = probe::probe_all(&directory).into_iter().chain(probe::options());
-    let capabilities = capabilities.chain(workers).chain(probe::sights()).map(usable);
+    let capabilities = capabilities.chain(workers).chain(probe::observations()).map(usable);
     let findings =
         Findings { schema: 1, environment, capabilities: capabilities.map(DoctorFinding::from).collect() };
     let mut out = output::stdout();

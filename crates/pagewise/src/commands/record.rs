@@ -56,7 +56,7 @@ pub(super) struct Request<'a> {
     pub(super) cold: &'a [PathBuf],
     /// Read and drop what the command prints on stdout.
     pub(super) quiet: bool,
-    /// Sights without which it is not run.
+    /// Observations without which it is not run.
     pub(super) needed: Needed,
 }
 

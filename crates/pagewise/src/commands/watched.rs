@@ -21,7 +21,7 @@ use pagewise_host::{cgroup, device, process};
 use pagewise_model::ProcessCounters;
 use pagewise_model::trace::WindowTally;
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::watched::{DiskOf, Missing, Observation, Sight};
+use pagewise_model::watched::{DiskOf, Missing, Observation, ObservationKind};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
@@ -66,8 +66,8 @@ impl Watched {
                 (Some(watch), missing)
             }
             Err(reason) => {
-                let sights = [Sight::Faults, Sight::Calls, Sight::PageCache];
-                (None, sights.map(|sight| Missing { sight, reason: reason.clone() }).into())
+                let kinds = [ObservationKind::Faults, ObservationKind::Calls, ObservationKind::PageCache];
+                (None, kinds.map(|kind| Missing { kind, reason: reason.clone() }).into())
             }
         };
         let first = process::totals(subject.process);
@@ -89,16 +89,16 @@ impl Watched {
 
     /// The reason, if what is needed cannot be seen.
     fn see(&mut self, needed: Needed, process: Pid) -> Result<(), String> {
-        let unseen = |sight| Missing::of(&self.missing, sight);
+        let unseen = |kind| Missing::of(&self.missing, kind);
         match needed {
             Needed::NoCalls | Needed::Nothing => Ok(()),
-            Needed::Calls => unseen(Sight::Calls).map_or(Ok(()), |missing| {
+            Needed::Calls => unseen(ObservationKind::Calls).map_or(Ok(()), |missing| {
                 Err(format!("calls are not seen, so the command was not started: {}", missing.reason))
             }),
             Needed::Windows(most) => {
                 let refused =
                     |reason| format!("there can be no windows, so the command was not started: {reason}");
-                if let Some(missing) = unseen(Sight::Faults) {
+                if let Some(missing) = unseen(ObservationKind::Faults) {
                     return Err(refused(missing.reason.clone()));
                 }
                 let Some(watch) = &mut self.watch else { return Ok(()) };
@@ -271,7 +271,7 @@ pub(super) fn command_of(words: &[OsString]) -> Result<Command> {
     Ok(command)
 }
 
-/// Sights without which a command cannot go on.
+/// Observations without which a command cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
     /// Everything but calls, which are not watched.

@@ -47,9 +47,9 @@ fn of_file(seen: &Value) -> Value {
     seen["files"].as_array().expect("files").iter().find(is_ours).cloned().unwrap_or_else(|| panic!("{seen}"))
 }
 
-fn missing(seen: &Value, sight: &str) -> Option<String> {
+fn missing(seen: &Value, kind: &str) -> Option<String> {
     let missing = seen["missing"].as_array().expect("an array");
-    let missing = missing.iter().find(|missing| missing["sight"] == sight)?;
+    let missing = missing.iter().find(|missing| missing["kind"] == kind)?;
     Some(missing["reason"].as_str().expect("a reason").to_string())
 }
 
@@ -76,7 +76,7 @@ fn a_known_program_is_given_back() {
     assert_eq!(seen["subject"]["ended"], "it ended with status 7");
     let unseen = seen["missing"].as_array().expect("an array").iter();
     // Before Linux 6.11 nobody reports these.
-    let unseen: Vec<&Value> = unseen.filter(|missing| missing["sight"] != "mapped-around").collect();
+    let unseen: Vec<&Value> = unseen.filter(|missing| missing["kind"] != "mapped-around").collect();
     assert!(unseen.is_empty(), "root sees everything: {unseen:?}");
     // What came in is at least what was asked for, if the file was cold.
     if let Some(brought) = file["brought_in"].as_object() {
@@ -199,8 +199,8 @@ fn without_root_faults_are_seen_and_what_is_not_has_its_reason() {
     let Some(command) = place.command_as(65_534, &words) else { return };
     let (file, seen) = inspected(&place, command);
     assert_eq!(file["mapping"]["faulted_pages"], TOUCHED_PAGES, "{file}");
-    for sight in ["page-cache", "minor-fault-waits"] {
-        assert!(missing(&seen, sight).is_some_and(|reason| !reason.is_empty()), "{sight}: {seen}");
+    for kind in ["page-cache", "minor-fault-waits"] {
+        assert!(missing(&seen, kind).is_some_and(|reason| !reason.is_empty()), "{kind}: {seen}");
     }
     let text = place.command_as(65_534, &["inspect", "--", &known_accesses(), &path]).expect("as above");
     let shown = place.finish({ text }.spawn().expect("start")).expect_code(7).stderr;

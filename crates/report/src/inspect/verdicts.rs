@@ -6,7 +6,7 @@ use pagewise_model::Bytes;
 use pagewise_model::format::{multiple, percent};
 use pagewise_model::inspection::{By, InspectedFile, InspectedThread, Inspection, Mapped};
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::watched::{Missing, ObservationKind};
 
 /// Pages between two jumps from which on a thread is said to go through its file.
 const FAR_PAGES: u64 = 1024;
@@ -33,7 +33,7 @@ pub struct Shown<'a> {
 /// Sentences on the files that threads waited for, with the command that measures other methods of
 /// reading them.
 pub(super) fn verdicts(inspection: &Inspection, shown: Shown<'_>) -> Vec<String> {
-    if lacks(inspection, Sight::Faults) {
+    if lacks(inspection, ObservationKind::Faults) {
         return vec!["What threads waited for was not seen: there is no verdict.".to_string()];
     }
     if !inspection.complete || (inspection.cut_processes, inspection.processes) == (1, 1) {
@@ -63,7 +63,7 @@ fn unknown_waits(inspection: &Inspection) -> Option<String> {
 
 /// Waits for files that this watch cannot see.
 pub(super) fn unseen_waits(inspection: &Inspection) -> Option<&'static str> {
-    match (lacks(inspection, Sight::Calls), lacks(inspection, Sight::MinorFaultWaits)) {
+    match (lacks(inspection, ObservationKind::Calls), lacks(inspection, ObservationKind::MinorFaultWaits)) {
         (true, true) => Some("reads, writes, syncs and minor page faults"),
         (true, false) => Some("reads, writes and syncs"),
         (false, true) => Some("minor page faults"),
@@ -106,7 +106,7 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> 
     };
     // The last sleep before a fault may be another one.
     let at_most = match finding.by {
-        By::Faults if lacks(inspection, Sight::MinorFaultWaits) => "at most ",
+        By::Faults if lacks(inspection, ObservationKind::MinorFaultWaits) => "at most ",
         _ => "",
     };
     let mut text = format!("{of} {}: {who} blocked {at_most}{shares} of the time in {doing}", name(file));
@@ -197,21 +197,21 @@ fn named(thread: &InspectedThread) -> String {
     format!("thread {} ({})", thread.thread, thread.name)
 }
 
-pub(super) fn lacks(inspection: &Inspection, sight: Sight) -> bool {
-    Missing::of(&inspection.missing, sight).is_some()
+pub(super) fn lacks(inspection: &Inspection, kind: ObservationKind) -> bool {
+    Missing::of(&inspection.missing, kind).is_some()
 }
 
-/// Lines about missing sights, one for all of the same reason.
+/// Lines about missing observations, one for all of the same reason.
 pub(super) fn unseen(inspection: &Inspection) -> Vec<String> {
     let mut parts = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for missing in &inspection.missing {
-        let what = match missing.sight {
-            Sight::Faults => "page faults, mappings and waits",
-            Sight::Calls => "calls that read and write",
-            Sight::PageCache => "pages that come into the page cache",
-            Sight::MappedAround => "pages that are mapped around a fault",
-            Sight::MinorFaultWaits => "waits in faults that the kernel counts as minor",
+        let what = match missing.kind {
+            ObservationKind::Faults => "page faults, mappings and waits",
+            ObservationKind::Calls => "calls that read and write",
+            ObservationKind::PageCache => "pages that come into the page cache",
+            ObservationKind::MappedAround => "pages that are mapped around a fault",
+            ObservationKind::MinorFaultWaits => "waits in faults that the kernel counts as minor",
         };
         match reasons.iter_mut().find(|(reason, _)| *reason == missing.reason) {
             Some((_, all)) => all.push(what),

@@ -1,6 +1,7 @@
-//! Sights of a watch: the events that each needs, and the reason where this user may not have them.
+//! Observations of a watch: the events that each needs, and the reason where this user may not have
+//! them.
 
-use pagewise_model::watched::{Missing, Sight};
+use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_sys::perf::{Event, EventOptions, EventSource, KNOWS_INSTRUCTIONS};
 
 use super::kinds::{self, CachePoints, Kind};
@@ -24,7 +25,7 @@ pub(super) struct Asked {
     pub(super) windows: bool,
 }
 
-/// The events that this user may have, and the sights that are missing without the others.
+/// The events that this user may have, and the observations that are missing without the others.
 pub(super) struct Chosen {
     pub(super) events: Vec<(Kind, EventSource)>,
     pub(super) cache: Option<CachePoints>,
@@ -65,22 +66,26 @@ impl Chosen {
             let events = permitted(points.events())?;
             if points.mapped_around.is_none() {
                 let reason = "this kernel does not report them (Linux 6.11 does)".to_string();
-                chosen.missing.push(Missing { sight: Sight::MappedAround, reason });
+                chosen.missing.push(Missing { kind: ObservationKind::MappedAround, reason });
             }
             chosen.cache = Some(points);
             Ok(events)
         });
-        let all =
-            [(Sight::Calls, of_calls), (Sight::PageCache, of_cache), (Sight::MinorFaultWaits, of_switches)];
-        for (sight, events) in all {
+        let all = [
+            (ObservationKind::Calls, of_calls),
+            (ObservationKind::PageCache, of_cache),
+            (ObservationKind::MinorFaultWaits, of_switches),
+        ];
+        for (kind, events) in all {
             match events {
                 Ok(events) => chosen.events.extend(events),
-                Err(reason) => chosen.missing.push(Missing { sight, reason }),
+                Err(reason) => chosen.missing.push(Missing { kind, reason }),
             }
         }
-        if let Some(reason) = Missing::of(&chosen.missing, Sight::PageCache).map(|cache| cache.reason.clone())
+        if let Some(reason) =
+            Missing::of(&chosen.missing, ObservationKind::PageCache).map(|cache| cache.reason.clone())
         {
-            chosen.missing.push(Missing { sight: Sight::MappedAround, reason });
+            chosen.missing.push(Missing { kind: ObservationKind::MappedAround, reason });
         }
         chosen
     }
@@ -95,9 +100,9 @@ pub(super) fn sees_kernel(opens: impl Fn(EventSource, bool) -> Result<(), String
     }
 }
 
-/// The sights that this user lacks of programs of their own. The error says why nothing can be
-/// watched.
-pub fn missing_sights() -> Result<Vec<Missing>, String> {
+/// The observations that this user lacks of programs of their own. The error says why nothing can
+/// be watched.
+pub fn missing_observations() -> Result<Vec<Missing>, String> {
     let (process, cpus) = (rustix::process::getpid(), Topology::read()?.cpus);
     let opens = |source, with_kernel| {
         let options = EventOptions { source, with_kernel, starts_with_exec: false, wakeup_bytes: 1 };
