@@ -40,7 +40,7 @@ fn what_did_not_fit_is_missing_and_looking_for_it_takes_no_room() {
         file.read_back(&ring, &source, ring.records(), way, &mut found).expect("read");
         let missing = FILE_BYTES - fitted * 4096;
         assert_eq!((found.missing_bytes, found.first_missing_at), (missing, Some(fitted * 4096)), "{way:?}");
-        assert_eq!((found.expected_bytes, found.foreign_bytes), (FILE_BYTES, 0));
+        assert_eq!((found.expected_bytes, found.stray_bytes), (FILE_BYTES, 0));
     }
     file.remove().expect("remove");
     let path = mounted.0.join("warm");

@@ -392,7 +392,7 @@ pub struct Written {
     /// Expected offset of the first missing record.
     pub first_missing_at: Option<u64>,
     /// Bytes that differ where no record belongs.
-    pub foreign_bytes: u64,
+    pub stray_bytes: u64,
     /// Polls of the file's dirty bytes while the worker wrote, where syncs belong to the measured
     /// region.
     #[serde(default)]

@@ -233,7 +233,7 @@ fn records_in_the_judged_json_and_the_csv() {
         (1, "written_dirty_before_bytes", "0"),
         (1, "written_dirty_end_bytes", "0"),
         (1, "written_expected_bytes", "104857600"),
-        (1, "written_foreign_bytes", "0"),
+        (1, "written_stray_bytes", "0"),
         (1, "written_missing_bytes", "0"),
         (1, "written_read_back", "pread"),
         (2, "sync_ns", "45750000"),
@@ -245,7 +245,7 @@ fn records_in_the_judged_json_and_the_csv() {
         (2, "written_dirty_end_bytes", "0"),
         (2, "written_expected_bytes", "104857600"),
         (2, "written_first_missing_at", "1048500"),
-        (2, "written_foreign_bytes", "0"),
+        (2, "written_stray_bytes", "0"),
         (2, "written_missing_bytes", "44040100"),
         (2, "written_read_back", "pread"),
     ] {

@@ -90,7 +90,7 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
             written.expected_bytes
         ));
     }
-    let Written { missing_bytes, foreign_bytes, first_missing_at, .. } = *written;
+    let Written { missing_bytes, stray_bytes, first_missing_at, .. } = *written;
     let missing = (missing_bytes > 0).then(|| {
         let first = first_missing_at.map_or(String::new(), |at| format!("; the first is missing at offset {at}"));
         let (count, of) = (missing_bytes.div_ceil(record), expected / record);
@@ -99,7 +99,7 @@ pub(super) fn lost_records(subject: &Subject<'_>) -> Option<String> {
         )
     });
     let other_bytes =
-        (foreign_bytes > 0).then(|| format!("{foreign_bytes} bytes are in the file where no record belongs"));
+        (stray_bytes > 0).then(|| format!("{stray_bytes} bytes are in the file where no record belongs"));
     let found: Vec<String> = missing.into_iter().chain(other_bytes).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }

@@ -45,7 +45,7 @@ impl WrittenFile {
     /// [`RecordRing::source_range`].
     ///
     /// A record is missing as a whole if a byte of it differs or is past the end of a shortened
-    /// file. Foreign bytes are those that differ from the previous content: in positions without a
+    /// file. Stray bytes are those that differ from the previous content: in positions without a
     /// record, after the last position, and past the original size of the file.
     ///
     /// # Errors
@@ -69,12 +69,12 @@ impl WrittenFile {
             at += len;
         }
         comparison.see_none(present, self.file_bytes);
-        let FoundBytes { missing_bytes, first_missing_at, foreign_bytes, .. } = comparison;
+        let FoundBytes { missing_bytes, first_missing_at, stray_bytes, .. } = comparison;
         written.read_back = by.name().to_string();
         written.expected_bytes = records.min(ring.slots()) * record_bytes(ring);
         written.missing_bytes = missing_bytes;
         written.first_missing_at = first_missing_at;
-        written.foreign_bytes = foreign_bytes + size.saturating_sub(self.file_bytes);
+        written.stray_bytes = stray_bytes + size.saturating_sub(self.file_bytes);
         Ok(())
     }
 }
@@ -152,7 +152,7 @@ struct FoundBytes<'a> {
     missing_bytes: u64,
     first_missing_at: Option<u64>,
     last_missing_slot: Option<u64>,
-    foreign_bytes: u64,
+    stray_bytes: u64,
 }
 
 impl<'a> FoundBytes<'a> {
@@ -165,7 +165,7 @@ impl<'a> FoundBytes<'a> {
             missing_bytes: 0,
             first_missing_at: None,
             last_missing_slot: None,
-            foreign_bytes: 0,
+            stray_bytes: 0,
         }
     }
 
@@ -212,10 +212,10 @@ impl<'a> FoundBytes<'a> {
                     let expected = &self.source[start..start + here.len()];
                     let differing =
                         here.iter().zip(expected).filter(|(byte, expected)| **byte != !**expected);
-                    self.foreign_bytes += differing.count() as u64;
+                    self.stray_bytes += differing.count() as u64;
                 }
                 ExpectedBytes::Zeros => {
-                    self.foreign_bytes += here.iter().filter(|byte| **byte != 0).count() as u64;
+                    self.stray_bytes += here.iter().filter(|byte| **byte != 0).count() as u64;
                 }
             }
             at += here.len() as u64;
@@ -251,11 +251,11 @@ impl<'a> FoundBytes<'a> {
     /// Record that there is nothing from `at` to `end`, the size that the file should have.
     fn see_none(&mut self, at: u64, end: u64) {
         let record_bytes = record_bytes(self.ring);
-        self.foreign_bytes += end - at;
+        self.stray_bytes += end - at;
         for slot in at / record_bytes..self.ring.slots().min(end.div_ceil(record_bytes)) {
             if self.ring.record_in(slot, self.records).is_some() {
                 self.miss(slot);
-                self.foreign_bytes -= ((slot + 1) * record_bytes).min(end) - (slot * record_bytes).max(at);
+                self.stray_bytes -= ((slot + 1) * record_bytes).min(end) - (slot * record_bytes).max(at);
             }
         }
     }

@@ -42,7 +42,7 @@ fn found(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) -> 
         let written = read_back(file, ring, source, records, way);
         assert_eq!(written.read_back, way.name());
         assert_eq!(written.expected_bytes, records.min(ring.slots()) * record_bytes(ring));
-        (written.missing_bytes, written.first_missing_at, written.foreign_bytes)
+        (written.missing_bytes, written.first_missing_at, written.stray_bytes)
     });
     assert_eq!(one, other);
     one
@@ -239,7 +239,7 @@ fn a_single_byte_shows_wherever_it_is() {
 }
 
 #[test]
-fn a_file_of_another_size_lacks_bytes_or_has_foreign_ones() {
+fn a_file_of_another_size_lacks_bytes_or_has_stray_ones() {
     let directory = tempfile::tempdir().expect("directory");
     let ring = RecordRing::new(100_050, 1000, 1);
     let source = source(&ring);

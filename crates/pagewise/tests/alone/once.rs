@@ -221,8 +221,8 @@ fn expect_written(cell: &Cell, seen: &Evidence) {
         (records * writes.record_bytes.0, records * writes.record_bytes.0 * u64::from(writes.passes));
     assert_eq!((ring.bytes(), ring.records()), (once, records * u64::from(writes.passes)));
     let written = seen.written.as_ref().unwrap_or_else(|| panic!("{id}: {seen:?}"));
-    let Written { missing_bytes, foreign_bytes, expected_bytes, .. } = *written;
-    assert_eq!((expected_bytes, missing_bytes, foreign_bytes), (once, 0, 0), "{id}");
+    let Written { missing_bytes, stray_bytes, expected_bytes, .. } = *written;
+    assert_eq!((expected_bytes, missing_bytes, stray_bytes), (once, 0, 0), "{id}");
     assert_eq!(seen.requested_bytes, all, "{id}");
     let mapped = cell.method.access() == Access::Mmap;
     assert_eq!(written.read_back, if mapped { "pread" } else { "mmap" }, "{id}");

@@ -259,7 +259,7 @@ fn an_honest_worker_is_believed_in_every_cell_of_the_study() {
     for cell in cells {
         for sample in samples(&run, |other| other == cell) {
             assert_eq!(own_failures(sample), [], "{}: {:?}", sample.cell, sample.failures());
-            assert_eq!((written(sample).missing_bytes, written(sample).foreign_bytes), (0, 0));
+            assert_eq!((written(sample).missing_bytes, written(sample).stray_bytes), (0, 0));
         }
     }
 }
@@ -287,10 +287,10 @@ fn caught(kind: &str, wrong: Wrong) -> BTreeSet<(usize, usize)> {
         }
         let tail = (sizes.file - sizes.slots() * sizes.record) as u64;
         for sample in samples(&taken.run, |other| other == cell) {
-            let foreign = written(sample).foreign_bytes;
-            assert!(foreign <= tail, "{}: {foreign} of {tail}", sample.cell);
+            let stray = written(sample).stray_bytes;
+            assert!(stray <= tail, "{}: {stray} of {tail}", sample.cell);
             // A record that was cut at the end of the file left its first part there.
-            assert_eq!(foreign > 0, wrong.clips_at_end && tail > 0, "{}", sample.cell);
+            assert_eq!(stray > 0, wrong.clips_at_end && tail > 0, "{}", sample.cell);
         }
         if missing > 0 || !(wrong.clips_at_end && tail > 0) {
             expect_missing(&taken, cell, missing);

@@ -158,7 +158,7 @@ fn a_worker_killed_for_memory_is_a_result_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_foreign_worker_that_takes_all_memory_dies_alone() {
+fn a_third_party_worker_that_takes_all_memory_dies_alone() {
     if let Some(reason) = lacking() {
         return skipped("cgroup", &reason);
     }

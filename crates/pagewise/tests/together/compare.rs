@@ -164,7 +164,7 @@ fn what_it_cannot_compare_is_one_sentence() {
     let whole = std::fs::read(place.file("base/0.jsonl")).expect("read");
     let other = run_file(1_800_000_009, Bytes::kib(128), &[("pread", 20_000)]);
     place.write("torn.jsonl", &other[..other.len() / 2]);
-    place.write("foreign.jsonl", b"{\"hello\": 1}\n");
+    place.write("other.jsonl", b"{\"hello\": 1}\n");
     place.write("nothing.jsonl", b"");
     place.write("copy.jsonl", &whole);
     place.write("future.jsonl", String::from_utf8_lossy(&whole).replacen("\"schema\":", "\"schema\":9", 1));
@@ -176,7 +176,7 @@ fn what_it_cannot_compare_is_one_sentence() {
         ("compare base -- empty", "empty: the directory has no run files (*.jsonl)"),
         ("compare base -- none-*.jsonl", "none-*.jsonl: no file matches the pattern"),
         ("compare base -- [.jsonl", "invalid pattern '[.jsonl'"),
-        ("compare base -- foreign.jsonl", "foreign.jsonl"),
+        ("compare base -- other.jsonl", "other.jsonl"),
         ("compare base -- nothing.jsonl", "nothing.jsonl"),
         ("compare base -- future.jsonl", "future.jsonl"),
         ("compare base -- new --by kernel", "'--by <FACT>'"),

@@ -121,15 +121,15 @@ fn a_page_takes_the_place_of_no_other_file_and_loses_no_run() {
     let json = place.run(&["read", "--resume", "--out=run.jsonl", "--json"]);
     assert!(json.judged()["run"].is_object() && !place.file("run.html").exists(), "{json:?}");
     let other = pagewise_report::page::mark([]);
-    for foreign in ["mine", &format!("<!doctype html>{other}")] {
-        place.write("run.html", foreign);
+    for text in ["mine", &format!("<!doctype html>{other}")] {
+        place.write("run.html", text);
         let resumed = place.run(&["read", "--resume", "--out=run.jsonl"]).expect_code(without.code());
         assert!(
             resumed.stderr.ends_with("warning: there is no page: run.html exists: name another file\n"),
             "{resumed:?}"
         );
         assert_eq!(resumed.stdout, without.stdout);
-        assert_eq!(fs::read_to_string(place.file("run.html")).expect("read"), foreign);
+        assert_eq!(fs::read_to_string(place.file("run.html")).expect("read"), text);
     }
     fs::remove_file(place.file("run.html")).expect("remove");
     std::os::unix::fs::symlink("elsewhere", place.file("run.html")).expect("a link");

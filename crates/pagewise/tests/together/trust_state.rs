@@ -152,9 +152,9 @@ fn as_root_nothing_is_made_in_another_users_home() {
     let own = Path::new("/dev/shm/home");
     let run = |words: &[&str]| {
         let mut command = place.command(words);
-        let foreign = |below: &str| theirs.join(below);
-        command.env_remove("PAGEWISE_STATE_DIR").env("HOME", &theirs).env("TMPDIR", foreign("tmp"));
-        command.env("XDG_STATE_HOME", foreign("state")).env_remove("XDG_CACHE_HOME").env_remove("GOCACHE");
+        let their = |below: &str| theirs.join(below);
+        command.env_remove("PAGEWISE_STATE_DIR").env("HOME", &theirs).env("TMPDIR", their("tmp"));
+        command.env("XDG_STATE_HOME", their("state")).env_remove("XDG_CACHE_HOME").env_remove("GOCACHE");
         place.finish(command.spawn().expect("start"))
     };
     run(&["clean"]).expect_code(0);

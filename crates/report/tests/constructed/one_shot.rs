@@ -176,7 +176,7 @@ fn write(sample: &mut Sample, record_ns: u64, ring_bytes: u64) {
         expected_bytes: ring_bytes,
         missing_bytes: 0,
         first_missing_at: None,
-        foreign_bytes: 0,
+        stray_bytes: 0,
         dirty_before_bytes: Some(0),
         polls: 0,
         dirty_most_bytes: None,

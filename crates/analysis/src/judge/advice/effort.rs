@@ -23,10 +23,10 @@ pub(super) fn effort(method: &str) -> (u32, usize, u64, bool) {
     };
     let options = method.options().iter().filter(|option| !named(option)).count();
     // In Java a channel is at hand, but a system call goes through the foreign-function interface.
-    let foreign = usize::from(*method.worker() == Worker::Jvm && method.word() == Access::Pread.name());
+    let by_interface = usize::from(*method.worker() == Worker::Jvm && method.word() == Access::Pread.name());
     // With O_DIRECT, alignment and caching become the program's task, which is more effort than
     // another access.
     let direct = if method.is_direct() { 7 } else { 0 };
     let buffer = method.buffer().map_or(0, |buffer| buffer.0);
-    (by_access + direct, options + foreign, buffer, method.worker().has_runtime())
+    (by_access + direct, options + by_interface, buffer, method.worker().has_runtime())
 }

@@ -29,7 +29,7 @@ fn records_that_are_not_in_the_file_are_noticed() {
     for method in ["mmap", "mmap:buffer=4KiB", "pwrite:buffer=4KiB", "uring", "pwrite:direct+buffer=4KiB"] {
         let cell = append(method, Cold);
         assert_eq!(with_written(&cell, |written| written.missing_bytes = 1), [LostRecords], "{method}");
-        assert_eq!(with_written(&cell, |written| written.foreign_bytes = 1), [LostRecords], "{method}");
+        assert_eq!(with_written(&cell, |written| written.stray_bytes = 1), [LostRecords], "{method}");
         assert_eq!(with_written(&cell, |written| written.expected_bytes -= 100), [LostRecords], "{method}");
         assert!(kinds(&cell, |_, evidence| evidence.written = None).contains(&LostRecords), "{method}");
     }

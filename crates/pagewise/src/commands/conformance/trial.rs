@@ -353,7 +353,7 @@ fn written(input: &Input, records: &RecordTask, claimed: u64) -> Result<(), Stri
     let (ring, mut written) = (&records.ring, Written::default());
     file.read_back(ring, records.source(), claimed.min(ring.records()), ReadBack::Pread, &mut written)
         .map_err(|error| format!("the file cannot be read back: {error}"))?;
-    let Written { missing_bytes, first_missing_at, foreign_bytes, expected_bytes, .. } = written;
+    let Written { missing_bytes, first_missing_at, stray_bytes, expected_bytes, .. } = written;
     if missing_bytes > 0 {
         return Err(format!(
             "{missing_bytes} of {expected_bytes} bytes are not there, the first record that misses some begins at {}: record \
@@ -361,9 +361,9 @@ fn written(input: &Input, records: &RecordTask, claimed: u64) -> Result<(), Stri
             first_missing_at.unwrap_or(0)
         ));
     }
-    if foreign_bytes > 0 {
+    if stray_bytes > 0 {
         return Err(format!(
-            "{foreign_bytes} bytes behind the last slot were written, or the file grew: leave them as they are"
+            "{stray_bytes} bytes behind the last slot were written, or the file grew: leave them as they are"
         ));
     }
     Ok(())

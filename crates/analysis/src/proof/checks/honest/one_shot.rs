@@ -168,7 +168,7 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
             expected_bytes: of_records,
             missing_bytes: 0,
             first_missing_at: None,
-            foreign_bytes: 0,
+            stray_bytes: 0,
             dirty_before_bytes: Some(if made_dirty { file } else { 0 }),
             polls: u64::from(synced.is_measured()),
             dirty_most_bytes: synced.is_measured().then_some(0),
