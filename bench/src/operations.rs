@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_add_up_across_passes() {
+    fn ranges_add_up_across_passes() {
         let parent = tempfile::tempdir().expect("folder");
         let scratch = Scratch::new(parent.path()).expect("scratch");
         let dataset = Dataset::create(&scratch, Bytes::mib(1)).expect("written");

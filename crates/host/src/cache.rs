@@ -24,7 +24,7 @@ use crate::{process, scratch};
 /// Size of a read that warms the cache.
 const WARM_READ_BYTES: u64 = 1 << 20;
 /// Length of a block of the file that is skipped if it is already in the cache.
-const WARM_STRETCH_BYTES: u64 = 16 << 20;
+const WARM_RANGE_BYTES: u64 = 16 << 20;
 /// Passes over the whole file: reclaim may evict a few pages while others are read.
 const WARM_PASSES: u32 = 3;
 /// Further passes for a file with only a few missing pages, each after a pause: the cause of their
@@ -49,7 +49,7 @@ pub struct Residency {
 /// Return the state of the first `span_bytes` in the page cache: by cachestat(2), or else by
 /// mincore(2) if it reports the truth to this process.
 pub fn residency(file: &File, span_bytes: u64) -> Residency {
-    stretch_residency(file, 0, span_bytes)
+    range_residency(file, 0, span_bytes)
 }
 
 /// Bytes of whole pages of `file` in the page cache that are dirty or under writeback; `None`
@@ -78,7 +78,7 @@ fn counted(file: &File, offset: u64, len: u64) -> io::Result<pagewise_sys::resid
     pagewise_sys::residency::cachestat(file.as_fd(), offset, len)
 }
 
-fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
+fn range_residency(file: &File, offset: u64, len: u64) -> Residency {
     let page = rustix::param::page_size() as u64;
     if len == 0 {
         return Residency { resident_bytes: None, source: "the span is empty".to_string() };
@@ -90,12 +90,12 @@ fn stretch_residency(file: &File, offset: u64, len: u64) -> Residency {
         }
         Err(error) => error,
     };
-    stretch_by_mincore(file, offset, len, &refused)
+    range_by_mincore(file, offset, len, &refused)
 }
 
 /// Fallback if cachestat(2) was refused. mincore(2) is used for spans only: it counts from the
 /// file's start.
-fn stretch_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -> Residency {
+fn range_by_mincore(file: &File, offset: u64, len: u64, refused: &io::Error) -> Residency {
     let page = rustix::param::page_size() as u64;
     match pagewise_sys::residency::mincore_is_honest(file.as_fd()) {
         Ok(true) if offset == 0 => match pagewise_sys::residency::mincore_pages(file, len as usize) {
@@ -315,8 +315,8 @@ fn read_missing(file: &File, len: u64, stop: &AtomicBool) -> Result<u64, WarmErr
     let mut read_bytes = 0;
     let mut start = 0;
     while start < len {
-        let end = (start + WARM_STRETCH_BYTES).min(len);
-        if stretch_residency(file, start, end - start).resident_bytes != Some(end - start) {
+        let end = (start + WARM_RANGE_BYTES).min(len);
+        if range_residency(file, start, end - start).resident_bytes != Some(end - start) {
             read_range(file, start..end, &mut buffer, stop)?;
             read_bytes += end - start;
         }
@@ -392,10 +392,10 @@ mod tests {
         let file = file_of(directory.path(), LEN);
         let refused = io::Error::from(Errno::NOSYS);
         let expected = Residency { resident_bytes: Some(LEN), source: "mincore".to_string() };
-        assert_eq!(stretch_by_mincore(&file, 0, LEN, &refused), expected);
+        assert_eq!(range_by_mincore(&file, 0, LEN, &refused), expected);
         evict(&file, LEN).expect("evict");
-        assert_eq!(stretch_by_mincore(&file, 0, LEN, &refused).resident_bytes, Some(0));
-        assert_eq!(stretch_by_mincore(&file, 4096, 4096, &refused).resident_bytes, None);
+        assert_eq!(range_by_mincore(&file, 0, LEN, &refused).resident_bytes, Some(0));
+        assert_eq!(range_by_mincore(&file, 4096, 4096, &refused).resident_bytes, None);
         assert!(residency(&file, 0).source.contains("empty"));
     }
 
@@ -418,7 +418,7 @@ mod tests {
         rustix::fs::fadvise(&file, 0, None, Advice::Random).expect("advise");
         read_range(&file, 65536..131_072, &mut [0; 5000], &GO).expect("read");
         assert!(residency(&file, 65536).resident_bytes.is_none_or(|bytes| bytes == 0));
-        assert!(stretch_residency(&file, 65536, 65536).resident_bytes.is_none_or(|bytes| bytes == 65536));
+        assert!(range_residency(&file, 65536, 65536).resident_bytes.is_none_or(|bytes| bytes == 65536));
         match read_range(&file, LEN - 10..LEN + 1, &mut [0; 100], &GO) {
             Err(WarmError::Short { offset, len, .. }) => assert_eq!((offset, len), (LEN, LEN + 1)),
             other => panic!("{other:?}"),

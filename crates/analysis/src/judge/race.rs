@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn the_levels_of_all_looks_are_spent_once() {
+    fn the_levels_of_all_analyses_are_spent_once() {
         for analyses in [InterimAnalyses::quick(), InterimAnalyses::full()] {
             let (last, earlier) = analyses.by_rounds.split_last().expect("analyses");
             let spent: f64 = earlier.iter().map(|(_, level)| level).sum();

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_stretch_shows_nothing() {
+    fn a_short_interval_shows_nothing() {
         let slow = Beating { interval_ns: 10_000_000, ..ASKED };
         let cell = cell("pread", Cold);
         let beats = Heartbeat { kind: "thread".into(), idle: delays(1, 1), busy: delays(1, 1) };

@@ -1,8 +1,8 @@
 //! Checks that bytes were synced when the worker says so, and by a call that reached the device.
 //!
-//! Four witnesses that the worker does not control: pages that are dirty at the end of the measured
-//! region ([`super::writes`]) or while it lasts, bytes that the device wrote, and flushes of its
-//! volatile cache.
+//! Four pieces of evidence that the worker does not control: pages that are dirty at the end of the
+//! measured region ([`super::writes`]) or while it lasts, bytes that the device wrote, and flushes
+//! of its volatile cache.
 
 use pagewise_model::{Access, CacheState, FOLIO_BYTES, Sync};
 

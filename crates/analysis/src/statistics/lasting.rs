@@ -108,21 +108,21 @@ mod tests {
             .collect()
     }
 
-    fn mean_stretch(correlation: f64, rounds: u32) -> f64 {
+    fn mean_inflation(correlation: f64, rounds: u32) -> f64 {
         let mut random = Random::new(3);
         let one = |random: &mut Random| inflation(&[methods(correlation, rounds, random)]);
         (0..200).map(|_| one(&mut random)).sum::<f64>() / 200.0
     }
 
     #[test]
-    fn independent_rounds_stretch_next_to_nothing_and_lasting_noise_does() {
-        assert!(mean_stretch(0.0, 40) < 1.05, "{}", mean_stretch(0.0, 40));
-        let found = mean_stretch(0.5, 56);
+    fn independent_rounds_inflate_next_to_nothing_and_lasting_noise_does() {
+        assert!(mean_inflation(0.0, 40) < 1.05, "{}", mean_inflation(0.0, 40));
+        let found = mean_inflation(0.5, 56);
         assert!((1.4..2.0).contains(&found), "sqrt(3) is true: {found}");
     }
 
     #[test]
-    fn nothing_is_stretched_without_rounds_or_rivals() {
+    fn nothing_is_inflated_without_rounds_or_rivals() {
         assert_eq!(inflation::<ByRound>(&[]), 1.0);
         let constant = ByRound::of_each(&[Some(1.0); 9]);
         assert_eq!(inflation(&[vec![&constant, &constant], vec![&constant], vec![]]), 1.0);

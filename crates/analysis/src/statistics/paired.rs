@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_longer_by_the_stretch_whatever_the_rounds() {
+    fn an_interval_is_longer_by_the_inflation_whatever_the_rounds() {
         for rounds in [5, 9, 13, 14, 20, 40] {
             let values: Vec<f64> = (0..rounds).map(|round| 2.0 + 0.01 * f64::from(round * 7 % 5)).collect();
             let (one, long) = (alone(&values), PairedTest::new(vec![values.clone()], 3.0));
@@ -432,7 +432,7 @@ mod tests {
         }
 
         #[test]
-        fn a_longer_stretch_is_never_narrower(values in prop::collection::vec(-1f64..1.0, 5..40)) {
+        fn a_larger_inflation_is_never_narrower(values in prop::collection::vec(-1f64..1.0, 5..40)) {
             let (one, other) = (alone(&values), PairedTest::new(vec![values.clone()], 1.5));
             let (Some(one), Some(other)) = (one.interval(0, 0.05), other.interval(0, 0.05)) else { return Ok(()) };
             prop_assert!(other.low <= one.low + 1e-9 && one.high <= other.high + 1e-9);

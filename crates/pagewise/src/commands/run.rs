@@ -22,7 +22,7 @@ use crate::arguments::{OverviewArguments, QuestionArguments, typed};
 use crate::exit::Exit;
 use crate::output::{self, say};
 use crate::plan::resolve::{Variant, limited};
-use crate::plan::shorten::{self, Free};
+use crate::plan::shorten::{self, Unpinned};
 use crate::plan::validate;
 use crate::plan::{BEYOND_MEMORY, Lacking, Layer, PlanText, QUESTIONS, REPLAY, Threads, estimate, text};
 use crate::session::RunSession;
@@ -102,7 +102,7 @@ pub(super) fn execute_all(
 /// Share a time among questions: each has what it needs, and the rest goes to them as they usually
 /// take.
 fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<()> {
-    let least = |one: &Prepared| shorten::least_ns(&one.plan, Free::beside(&one.asked.chosen, None));
+    let least = |one: &Prepared| shorten::least_ns(&one.plan, Unpinned::beside(&one.asked.chosen, None));
     let usual = |one: &Prepared| estimate::duration_ns(&one.plan);
     let least_ns: u64 = prepared.iter().map(least).sum();
     let usual_ns: u64 = prepared.iter().map(usual).sum();

@@ -159,7 +159,7 @@ pub fn resolve(
         Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
         Amount::Time(time_ns) => {
             let plan = with_budget(plan, None, is_full)?;
-            shorten::within(plan, time_ns, shorten::Free::beside(chosen, quick))
+            shorten::within(plan, time_ns, shorten::Unpinned::beside(chosen, quick))
         }
     }
 }

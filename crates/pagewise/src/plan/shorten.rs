@@ -23,14 +23,14 @@ const LEAST_SAMPLE_NS: u64 = 1_000_000;
 
 /// Parameters that nobody chose, so that they may be smaller.
 #[derive(Clone, Copy, Debug)]
-pub struct Free {
+pub struct Unpinned {
     samples: bool,
     files: bool,
     /// True if `--quick` is there to measure less.
     has_quick: bool,
 }
 
-impl Free {
+impl Unpinned {
     /// Parameters left open by the layer that was typed, above the changes of `quick` if these
     /// could be used.
     pub fn beside(typed: &Layer, quick: Option<&Layer>) -> Self {
@@ -43,7 +43,7 @@ impl Free {
 }
 
 /// The plan that takes about `time_ns` in all.
-pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
+pub fn within(plan: Plan, time_ns: u64, unpinned: Unpinned) -> Result<Plan> {
     ensure!(
         time_ns <= MAX_BUDGET_NS,
         "{} is too long: write at most {}",
@@ -53,7 +53,7 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
     let (mut plan, mut needed_ns) = (plan, 0);
     for halvings in 0..=HALVINGS {
         if halvings > 0 {
-            plan = halved(plan, free);
+            plan = halved(plan, unpinned);
         }
         let beside_ns = estimate::beside_samples_ns(&plan);
         needed_ns = beside_ns.saturating_add(estimate::first_rounds_ns(&plan));
@@ -69,14 +69,14 @@ pub fn within(plan: Plan, time_ns: u64, free: Free) -> Result<Plan> {
         needed_ns.div_ceil(1_000_000_000),
         time(time_ns),
         named_s(needed_ns),
-        if free.has_quick { " or --quick" } else { "" }
+        if unpinned.has_quick { " or --quick" } else { "" }
     ))
     .into())
 }
 
 /// The shortest time for which there is a plan.
-pub fn least_ns(plan: &Plan, free: Free) -> u64 {
-    let shortest = (0..HALVINGS).fold(plan.clone(), |plan, _| halved(plan, free));
+pub fn least_ns(plan: &Plan, unpinned: Unpinned) -> u64 {
+    let shortest = (0..HALVINGS).fold(plan.clone(), |plan, _| halved(plan, unpinned));
     estimate::beside_samples_ns(&shortest).saturating_add(estimate::first_rounds_ns(&shortest))
 }
 
@@ -87,8 +87,8 @@ pub fn named_s(needed_ns: u64) -> u64 {
 }
 
 /// Half of everything that may be less.
-fn halved(mut plan: Plan, free: Free) -> Plan {
-    if free.samples {
+fn halved(mut plan: Plan, unpinned: Unpinned) -> Plan {
+    if unpinned.samples {
         let half = |ns: u64| (ns / 2).max(LEAST_SAMPLE_NS);
         plan.sample_ns = half(plan.sample_ns);
         plan.latency_ns = half(plan.latency_ns);
@@ -105,7 +105,7 @@ fn halved(mut plan: Plan, free: Free) -> Plan {
             && operations.saturating_mul(u64::from(*threads)) <= file_bytes.0 / 8
     };
     let is_dataset = matches!(plan.source, Source::Dataset { .. });
-    if !free.files || !is_dataset || !plan.cells.iter().all(may_shrink) {
+    if !unpinned.files || !is_dataset || !plan.cells.iter().all(may_shrink) {
         return plan;
     }
     let is_one_shot =
@@ -127,31 +127,31 @@ mod tests {
     use crate::plan::resolve::Variant;
     use crate::plan::resolve::tests::resolved;
 
-    const FREE: Free = Free { samples: true, files: true, has_quick: false };
+    const UNPINNED: Unpinned = Unpinned { samples: true, files: true, has_quick: false };
 
     #[test]
     fn a_short_time_shortens_samples_and_files_but_takes_no_method_away() {
         for question in ["read", "scan", "append"] {
             let plan = resolved(question, Variant::Quick, &Layer::default());
             let usual = estimate::duration_ns(&plan);
-            let least = least_ns(&plan, FREE);
+            let least = least_ns(&plan, UNPINNED);
             assert!(least * 2 < usual, "{question}: {least} of {usual}");
-            let short = within(plan.clone(), least, FREE).expect("it pays");
+            let short = within(plan.clone(), least, UNPINNED).expect("it pays");
             assert_eq!(short.cells.len(), plan.cells.len());
             assert!(short.cells[0].conditions.file_bytes < plan.cells[0].conditions.file_bytes);
             assert!(estimate::duration_ns(&short) <= least);
-            let whole = within(plan.clone(), usual, FREE).expect("it pays");
+            let whole = within(plan.clone(), usual, UNPINNED).expect("it pays");
             assert_eq!(whole.cells, plan.cells, "nothing is smaller than it need be");
-            let refused = within(plan.clone(), least - 1, FREE).expect_err("too short").to_string();
+            let refused = within(plan.clone(), least - 1, UNPINNED).expect_err("too short").to_string();
             assert!(
                 refused.contains("5 rounds of each method of ") && !refused.contains("--quick"),
                 "{refused}"
             );
-            let quicker =
-                within(plan.clone(), 1_000_000, Free { has_quick: true, ..FREE }).expect_err("too short");
+            let quicker = within(plan.clone(), 1_000_000, Unpinned { has_quick: true, ..UNPINNED })
+                .expect_err("too short");
             assert!(quicker.to_string().contains(", and --time is 1 ms: "), "{quicker}");
             assert!(quicker.to_string().contains("s or more or --quick, or"), "{quicker}");
-            let chosen = Free { samples: false, files: false, ..FREE };
+            let chosen = Unpinned { samples: false, files: false, ..UNPINNED };
             assert!(within(plan.clone(), least, chosen).is_err(), "what was chosen stays");
         }
     }

@@ -25,8 +25,8 @@ const CHUNK_MIN_BYTES: u64 = 4 << 10;
 /// Size of the pieces of a scan.
 const PIECE_BYTES: u64 = 64 << 10;
 /// Number of intervals, and their minimum length.
-const STRETCHES: usize = 5;
-const STRETCH: Duration = Duration::from_millis(1);
+const INTERVALS: usize = 5;
+const INTERVAL: Duration = Duration::from_millis(1);
 /// Bytes between two readings of the clock, at least: a reading takes as long as some ten copies of
 /// a page in a cache of the CPU.
 const READING_BYTES: usize = 4 << 20;
@@ -116,9 +116,9 @@ fn measure(kind: CopyKind) -> std::io::Result<u64> {
     memory.bytes_mut().fill(1);
     let mut buffer = AnonymousMemory::new(kind.chunk_bytes)?;
     buffer.bytes_mut().fill(1);
-    let speeds = (0..STRETCHES).map(|_| {
+    let speeds = (0..INTERVALS).map(|_| {
         let (started, mut bytes) = (cpu_time(), 0u64);
-        while cpu_time() - started < STRETCH {
+        while cpu_time() - started < INTERVAL {
             for _ in 0..passes(kind.memory_bytes) {
                 bytes += go_through(memory.bytes(), buffer.bytes_mut(), kind);
             }

@@ -20,7 +20,7 @@ const OPERATIONS: u64 = 4;
 const LINE_BYTES: usize = 64;
 
 /// Length of an interval, whose rate is compared.
-const STRETCH_NS: u64 = 100_000_000;
+const INTERVAL_NS: u64 = 100_000_000;
 /// Length of the latency phase: its code must be compiled too.
 const LATENCY_NS: u64 = 10_000_000;
 /// Number of last intervals, which are compared with those before them.
@@ -28,7 +28,7 @@ const RECENT: usize = 5;
 /// Maximum ratio of the fastest of them to the fastest before.
 const FASTER: f64 = 1.02;
 /// Maximum number of intervals; after them, the sample is unsettled.
-const STRETCHES: usize = 80;
+const INTERVALS: usize = 80;
 
 /// The small file and its offsets, made before the worker, which inherits them.
 pub struct WarmupFile {
@@ -127,7 +127,7 @@ impl WarmingWorker<'_> {
         if !is_one_shot {
             self.open(&job)?;
         }
-        while rates.len() < STRETCHES && !is_steady(&rates) {
+        while rates.len() < INTERVALS && !is_steady(&rates) {
             rates.push(if is_one_shot { self.jobs(&job)? } else { rate(&self.go()?) });
         }
         if !is_one_shot {
@@ -139,12 +139,12 @@ impl WarmingWorker<'_> {
     /// Do one-shot work repeatedly, each time as a new job; return operations per second.
     fn jobs(&mut self, job: &Job) -> Result<u64, ConversationError> {
         let mut total = SampleReply::default();
-        while total.elapsed_ns < STRETCH_NS {
+        while total.elapsed_ns < INTERVAL_NS {
             self.open(job)?;
             let reply = self.go()?;
             self.worker.close(self.wait)?;
             total.operations = total.operations.saturating_add(reply.operations);
-            total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns.max(STRETCH_NS / 1000));
+            total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns.max(INTERVAL_NS / 1000));
         }
         Ok(rate(&total))
     }
@@ -156,7 +156,7 @@ impl WarmingWorker<'_> {
     }
 
     fn go(&mut self) -> Result<SampleReply, ConversationError> {
-        let go = Go { first_operation: 0, sample_ns: STRETCH_NS, latency_ns: LATENCY_NS, touch_at: 0 };
+        let go = Go { first_operation: 0, sample_ns: INTERVAL_NS, latency_ns: LATENCY_NS, touch_at: 0 };
         self.worker.go(go, self.wait)
     }
 }

@@ -547,7 +547,7 @@ pub fn sees_calls() -> bool {
     open
 }
 
-/// Tells what a test needs that is not here; `checks/needs` lists what may be missing.
+/// Reports what a test needs that is not here; `checks/needs` lists what may be missing.
 pub fn skipped(need: &str, detail: &str) {
     println!("skipped: {need}: {}", detail.trim_end().replace('\n', " "));
 }

@@ -121,7 +121,7 @@ pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>], colours: &Colours
     }
     page.heading(2, "Which method is best where?");
     draw(page, map, colours);
-    page.paragraph("What differs for certain is told by pagewise compare BASE… -- NEW… --html FILE.");
+    page.paragraph("What differs for certain is shown by pagewise compare BASE… -- NEW… --html FILE.");
 }
 
 fn draw(page: &mut Html, map: Map, colours: &Colours) {

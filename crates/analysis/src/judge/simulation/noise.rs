@@ -47,7 +47,7 @@ pub enum Noise {
     RealRounds,
     /// Three of ten processes are a quarter slower.
     Bimodal,
-    /// A drift, a slope, and a stretch of rounds in which most samples are slowed.
+    /// A drift, a slope, and a series of rounds in which most samples are slowed.
     DriftAndSpells,
     /// Every other method scatters ten times as much.
     Unequal,
