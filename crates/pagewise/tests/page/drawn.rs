@@ -104,7 +104,7 @@ fn a_pointer_shows_the_sample_and_its_conditions() {
 }
 
 #[test]
-fn each_second_of_the_host_is_told() {
+fn each_second_of_the_host_is_named() {
     let Some(mut browser) = browser() else { return };
     let mut run = constructed::complete();
     // So many that their lines have no dots.
@@ -120,7 +120,7 @@ fn each_second_of_the_host_is_told() {
         })
         .collect();
     browser.open(&written("host", &run));
-    let told = browser.evaluate(
+    let named = browser.evaluate(
         "(() => { const drawings = [...document.querySelectorAll('figure')].at(-1).querySelectorAll('.drawing');
            const press = (drawing, key) => drawing.dispatchEvent(new KeyboardEvent('keydown', { key }));
            return [...drawings].map(drawing => ['Home', 'End'].map(key => {
@@ -129,9 +129,12 @@ fn each_second_of_the_host_is_told() {
              return [drawing.nextElementSibling.querySelector('strong').textContent, getComputedStyle(mark).opacity,
                getComputedStyle(mark.nextElementSibling ?? mark.previousElementSibling).opacity]; })); })()",
     );
-    let told = told.as_array().expect("drawings");
-    assert_eq!(told[0], json!([["1 s, bi: 1,024", "1", "0"], ["59 s, bi: 1,024", "1", "0"]]));
-    assert_eq!(told.last(), Some(&json!([["1 s, free: 1 GiB", "1", "0"], ["59 s, free: 59 GiB", "1", "0"]])));
+    let named = named.as_array().expect("drawings");
+    assert_eq!(named[0], json!([["1 s, bi: 1,024", "1", "0"], ["59 s, bi: 1,024", "1", "0"]]));
+    assert_eq!(
+        named.last(),
+        Some(&json!([["1 s, free: 1 GiB", "1", "0"], ["59 s, free: 59 GiB", "1", "0"]]))
+    );
     browser.expect_quiet();
 }
 

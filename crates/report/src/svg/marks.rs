@@ -46,9 +46,9 @@ pub(super) fn write(body: &mut String, plot: &Plot, frame: &Frame) {
         let number = series.colour.unwrap_or(index);
         let _ = write!(body, "<g class=\"c{}\">", number % COLOURS);
         let ranges: String = placed.iter().map(|one| one.range(plot, frame)).collect();
-        let is_told = |one: &Placed<'_>| !frame.is_alone && place(one.mark).is_some();
-        let (told, own): (Vec<_>, Vec<_>) = placed.iter().partition(|one| is_told(one));
-        let (invalid, valid): (Vec<_>, Vec<_>) = told.into_iter().partition(|one| one.mark.invalid);
+        let is_labelled = |one: &Placed<'_>| !frame.is_alone && place(one.mark).is_some();
+        let (labelled, own): (Vec<_>, Vec<_>) = placed.iter().partition(|one| is_labelled(one));
+        let (invalid, valid): (Vec<_>, Vec<_>) = labelled.into_iter().partition(|one| one.mark.invalid);
         let is_dense = plot.form == Form::Lines && valid.len() == placed.len() && placed.len() > MOST_DOTS;
         if plot.form == Form::Lines && !placed.is_empty() {
             let dashes = dashes(number);
