@@ -4,16 +4,15 @@
 //! a comparison follow the same table in a round.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use pagewise_host::{OffsetTable, OperationOrder, Reference};
 use pagewise_model::pieces::piece_reads;
-use pagewise_model::random::mix;
-use pagewise_model::{CacheState, Conditions, Method, Plan};
-use pagewise_protocol::SampleReply;
+use pagewise_model::{CacheState, Conditions, Method};
+use pagewise_protocol::{SampleReply, Wait};
 
 use super::files::Input;
+use super::sample_round::SampleRound;
 
 /// A table with its reference.
 pub struct Accesses {
@@ -51,17 +50,10 @@ impl AccessesCache {
     /// A dataset gets a new table in each round, so that caches below the page cache (of the disk
     /// or the host) do not learn the reads. The user's file has one table, because its checksum
     /// requires reading the file.
-    pub fn load(
-        &mut self,
-        conditions: &Conditions,
-        round: u32,
-        plan: &Plan,
-        page_bytes: u64,
-        input: &Input,
-        stop: &AtomicBool,
-    ) -> Result<()> {
+    pub fn load(&mut self, conditions: &Conditions, round: SampleRound<'_>, input: &Input) -> Result<()> {
+        let SampleRound { plan, page_bytes, wait: Wait { stop, .. }, .. } = round;
         let seed = match input.seed() {
-            Some(_) => mix(plan.seed ^ u64::from(round)),
+            Some(_) => round.seed(),
             None => plan.seed,
         };
         let kept = self.0.iter().position(|kept| kept.seed == seed && kept.conditions == *conditions);

@@ -30,6 +30,7 @@ pub mod programs;
 pub mod records;
 mod replays;
 pub mod sample;
+pub mod sample_round;
 pub mod task;
 pub mod warming;
 pub mod worker_session;

@@ -1,13 +1,13 @@
 //! The entries of a trace, and their expected checksum.
 
-use std::sync::atomic::AtomicBool;
-
 use anyhow::{Context, Result};
 use pagewise_host::{reference, touched_word};
 use pagewise_model::trace::RecordedTable;
-use pagewise_model::{Conditions, Plan, Replay};
+use pagewise_model::{Conditions, Replay};
+use pagewise_protocol::Wait;
 
 use super::files::Input;
+use super::sample_round::SampleRound;
 use crate::traced;
 
 /// The reads of a trace.
@@ -25,14 +25,8 @@ pub struct ReplayTask {
 
 impl ReplayTask {
     /// Read the trace of the plan, and the bytes that it reads.
-    pub fn new(
-        work: Replay,
-        conditions: &Conditions,
-        plan: &Plan,
-        page_bytes: u64,
-        input: &Input,
-        stop: &AtomicBool,
-    ) -> Result<Self> {
+    pub fn new(work: Replay, conditions: &Conditions, round: SampleRound<'_>, input: &Input) -> Result<Self> {
+        let SampleRound { plan, page_bytes, wait: Wait { stop, .. }, .. } = round;
         let planned = plan.trace.as_ref().context("the plan has no trace")?;
         let trace = traced::of_plan(planned, &work)?;
         let table = traced::table(&trace, work.file, work.trace_threads).filter(|table| {

@@ -23,6 +23,7 @@ use super::follower::Unfollowed;
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
 use super::records::RecordTask;
+use super::sample_round::SampleRound;
 use super::task::{Task, Tasks};
 use super::warming::{self, WarmSettings};
 use super::worker_session::{WorkerSession, idle_ns};
@@ -132,7 +133,13 @@ impl<'a> Sampler<'a> {
             return Ok(Outcome::Unavailable { reason });
         }
         // First, because computing the checksum of the user's file reads it.
-        let loaded = self.tasks.load(cell, round, self.plan, self.machine.page_bytes, read, self.stop);
+        let of_round = SampleRound {
+            plan: self.plan,
+            number: round,
+            page_bytes: self.machine.page_bytes,
+            wait: Wait { patience: self.machine.patience, stop: self.stop },
+        };
+        let loaded = self.tasks.load(cell, of_round, read);
         if self.stop.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
@@ -186,10 +193,7 @@ impl<'a> Sampler<'a> {
             cell,
             input,
             task: self.tasks.of(cell),
-            plan: self.plan,
-            round,
-            wait: Wait { patience: self.machine.patience, stop: self.stop },
-            page_bytes: self.machine.page_bytes,
+            round: of_round,
             direct_alignment: self.machine.direct_alignment,
             device: self.machine.device.as_ref(),
             guard: &guard,

@@ -4,19 +4,18 @@
 //! the same work in a round. One method of Java has another definition of a line, and an expected
 //! count of its own.
 
-use std::sync::atomic::AtomicBool;
-
 use anyhow::Result;
 use pagewise_host::{OperationOrder, PiecesOfGo, TableError, TableMemory, reference};
 use pagewise_model::pieces::piece_reads;
 use pagewise_model::random::mix;
-use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Plan, Work};
+use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Work};
 use pagewise_protocol::{Job, SampleReply};
 
 use super::accesses::{Accesses, AccessesCache};
 use super::files::Input;
 use super::records::RecordTask;
 use super::replays::ReplayTask;
+use super::sample_round::SampleRound;
 
 /// The task of a worker.
 pub enum Task<'a> {
@@ -54,18 +53,10 @@ pub struct Tasks {
 impl Tasks {
     /// Make the task of `cell` in `round` on the file `input`, unless it is kept; afterwards it is
     /// [`Tasks::of`] the cell.
-    pub fn load(
-        &mut self,
-        cell: &Cell,
-        round: u32,
-        plan: &Plan,
-        page_bytes: u64,
-        input: Option<&Input>,
-        stop: &AtomicBool,
-    ) -> Result<()> {
+    pub fn load(&mut self, cell: &Cell, round: SampleRound<'_>, input: Option<&Input>) -> Result<()> {
         let conditions = &cell.conditions;
         if let Some(ring) = conditions.ring() {
-            let seed = mix(plan.seed ^ u64::from(round));
+            let seed = round.seed();
             if self.records.as_ref().is_none_or(|kept| (kept.ring, kept.seed) != (ring, seed)) {
                 self.records = Some(RecordTask::new(ring, seed)?);
             }
@@ -73,14 +64,14 @@ impl Tasks {
         }
         let input = input.expect("a cell that reads has an input");
         match conditions.work {
-            Work::Scan(scan) => self.learn_pass(cell, scan.consume, page_bytes, input, stop),
+            Work::Scan(scan) => self.learn_pass(cell, scan.consume, round, input),
             Work::Replay(work) => {
                 if self.replay.as_ref().is_none_or(|kept| !kept.is_of(&work)) {
-                    self.replay = Some(ReplayTask::new(work, conditions, plan, page_bytes, input, stop)?);
+                    self.replay = Some(ReplayTask::new(work, conditions, round, input)?);
                 }
                 Ok(())
             }
-            _ => self.accesses.load(conditions, round, plan, page_bytes, input, stop),
+            _ => self.accesses.load(conditions, round, input),
         }
     }
 
@@ -109,17 +100,17 @@ impl Tasks {
         &mut self,
         cell: &Cell,
         consume: Consume,
-        page_bytes: u64,
+        round: SampleRound<'_>,
         input: &Input,
-        stop: &AtomicBool,
     ) -> Result<()> {
         if self.known_pass(cell, consume).is_some() {
             return Ok(());
         }
         let (file_bytes, span_bytes) = (cell.conditions.file_bytes.0, cell.conditions.span_bytes.0);
+        let stop = round.wait.stop;
         let (line_rule, source) = (cell.method.line_rule(), input.reference_source());
         let checksum = match line_rule {
-            LineRule::Newline => reference::pass(&source, consume, page_bytes, span_bytes, stop)?,
+            LineRule::Newline => reference::pass(&source, consume, round.page_bytes, span_bytes, stop)?,
             LineRule::ReadLine => reference::read_lines(&source, span_bytes, stop)?,
         };
         self.passes.push(KnownPass { file_bytes, span_bytes, consume, line_rule, checksum });

@@ -30,6 +30,7 @@ use super::dirty_polls::{self, DirtyPolls};
 use super::evidence::{ActivitySum, CounterReading, CpuWait, Moment, Totals, between, wait_until_asleep};
 use super::files::{Input, NoState, slowest};
 use super::follower::Follower;
+use super::sample_round::SampleRound;
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 use heartbeats::heartbeats;
@@ -58,10 +59,7 @@ pub struct WorkerSession<'a> {
     pub cell: &'a Cell,
     pub input: &'a Input,
     pub task: Task<'a>,
-    pub plan: &'a Plan,
-    pub round: u32,
-    pub wait: Wait<'a>,
-    pub page_bytes: u64,
+    pub round: SampleRound<'a>,
     pub direct_alignment: u64,
     pub device: Option<&'a BlockDevice>,
     pub guard: &'a ConditionGuard,
@@ -118,12 +116,12 @@ impl WorkerSession<'_> {
         memory: &SessionMemory,
         warmup_file: Option<&WarmupFile>,
     ) -> Result<Option<WorkerWarmup>, ConversationError> {
-        let hello = worker.greet(self.wait)?;
+        let hello = worker.greet(self.round.wait)?;
         if let Some(detail) = hello.refuses(&self.job(memory)) {
             return Err(ConversationError::unavailable(detail));
         }
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
-        let mut warming = WarmingWorker { worker, warmup_file, wait: self.wait };
+        let mut warming = WarmingWorker { worker, warmup_file, wait: self.round.wait };
         warming.warm_up(self.job(memory)).map(Some)
     }
 
@@ -172,7 +170,7 @@ impl WorkerSession<'_> {
         let span_bytes = conditions.span_bytes.0;
         let residency_before = self.input.residency(span_bytes);
         let cold_start = conditions.cache == CacheState::ColdStart;
-        let as_planned = || Some((0, self.plan.lead_in_ns(self.cell)?));
+        let as_planned = || Some((0, self.round.plan.lead_in_ns(self.cell)?));
         if let Some((first, lead_in_ns)) = self.follower.lead_in().or_else(as_planned) {
             progress.first_operation = first;
             let lead_in = self.go(worker, memory, &mut progress, false, (lead_in_ns, 0))?;
@@ -268,10 +266,10 @@ impl WorkerSession<'_> {
         interval: &mut ActivitySum,
         ready: Moment,
     ) -> Result<(Heartbeats, Moment), ConversationError> {
-        if self.plan.workers.heartbeat_ns == 0 {
+        if self.round.plan.workers.heartbeat_ns == 0 {
             return Ok((Heartbeats::default(), ready));
         }
-        let idle_ns = idle_ns(self.plan);
+        let idle_ns = idle_ns(self.round.plan);
         interval.begin_at(worker.pid(), ready);
         let beats = worker.idle(idle_ns, self.sample_wait(idle_ns))?;
         let idled = Moment::now(worker.pid());
@@ -377,7 +375,8 @@ impl WorkerSession<'_> {
             self.window(worker, memory, progress, WINDOW_NS)?;
             reached(RunStep::Settling);
             let windows = &progress.windows;
-            if steady::is_lasting(self.cell, windows, self.page_bytes) && steady::settled(self.cell, windows)
+            if steady::is_lasting(self.cell, windows, self.round.page_bytes)
+                && steady::settled(self.cell, windows)
             {
                 break;
             }
@@ -394,7 +393,7 @@ impl WorkerSession<'_> {
     ) -> Result<GoOutcome, ConversationError> {
         let span = self.cell.conditions.span_bytes.0;
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
-        let window_ns = self.plan.sample_ns;
+        let window_ns = self.round.plan.sample_ns;
         let mut total = SampleReply::default();
         let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
         let (mut checksum, mut expected) = (0u64, Some(0u64));
@@ -441,7 +440,7 @@ impl WorkerSession<'_> {
         let conditions = &self.cell.conditions;
         let mapped = self.cell.access() == Access::Mmap && conditions.reads().is_some();
         let mut job = Job {
-            heartbeat_ns: self.plan.workers.heartbeat_ns,
+            heartbeat_ns: self.round.plan.workers.heartbeat_ns,
             path: self.input.worker_path(),
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
             direct_alignment: self.direct_alignment,
@@ -450,7 +449,7 @@ impl WorkerSession<'_> {
             ),
             table_path: memory.table.as_ref().map_or_else(String::new, |table| descriptor_path(table.file())),
             handover_path: descriptor_path(memory.handover.file()),
-            ..Job::of(&self.cell.method.spec(), conditions, self.page_bytes)
+            ..Job::of(&self.cell.method.spec(), conditions, self.round.page_bytes)
                 .synced_by(&self.cell.method, conditions)
         };
         self.task.describe(self.cell, &mut job);
@@ -461,20 +460,20 @@ impl WorkerSession<'_> {
     /// Warm-up file of a worker with a runtime, to be made before it starts.
     pub fn warmup_file(&self) -> Result<Option<WarmupFile>, ConversationError> {
         match self.cell.method.worker().has_runtime() {
-            true => WarmupFile::new(self.cell, self.plan.seed).map(Some),
+            true => WarmupFile::new(self.cell, self.round.plan.seed).map(Some),
             false => Ok(None),
         }
     }
 
     /// Time limit of set-up, which may read the whole span.
     fn setup_wait(&self) -> Wait<'_> {
-        self.wait.and(slowest(self.cell.conditions.span_bytes.0))
+        self.round.wait.and(slowest(self.cell.conditions.span_bytes.0))
     }
 
     /// Time limit of a sample: a batch that has begun is finished, and an operation may be large.
     fn sample_wait(&self, phases_ns: u64) -> Wait<'_> {
         let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
-        self.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation))
+        self.round.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation))
     }
 
     fn totals(&mut self, worker: &Conversation) -> Totals {
@@ -506,8 +505,10 @@ impl WorkerSession<'_> {
             return Ok((0, 0));
         };
         let read_bytes = self.cell.conditions.reads().map_or(1, |reads| reads.read_bytes.0);
-        let mut random =
-            Random::for_purpose(self.plan.seed, &format!("verify {} {}", self.cell.id(), self.round));
+        let mut random = Random::for_purpose(
+            self.round.plan.seed,
+            &format!("verify {} {}", self.cell.id(), self.round.number),
+        );
         let done: Vec<u64> = outcome
             .reply
             .thread_operations

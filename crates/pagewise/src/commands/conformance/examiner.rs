@@ -20,6 +20,7 @@ use crate::supervise::answer_time::answer_ns;
 use crate::supervise::conditions::{ConditionGuard, ConditionSetter};
 use crate::supervise::files::NoState;
 use crate::supervise::program::{Program, Stated};
+use crate::supervise::sample_round::SampleRound;
 use crate::supervise::task::{Task, Tasks};
 use crate::supervise::worker_session::{WorkerSession, idle_ns};
 
@@ -296,6 +297,7 @@ impl<'a> Examiner<'a> {
             beating: (trial.heartbeat_ns > 0)
                 .then(|| Beating { interval_ns: trial.heartbeat_ns, idle_ns: idle_ns(&plan) }),
         };
+        let round = SampleRound { plan: &plan, number: 0, page_bytes: context.page_bytes, wait: *wait };
         let accesses = match (conditions.reads(), input.seed()) {
             (Some(_), Some(content_seed)) => {
                 let seeds = (plan.seed, content_seed);
@@ -304,7 +306,7 @@ impl<'a> Examiner<'a> {
             _ => None,
         };
         if accesses.is_none() {
-            tasks.load(&trial.cell, 0, &plan, context.page_bytes, Some(input), wait.stop).map_err(lack)?;
+            tasks.load(&trial.cell, round, Some(input)).map_err(lack)?;
         }
         let task = || accesses.as_ref().map_or_else(|| tasks.of(&trial.cell), Task::Reads);
         let records = match task() {
@@ -318,10 +320,7 @@ impl<'a> Examiner<'a> {
             cell: &trial.cell,
             input,
             task: task(),
-            plan: &plan,
-            round: 0,
-            wait: *wait,
-            page_bytes: context.page_bytes,
+            round,
             direct_alignment: files.alignment.direct_bytes,
             device: None,
             guard,

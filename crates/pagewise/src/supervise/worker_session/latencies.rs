@@ -19,7 +19,7 @@ impl WorkerSession<'_> {
     /// Duration of the throughput phase of the sample, and of the latency phase in the same
     /// request.
     pub(super) fn phases_ns(&self) -> (u64, u64) {
-        let (sample_ns, latency_ns) = self.plan.phases_ns(self.cell, self.round);
+        let (sample_ns, latency_ns) = self.round.plan.phases_ns(self.cell, self.round.number);
         (sample_ns, if self.context.forgives_answers { latency_ns } else { 0 })
     }
 
@@ -33,7 +33,7 @@ impl WorkerSession<'_> {
         measurement: &mut Measurement,
         evidence: &mut Evidence,
     ) -> Result<(), ConversationError> {
-        let (_, latency_ns) = self.plan.phases_ns(self.cell, self.round);
+        let (_, latency_ns) = self.round.plan.phases_ns(self.cell, self.round.number);
         let is_cold = matches!(self.cell.conditions.cache, CacheState::Cold | CacheState::ColdStart);
         let has_all = total(&measurement.latency_counts) == measurement.operations;
         if latency_ns == 0 || self.context.forgives_answers || has_all || is_cold {
