@@ -480,6 +480,9 @@ pub struct DoctorArguments {
     /// Examine only this JDK
     #[arg(long, value_name = "DIR")]
     pub jdk: Option<PathBuf>,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -49,12 +49,12 @@ impl Document {
 
 impl Block {
     /// A heading without a finding in it.
-    pub(crate) fn heading(level: u8, text: impl Into<String>) -> Self {
+    pub fn heading(level: u8, text: impl Into<String>) -> Self {
         Self::Heading(level, Line(vec![Span::strong(text)]))
     }
 
     /// A paragraph without emphasis.
-    pub(crate) fn paragraph(text: impl Into<String>) -> Self {
+    pub fn paragraph(text: impl Into<String>) -> Self {
         Self::Paragraph(Line(vec![Span::plain(text)]))
     }
 

@@ -1,7 +1,6 @@
 //! `pagewise doctor`: capabilities of this machine, reasons for missing ones, and settings that
 //! affect results.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -10,8 +9,10 @@ use pagewise_host::probe::{self, Availability, Capability};
 use pagewise_host::toolchain;
 use pagewise_host::{environment, files, mounted};
 use pagewise_model::format::bytes;
-use pagewise_model::{Environment, Untrusted, WorkerChoices};
+use pagewise_model::{Environment, WorkerChoices};
+use pagewise_report::document::{Block, Document};
 use pagewise_report::json;
+use pagewise_report::text_table::{TextCell, TextTable};
 use serde::Serialize;
 
 use super::run::{text_of_control, text_of_memory};
@@ -60,11 +61,11 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let capabilities = capabilities.chain(workers).chain(probe::observations()).map(usable);
     let findings =
         Findings { schema: 1, environment, capabilities: capabilities.map(DoctorFinding::from).collect() };
-    let mut out = output::stdout();
-    if arguments.json {
-        json::write_one(&mut out, &findings)?;
-    } else {
-        print(&findings, &directory.display().to_string(), &mut out)?;
+    let document = || document(&findings, &directory.display().to_string());
+    match arguments {
+        DoctorArguments { json: true, .. } => json::write_one(&mut output::stdout(), &findings)?,
+        DoctorArguments { markdown: true, .. } => document().markdown(&mut output::stdout())?,
+        _ => output::lines(&document().lines(output::width()))?,
     }
     Ok(Exit::Answered)
 }
@@ -80,30 +81,34 @@ fn usable(capability: Capability) -> Capability {
     }
 }
 
-fn print(findings: &Findings, directory: &str, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "What pagewise can measure in {}\n", Untrusted(directory))?;
-    let width = findings.capabilities.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
-    for (name, value) in settings(&findings.environment) {
-        let value = value.unwrap_or_else(|| "unknown".to_string());
-        writeln!(out, "  {name:width$}  {}", Untrusted(value))?;
-    }
-    writeln!(out)?;
-    for DoctorFinding { name, state, reason, detail } in &findings.capabilities {
+fn document(findings: &Findings, directory: &str) -> Document {
+    let settings = settings(&findings.environment).into_iter();
+    let settings = settings
+        .map(|(name, value)| (name.to_string(), value.unwrap_or_else(|| "unknown".to_string())))
+        .collect();
+    let row = |DoctorFinding { name, state, reason, detail }: &DoctorFinding| {
         let text = match reason {
             None => detail.clone(),
             Some(reason) if detail.is_empty() => reason.clone(),
             Some(reason) => format!("{reason} ({detail})"),
         };
-        writeln!(out, "  {name:width$}  {state:11}  {}", Untrusted(text))?;
-    }
+        vec![TextCell::from(name), (*state).into(), text.into()]
+    };
+    let capabilities = TextTable {
+        headings: ["capability", "state", "what is known of it"].map(str::to_string).to_vec(),
+        rows: findings.capabilities.iter().map(row).collect(),
+    };
     let warnings = &findings.environment.warnings;
-    if !warnings.is_empty() {
-        writeln!(out, "\nSettings that affect results here:")?;
-        for warning in warnings {
-            writeln!(out, "  * {}", Untrusted(warning))?;
-        }
-    }
-    Ok(())
+    let warned = (!warnings.is_empty())
+        .then(|| [Block::heading(2, "Settings that affect results here"), Block::List(warnings.clone())]);
+    let mut body = vec![
+        Block::heading(2, format!("What pagewise can measure in {directory}")),
+        Block::Facts(settings),
+        Block::heading(2, "Capabilities"),
+        Block::Table(capabilities, "Capabilities".to_string()),
+    ];
+    body.extend(warned.into_iter().flatten());
+    Document { body, ..Document::default() }
 }
 
 /// Settings that affect results, by name.
