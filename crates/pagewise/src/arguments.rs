@@ -466,6 +466,9 @@ pub struct MethodsArguments {
     /// Try them on the filesystem of this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

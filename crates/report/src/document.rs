@@ -32,8 +32,8 @@ pub enum Block {
     Warning(String),
     /// Sentences of equal rank.
     List(Vec<String>),
-    /// Names, each with its text.
-    Facts(Vec<(String, String)>),
+    /// Names, each with its lines of text.
+    Facts(Vec<(String, Vec<String>)>),
     /// A table, and what it is of.
     Table(TextTable, String),
     /// Drawings, which only a page shows.
@@ -56,6 +56,11 @@ impl Block {
     /// A paragraph without emphasis.
     pub fn paragraph(text: impl Into<String>) -> Self {
         Self::Paragraph(Line(vec![Span::plain(text)]))
+    }
+
+    /// Names, each with one line of text.
+    pub fn facts(facts: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self::Facts(facts.into_iter().map(|(name, text)| (name, vec![text])).collect())
     }
 
     /// A secondary remark.
@@ -97,7 +102,10 @@ mod tests {
                 Block::heading(2, "Reads"),
                 Block::Table(table, "Reads".to_string()),
                 Block::Heading(3, verdict),
-                Block::Facts(vec![("reads".to_string(), "3 calls".to_string())]),
+                Block::Facts(vec![(
+                    "reads".to_string(),
+                    vec!["3 calls".to_string(), "of 2 files".to_string()],
+                )]),
                 Block::remark("of 2"),
                 Block::List(Vec::new()),
                 Block::Plots(Vec::new()),
@@ -120,6 +128,7 @@ Reads
 
 A1 does not hold
   reads      3 calls
+             of 2 files
   of 2
 
 1 faster
@@ -150,7 +159,7 @@ base: &lt;b&gt;\\\\u{1b}
 
 #### A1 does not hold
 
-- **reads** 3 calls
+- **reads** 3 calls; of 2 files
 
 of 2
 ";

@@ -39,7 +39,7 @@ pub fn document(inspection: &Inspection, shown: Shown<'_>) -> Document {
     for file in &named {
         let facts = facts(file, inspection.page_bytes);
         let facts = facts.into_iter().map(|(name, text)| (name.to_string(), text));
-        body.extend([Block::heading(4, title(file)), Block::Facts(facts.collect())]);
+        body.extend([Block::heading(4, title(file)), Block::facts(facts)]);
     }
     let rest = more(data.len() - named.len(), left_out.files, "file").into_iter();
     let rest = rest.chain(of_code(&code, left_out.files)).chain(others(inspection));
@@ -52,7 +52,7 @@ pub fn document(inspection: &Inspection, shown: Shown<'_>) -> Document {
     let threads = inspection.threads[..named].iter();
     let threads =
         threads.map(|thread| (format!("{} ({})", thread.thread, thread.name), of_thread(thread, inspection)));
-    body.extend([Block::heading(4, "Threads"), Block::Facts(threads.collect())]);
+    body.extend([Block::heading(4, "Threads"), Block::facts(threads)]);
     let hidden = inspection.threads.len() - named;
     body.extend(more(hidden, left_out.threads, "thread").map(Block::paragraph));
     Document { body, ..Document::default() }

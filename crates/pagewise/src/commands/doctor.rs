@@ -82,10 +82,9 @@ fn usable(capability: Capability) -> Capability {
 }
 
 fn document(findings: &Findings, directory: &str) -> Document {
-    let settings = settings(&findings.environment).into_iter();
-    let settings = settings
-        .map(|(name, value)| (name.to_string(), value.unwrap_or_else(|| "unknown".to_string())))
-        .collect();
+    let settings = settings(&findings.environment)
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value.unwrap_or_else(|| "unknown".to_string())));
     let row = |DoctorFinding { name, state, reason, detail }: &DoctorFinding| {
         let text = match reason {
             None => detail.clone(),
@@ -103,7 +102,7 @@ fn document(findings: &Findings, directory: &str) -> Document {
         .then(|| [Block::heading(2, "Settings that affect results here"), Block::List(warnings.clone())]);
     let mut body = vec![
         Block::heading(2, format!("What pagewise can measure in {directory}")),
-        Block::Facts(settings),
+        Block::facts(settings),
         Block::heading(2, "Capabilities"),
         Block::Table(capabilities, "Capabilities".to_string()),
     ];

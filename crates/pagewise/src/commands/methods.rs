@@ -1,7 +1,6 @@
 //! `pagewise methods`: every method and option, from the registries, and whether it is available
 //! here.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -10,18 +9,15 @@ use pagewise_host::probe::{self, Capability};
 use pagewise_host::toolchain;
 use pagewise_model::method::options::{OptionEntry, Since};
 use pagewise_model::method::{ListedMethod, listed, names};
-use pagewise_model::{MethodOption, Untrusted, Worker, WorkerChoices, Workload};
+use pagewise_model::{MethodOption, Worker, WorkerChoices, Workload};
+use pagewise_report::document::{Block, Document};
 use pagewise_report::json;
-use pagewise_report::paragraph::paragraph;
 use serde::Serialize;
 
 use super::run;
 use crate::arguments::MethodsArguments;
 use crate::exit::Exit;
 use crate::output;
-
-/// Columns of a text that is read.
-const WIDTH: usize = 100;
 
 #[derive(Serialize)]
 struct Registry {
@@ -87,10 +83,11 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
     let options = entries.collect();
     let names = names::BROUGHT.iter().map(|(name, methods)| Name { name, methods }).collect();
     let registry = Registry { schema: 1, methods, options, names };
-    let mut out = output::stdout();
-    match arguments.json {
-        true => json::write_one(&mut out, &registry)?,
-        false => print(&registry, arguments.question.as_deref(), &mut out)?,
+    let document = || document(&registry, arguments.question.as_deref());
+    match arguments {
+        MethodsArguments { json: true, .. } => json::write_one(&mut output::stdout(), &registry)?,
+        MethodsArguments { markdown: true, .. } => document().markdown(&mut output::stdout())?,
+        _ => output::lines(&document().lines(output::width()))?,
     }
     Ok(Exit::Answered)
 }
@@ -145,38 +142,34 @@ fn workloads_of(name: &str) -> Result<Vec<Workload>> {
     }
 }
 
-fn print(registry: &Registry, question: Option<&str>, out: &mut impl Write) -> io::Result<()> {
-    let of = question.map_or_else(String::new, |question| format!(" of {}", Untrusted(question)));
-    writeln!(
-        out,
-        "Methods{of}: METHOD[:OPTION[+OPTION...]], several with commas between them.\nAll are available here unless a line says otherwise.\n"
-    )?;
-    let all = || registry.methods.iter().chain(&registry.options);
-    let width = all().map(|shown| shown.name.len()).max().unwrap_or(0);
-    for (heading, list) in [(None, &registry.methods), (Some("\nOptions\n"), &registry.options)] {
-        heading.map_or(Ok(()), |heading| writeln!(out, "{heading}"))?;
-        for shown in list {
-            let calls = shown.calls.iter().filter(|calls| !shown.meaning.contains(calls.as_str())).cloned();
-            let facts: Vec<String> =
-                calls.chain(shown.since.map(|version| format!("Linux {version}"))).collect();
-            let facts = if facts.is_empty() { String::new() } else { format!(" [{}]", facts.join("; ")) };
-            writeln!(out, "  {:width$}  {}{facts}", shown.name, shown.meaning)?;
-            let indent = " ".repeat(width + 4);
-            if let Some(reason) = &shown.reason {
-                paragraph(out, &indent, &format!("not available here: {reason}"), WIDTH)?;
-            }
-            if !shown.with.is_empty() {
-                let relation = if shown.calls.is_some() { "takes" } else { "of" };
-                paragraph(out, &indent, &format!("{relation} {}", shown.with.join(" ")), WIDTH)?;
-            }
-        }
+fn document(registry: &Registry, question: Option<&str>) -> Document {
+    let of = question.map_or_else(String::new, |question| format!(" of {question}"));
+    let usage = "METHOD[:OPTION[+OPTION...]], several with commas between them. All are available here unless a line says otherwise.";
+    let facts = |entries: &[Entry]| Block::Facts(entries.iter().map(fact).collect());
+    let mut body = vec![
+        Block::heading(2, format!("Methods{of}")),
+        Block::paragraph(usage),
+        facts(&registry.methods),
+        Block::heading(2, "Options"),
+        facts(&registry.options),
+    ];
+    if question.is_none() {
+        let names = registry.names.iter().map(|name| (name.name.to_string(), name.methods.join(", ")));
+        body.extend([Block::heading(2, "Names from elsewhere"), Block::facts(names)]);
     }
-    if question.is_some() {
-        return Ok(());
+    Document { body, ..Document::default() }
+}
+
+/// Its meaning with what is behind it; the reason if it cannot be had; what it goes with.
+fn fact(entry: &Entry) -> (String, Vec<String>) {
+    let calls = entry.calls.iter().filter(|calls| !entry.meaning.contains(calls.as_str())).cloned();
+    let behind: Vec<String> = calls.chain(entry.since.map(|version| format!("Linux {version}"))).collect();
+    let behind = if behind.is_empty() { String::new() } else { format!(" [{}]", behind.join("; ")) };
+    let mut lines = vec![format!("{}{behind}", entry.meaning)];
+    lines.extend(entry.reason.iter().map(|reason| format!("not available here: {reason}")));
+    if !entry.with.is_empty() {
+        let relation = if entry.calls.is_some() { "takes" } else { "of" };
+        lines.push(format!("{relation} {}", entry.with.join(" ")));
     }
-    writeln!(out, "\nNames from elsewhere\n")?;
-    for name in &registry.names {
-        writeln!(out, "  {:width$}  {}", name.name, name.methods.join(", "))?;
-    }
-    Ok(())
+    (entry.name.clone(), lines)
 }

@@ -17,7 +17,7 @@ fn add(page: &mut Html, block: &Block, room: usize) {
         Block::Paragraph(line) => page.line(line),
         Block::Warning(warning) => page.warning(warning),
         Block::List(items) => page.list(items),
-        Block::Facts(facts) => page.terms(facts.iter().map(|(name, text)| (name, text))),
+        Block::Facts(facts) => page.terms(facts.iter().map(|(name, lines)| (name, lines))),
         Block::Table(table, label) => page.table(table, label),
         Block::Plots(plots) => sections::draw(page, plots, 1, room),
     }

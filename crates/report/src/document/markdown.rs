@@ -37,9 +37,9 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
         Block::Paragraph(line) => writeln!(out, "{}", marked(line)),
         Block::Warning(warning) => writeln!(out, "> {}", text(warning)),
         Block::List(items) => items.iter().try_for_each(|item| writeln!(out, "- {}", text(item))),
-        Block::Facts(facts) => {
-            facts.iter().try_for_each(|(name, fact)| writeln!(out, "- **{}** {}", text(name), text(fact)))
-        }
+        Block::Facts(facts) => facts
+            .iter()
+            .try_for_each(|(name, lines)| writeln!(out, "- **{}** {}", text(name), text(lines.join("; ")))),
         Block::Table(table, _) => write_table(out, table),
         Block::Plots(_) => Ok(()),
     }

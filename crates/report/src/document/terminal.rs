@@ -77,11 +77,13 @@ impl Screen {
         self.lines.extend(lines.into_iter().map(|text| Line(vec![span(text)])));
     }
 
-    fn facts(&mut self, facts: &[(String, String)]) {
+    fn facts(&mut self, facts: &[(String, Vec<String>)]) {
         let names = facts.iter().map(|(name, _)| name.chars().count());
-        let widest = names.max().unwrap_or(0).max(NAME) + 1;
-        for (name, text) in facts {
-            let lines = wrapped(&" ".repeat(INDENT.len() + widest), text, self.width);
+        let widest = names.max().filter(|widest| *widest > NAME).map_or(NAME + 1, |widest| widest + GAP);
+        let indent = " ".repeat(INDENT.len() + widest);
+        for (name, texts) in facts {
+            let lines: Vec<String> =
+                texts.iter().flat_map(|text| wrapped(&indent, text, self.width)).collect();
             let first = lines.first().map_or("", |line| line.trim_start());
             self.lines.push(Line::plain(format!("{INDENT}{name:widest$}{first}")));
             self.lines.extend(lines.iter().skip(1).map(|line| Line::plain(line.clone())));

@@ -99,12 +99,15 @@ impl Html {
         }
     }
 
-    /// Terms with their descriptions.
-    pub(crate) fn terms(&mut self, pairs: impl IntoIterator<Item = (impl Display, impl Display)>) {
+    /// Terms, each with its descriptions.
+    pub(crate) fn terms<D: Display>(
+        &mut self,
+        terms: impl IntoIterator<Item = (impl Display, impl IntoIterator<Item = D>)>,
+    ) {
         self.open("dl");
-        for (term, description) in pairs {
+        for (term, descriptions) in terms {
             self.element("dt", term);
-            self.element("dd", description);
+            descriptions.into_iter().for_each(|description| self.element("dd", description));
         }
         self.close("dl");
     }

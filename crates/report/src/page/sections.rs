@@ -201,6 +201,11 @@ fn fields(judged: &Judged) -> Vec<(String, String)> {
     texts.collect()
 }
 
+/// Fields as terms.
+fn texts(fields: Vec<(String, String)>) -> impl Iterator<Item = (String, [String; 1])> {
+    fields.into_iter().map(|(name, value)| (name, [value]))
+}
+
 /// Details that several runs have in common: they stand once, below all of them.
 pub(super) struct Shared {
     /// Fields of the environment.
@@ -221,7 +226,7 @@ impl Shared {
 
     pub(super) fn add_to(self, page: &mut Html, runs: &[JudgedRun<'_>]) {
         page.heading(2, "All runs");
-        page.details("Environment of all runs", |page| page.terms(self.fields));
+        page.details("Environment of all runs", |page| page.terms(texts(self.fields)));
         page.details("Every check, with how often it failed", |page| checks(page, runs));
     }
 }
@@ -232,7 +237,7 @@ fn environment(page: &mut Html, judged: &Judged, shared: Option<&Shared>) {
         own.retain(|field| !fields.contains(field));
         page.paragraph("All else is the same in all runs, and stands below them.");
     }
-    page.terms(own);
+    page.terms(texts(own));
     for worker in &judged.workers {
         page.paragraph(heading::found(worker));
         page.list(&worker.notes);
@@ -291,5 +296,7 @@ fn command(page: &mut Html, run: &JudgedRun<'_>) {
 /// The meaning of each number.
 pub(super) fn definitions(page: &mut Html) {
     page.heading(2, "What each number means");
-    page.details("Definitions, by the columns of the CSV of cells", |page| page.terms(cells::columns()));
+    page.details("Definitions, by the columns of the CSV of cells", |page| {
+        page.terms(cells::columns().map(|(name, meaning)| (name, [meaning])))
+    });
 }
