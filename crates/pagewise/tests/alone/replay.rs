@@ -194,7 +194,7 @@ fn what_cannot_be_replayed_is_refused() {
     store(&whole, &place.file("whole.trace"));
     let bytes = fs::read(place.file("whole.trace")).expect("read");
     place.write("torn.trace", &bytes[..bytes.len() - 9]);
-    place.write("other.trace", b"{}\n");
+    place.write("braces.trace", b"{}\n");
     place.write("empty.trace", b"");
     let changed = |name: &str, change: &dyn Fn(&mut Trace)| {
         let mut trace = whole.clone();
@@ -242,7 +242,7 @@ fn what_cannot_be_replayed_is_refused() {
         (&["--trace=missing.trace"], "the trace missing.trace cannot be read"),
         (&["--trace=."], "is no trace: it is not a regular file"),
         (&["--trace=torn.trace"], "torn.trace: it is torn: its end is missing"),
-        (&["--trace=other.trace"], "other.trace: it is no trace of pagewise"),
+        (&["--trace=braces.trace"], "braces.trace: it is no trace of pagewise"),
         (&["--trace=empty.trace"], "empty.trace: it is no trace of pagewise"),
         (&["--trace=lossy.trace"], "lossy.trace is incomplete: 5 records of the recording found no room"),
         (&["--trace=gone.trace"], "was gone at the end of the recording, or another file"),
