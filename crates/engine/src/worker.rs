@@ -100,9 +100,10 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let started = now_ns();
     // Given back when the job is over, after its tear-down.
     let _ballast = (job.ballast_bytes > 0).then(|| reader::ballast(job)).transpose()?;
+    let order = writer::order(job, work.writes())?;
     let ballast_ns = now_ns() - started;
     let started = now_ns();
-    let (work, bounds) = task.open(job, table)?;
+    let (work, bounds) = task.open(job, table, order)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started, ballast_ns })?;
     let started = now_ns();
     let threads = JobThreads::start(work, bounds);
@@ -162,6 +163,7 @@ impl ParsedJob {
         &self,
         job: &Job,
         table: Option<FileMapping>,
+        order: Vec<u32>,
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
         let workload = self.work.workload();
         let shares = self.sync() == Sync::Commit || workload == Workload::Replay;
@@ -178,7 +180,7 @@ impl ParsedJob {
                 Sync::Commit => Bounds::Commits { records: job.records },
                 _ => Bounds::fixed(job, job.records),
             };
-            return Ok((writer::open_threads(&self.method, job, writes)?, bounds));
+            return Ok((writer::open_threads(&self.method, job, writes, order)?, bounds));
         }
         let consume = self.work.consume().expect("it reads");
         let Some(table) = table else {

@@ -3,6 +3,7 @@
 
 use crate::cell::Conditions;
 use crate::plan::Plan;
+use crate::ring::RecordRing;
 use crate::sample::Sample;
 
 /// Rounds of a run.
@@ -15,6 +16,8 @@ pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
 pub const MAX_RETAKES: u32 = 100;
 /// More threads than this measure the scheduler.
 pub const MAX_THREADS: u32 = 1024;
+/// Blocks in no order: the worker keeps their order in memory.
+const MAX_SCATTERED: u64 = 1 << 24;
 
 fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(reason()) }
@@ -34,7 +37,13 @@ impl Conditions {
             format!("a file of 0B {what}")
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
-        self.work.parameters().check(*threads)
+        self.work.parameters().check(*threads)?;
+        let blocks = self.ring().filter(RecordRing::is_scattered).map_or(0, |ring| ring.slots());
+        ensure(blocks <= MAX_SCATTERED, || {
+            format!(
+                "{blocks} blocks in no order: write a larger block or a smaller file, with at most {MAX_SCATTERED}"
+            )
+        })
     }
 }
 

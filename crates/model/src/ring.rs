@@ -46,6 +46,11 @@ impl RecordRing {
         self.is_scattered
     }
 
+    /// Memory of a worker for the order of a scattered ring.
+    pub const fn order_bytes(&self) -> u64 {
+        if self.is_scattered { self.slots.saturating_mul(4) } else { 0 }
+    }
+
     /// The record of a scattered ring that is written after `index` others.
     pub fn nth(&self, index: u64) -> u64 {
         self.walked(index, |number| NETWORK.iter().fold(number, |number, key| self.crossed(number, *key)))

@@ -128,7 +128,8 @@ impl Outcome {
 pub struct Measurement {
     /// Set-up: open, map, advise, populate.
     pub setup_ns: u64,
-    /// Putting the memory that a recorded program held in place, which is no cost of the method.
+    /// Work before set-up that is no cost of the method: putting the memory that a recorded program
+    /// held in place, the order of `random-write`.
     #[serde(default)]
     pub ballast_ns: u64,
     /// Warming of page tables before the clock starts; 0 if nothing is warmed.

@@ -72,8 +72,8 @@ pub enum Reply {
     Opened {
         /// Duration of set-up: open, map, advise, populate.
         setup_ns: u64,
-        /// Of `replay`: time that putting the ballast in place took besides, which is no cost of
-        /// the method.
+        /// Time of what is no cost of the method, besides: the ballast of `replay`, the order of
+        /// `random-write`.
         #[serde(default, skip_serializing_if = "is_zero")]
         ballast_ns: u64,
     },

@@ -153,6 +153,14 @@ impl WriteTarget {
     }
 }
 
+/// The order of the records of a job: empty if one follows the other.
+///
+/// It is made before set-up is timed, since it is no cost of a method.
+pub fn order(job: &Job, writes: Option<Writes>) -> Result<Vec<u32>, CallFailure> {
+    let is_scattered = writes.is_some_and(|writes| writes.is_scattered);
+    if is_scattered { scattered::order(job) } else { Ok(Vec::new()) }
+}
+
 /// Open the work of each thread of a job, which the method must be able to do
 /// ([`Method::refuses`]). This is set-up and timed as such. Opens the file, which has its final
 /// size already, allocates, maps and advises in the order of the options.
@@ -160,19 +168,20 @@ pub fn open_threads(
     method: &Method,
     job: &Job,
     writes: Writes,
+    order: Vec<u32>,
 ) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
     match writes.sync {
         Sync::Commit => group::open(method, job, &WriteTarget::new(method, job, writes)?),
-        _ => Ok(vec![Box::new(Records::new(open(method, job, writes)?))]),
+        _ => Ok(vec![Box::new(Records::new(open(method, job, writes, order)?))]),
     }
 }
 
 /// Open the writer of a job of one thread without commits.
-fn open(method: &Method, job: &Job, writes: Writes) -> Result<Box<dyn Writer>, CallFailure> {
+fn open(method: &Method, job: &Job, writes: Writes, order: Vec<u32>) -> Result<Box<dyn Writer>, CallFailure> {
     let target = WriteTarget::new(method, job, writes)?;
     let source = RecordSource::read(job)?;
     if writes.is_scattered {
-        return scattered::open(method, job, &target, source);
+        return scattered::open(method, job, &target, source, order);
     }
     match method.access() {
         Access::Mmap => mmap::open(&target, source),

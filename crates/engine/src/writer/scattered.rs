@@ -1,5 +1,6 @@
 //! Records in no order, each by a store or a call of its own.
 
+use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::{Access, Method, RecordRing};
 use pagewise_protocol::{CallFailure, Job};
 
@@ -16,9 +17,16 @@ struct Scattered<S> {
     sink: S,
     source: RecordSource,
     progress: WriteProgress,
-    /// Place in the source and offset in the file of each record, in the order of writing.
-    order: Vec<(usize, u64)>,
+    /// The records in the order of writing.
+    order: Vec<u32>,
     done: usize,
+}
+
+/// The order of the records of a job, which the supervisor's order follows.
+pub(super) fn order(job: &Job) -> Result<Vec<u32>, CallFailure> {
+    let ring = RecordRing::new(job.file_bytes, job.record_bytes.max(1), 1).scattered();
+    let order = (0..ring.records()).map(|index| u32::try_from(ring.nth(index))).collect::<Result<_, _>>();
+    order.map_err(|_| impossible(&job.path, format!("{} records in no order", ring.records())))
 }
 
 pub(super) fn open(
@@ -26,12 +34,12 @@ pub(super) fn open(
     job: &Job,
     target: &WriteTarget,
     source: RecordSource,
+    order: Vec<u32>,
 ) -> Result<Box<dyn Writer>, CallFailure> {
-    let ring = RecordRing::new(job.file_bytes, job.record_bytes, 1).scattered();
     match method.access() {
-        Access::Mmap => Ok(writer(MappedFile::open(target)?, target, source, ring)),
-        Access::Pwrite => Ok(writer(Pwrite::open(target)?, target, source, ring)),
-        Access::Anonymous => Ok(writer(anonymous::Ceiling::new(target)?, target, source, ring)),
+        Access::Mmap => Ok(writer(MappedFile::open(target)?, target, source, order)),
+        Access::Pwrite => Ok(writer(Pwrite::open(target)?, target, source, order)),
+        Access::Anonymous => Ok(writer(anonymous::Ceiling::new(target)?, target, source, order)),
         _ => Err(impossible(&job.path, format!("'{method}' does not write at random"))),
     }
 }
@@ -40,22 +48,23 @@ fn writer(
     sink: impl Sink + 'static,
     target: &WriteTarget,
     source: RecordSource,
-    ring: RecordRing,
+    order: Vec<u32>,
 ) -> Box<dyn Writer> {
-    let size = source.record_bytes() as u64;
-    let of = |record: u64| (ring.source_range(record).start, record * size);
-    let order = (0..ring.records()).map(|index| of(ring.nth(index))).collect();
     Box::new(Scattered { sink, source, progress: target.progress(), order, done: 0 })
 }
 
 impl<S: Sink> Writer for Scattered<S> {
-    /// Timed region: `for each record: put(source + place, offset)`, by pwrite or memcpy.
+    /// Timed region:
+    /// `for each record: offset = record * size; put(source + offset mod period, offset)`, by
+    /// pwrite or memcpy.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let next = self.done + count as usize;
-        for (place, offset) in &self.order[self.done..next] {
-            let record = self.source.at(*place);
-            self.sink.put(record, *offset)?;
-            self.progress.reach(record.len() as u64);
+        let size = self.source.record_bytes() as u64;
+        let records = self.order.get(self.done..next);
+        for record in records.ok_or_else(|| impossible("", format!("{next} records in no order")))? {
+            let offset = u64::from(*record) * size;
+            self.sink.put(self.source.at((offset % SOURCE_PERIOD) as usize), offset)?;
+            self.progress.reach(size);
         }
         self.done = next;
         Ok(())

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use tempfile::TempDir;
 
 use super::setup::impossible;
-use super::{Writer, open};
+use super::{Writer, open, order};
 
 mod edges;
 mod properties;
@@ -97,7 +97,7 @@ impl Fixture {
         let work = job.understand().expect("words of the protocol").work;
         match method.refuses(&work, self.job.alignment()) {
             Some(reason) => Err(impossible(&self.job.path, reason)),
-            None => open(&method, &job, work.writes().expect("it writes")),
+            None => open(&method, &job, work.writes().expect("it writes"), order(&job, work.writes())?),
         }
     }
 

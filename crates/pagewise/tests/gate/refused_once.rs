@@ -296,6 +296,12 @@ fn plans_that_make_no_sense() {
             "[append]\nread_size = \"4KiB\"",
             "in [append]: 'read_size' is for random-read, sequential-read",
         ),
+        (
+            "random-write",
+            "block_size = \"1B\"\nfile_size = \"1GiB\"",
+            "1073741824 blocks in no order: write a larger block or a smaller file, with at most 16777216",
+        ),
+        ("random-write", "methods = \"uring\"", "'uring' is not a method for random-write"),
         ("scan", "sync = \"end\"", "in the plan 'plan': 'sync' is for append, fill: scan has none"),
         (
             "append",
