@@ -8,9 +8,9 @@ use pagewise_analysis::Judged;
 use pagewise_model::Untrusted;
 use pagewise_model::format::percent_down;
 
-use crate::comparison::ComparisonText;
+use crate::comparison;
+use crate::document::Document;
 use crate::judged_run::JudgedRun;
-use crate::table::verdict;
 use crate::text_table::TextTable;
 use crate::words;
 
@@ -40,17 +40,10 @@ fn write_run(out: &mut dyn Write, run: &JudgedRun<'_>) -> io::Result<()> {
         writeln!(out, "- {}", text(sentence))?;
     }
     let by_id = judged.by_id();
-    for (index, comparison) in judged.comparisons.iter().enumerate() {
-        let ComparisonText { table, notes } = ComparisonText::of(&by_id, comparison);
-        writeln!(out, "\n#### {}\n\n{}", text(&comparison.conditions.label), text(verdict(comparison)))?;
-        if let Some(advice) = judged.advice.get(index) {
-            writeln!(out, "\n**Advice:** {}", text(words::advice::sentence(advice, comparison)))?;
-        }
+    for (index, compared) in judged.comparisons.iter().enumerate() {
         writeln!(out)?;
-        write_table(out, &table)?;
-        for (index, note) in notes.iter().enumerate() {
-            writeln!(out, "{}- {}", if index == 0 { "\n" } else { "" }, text(note))?;
-        }
+        let body = comparison::blocks(&by_id, compared, judged.advice.get(index), 3);
+        Document { body, ..Document::default() }.markdown(out)?;
     }
     Ok(())
 }

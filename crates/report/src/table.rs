@@ -19,6 +19,7 @@ pub(crate) mod standing;
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
+use pagewise_analysis::judge::advice::Recommendation;
 use pagewise_analysis::judge::bound::ceilings::is_large;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, Status};
@@ -52,21 +53,22 @@ pub fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<(
     for (index, comparison) in judged.comparisons.iter().enumerate() {
         writeln!(out)?;
         rows::write(out, &cells, comparison, width)?;
-        if let Some(line) = cache_as_is(comparison) {
-            paragraph(out, "  ", &line, width)?;
-        }
-        paragraph(out, "  ", &verdict(comparison), width)?;
-        if let Some(advice) = judged.advice.get(index) {
-            for sentence in words::advice::sentences(advice, comparison) {
-                paragraph(out, "  ", &sentence, width)?;
-            }
+        for sentence in said(comparison, judged.advice.get(index)) {
+            paragraph(out, "  ", &sentence, width)?;
         }
     }
     write_ceilings(out, judged, width)
 }
 
+/// All that is said of a comparison, one sentence each; the choice is the last.
+pub(crate) fn said(comparison: &Comparison, advice: Option<&Recommendation>) -> Vec<String> {
+    let advice = advice.map(|advice| words::advice::sentences(advice, comparison));
+    let found = cache_as_is(comparison).into_iter().chain([verdict(comparison)]);
+    found.chain(advice.into_iter().flatten()).collect()
+}
+
 /// The verdict as a sentence.
-pub(crate) fn verdict(comparison: &Comparison) -> String {
+fn verdict(comparison: &Comparison) -> String {
     let leader = comparison.leader.as_deref().unwrap_or("the leader");
     let staying = || comparison.ratios.iter().filter(|ratio| ratio.place != Place::Behind);
     let mut words: Vec<String> =

@@ -6,13 +6,14 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{FailureKind, Source};
 
 use super::html::Html;
-use crate::comparison::ComparisonText;
+use crate::comparison;
 use crate::csv::cells;
+use crate::document::Document;
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
 use crate::plots::plot::Plot;
-use crate::table::{heading, verdict};
+use crate::table::heading;
 use crate::text_table::{TextCell, TextTable};
 use crate::{inspect, plots, svg, words};
 
@@ -167,16 +168,10 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
     page.heading(3, "Verdicts");
     let by_id = judged.by_id();
     let mut left = room;
-    for (index, comparison) in judged.comparisons.iter().enumerate() {
+    for (index, compared) in judged.comparisons.iter().enumerate() {
         let mut own = Html::default();
-        let ComparisonText { table, notes } = ComparisonText::of(&by_id, comparison);
-        own.heading(4, &comparison.conditions.label);
-        own.paragraph(verdict(comparison));
-        if let Some(advice) = judged.advice.get(index) {
-            words::advice::sentences(advice, comparison).iter().for_each(|sentence| own.paragraph(sentence));
-        }
-        own.table(&table, &comparison.conditions.label);
-        own.list(&notes);
+        let body = comparison::blocks(&by_id, compared, judged.advice.get(index), 4);
+        Document { body, ..Document::default() }.add_to(&mut own, 0);
         let Some(rest) = left.checked_sub(own.text().len()) else {
             page.left_out(judged.comparisons.len() - index, "verdict");
             return;
