@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use pagewise_host::trusted::Directory;
 use pagewise_host::{accounts, boot};
 use rustix::fs::{Access, AtFlags};
@@ -60,6 +60,28 @@ fn of_host(base: &Directory) -> Result<Vec<Directory>> {
     Ok(found)
 }
 
+/// Reason that a run cannot keep its state where `XDG_STATE_HOME` names a directory; nothing is
+/// made.
+fn refused_choice() -> Option<anyhow::Error> {
+    let chosen = variable(CHOSEN)?;
+    if chosen.is_relative() {
+        return Some(relative_choice(&chosen));
+    }
+    match Directory::open(&chosen.join("pagewise")) {
+        Ok(directory) => check_access(&directory).err(),
+        Err(refusal) if refusal.is_missing() => {
+            let access = rustix::fs::access(&chosen, Access::WRITE_OK | Access::EXEC_OK);
+            access.with_context(|| format!("access {}", chosen.display())).err()
+        }
+        Err(refusal) => Some(refusal.into()),
+    }
+}
+
+/// The specification of base directories asks to ignore a relative path.
+fn relative_choice(chosen: &Path) -> anyhow::Error {
+    anyhow!("'{}' is not an absolute path", chosen.display())
+}
+
 /// Directories that hold those of each host and boot, without the one named by the user; best
 /// first.
 fn candidates() -> Vec<PathBuf> {
@@ -80,7 +102,7 @@ pub fn usable() -> Result<StateDirectories> {
             prepare(&named).with_context(|| format!("{NAMED} {} cannot be used", named.display()))?;
         return Ok(StateDirectories { directory, earlier: Vec::new() });
     }
-    let mut refusal: Option<anyhow::Error> = None;
+    let mut refusal = variable(CHOSEN).filter(|path| path.is_relative()).map(|path| relative_choice(&path));
     for candidate in candidates() {
         match prepare(&candidate.join(own_name())) {
             Ok(directory) => {
@@ -113,6 +135,13 @@ pub fn existing() -> Result<Vec<Directory>> {
             }
         }
     }
+    if let Some(refusal) = refused_choice() {
+        let others: Vec<String> = candidates().iter().map(|path| path.display().to_string()).collect();
+        let others = others.join(", ");
+        output::say(format_args!(
+            "note: {CHOSEN} cannot be used ({refusal:#}): what runs left is looked for in {others}"
+        ));
+    }
     let mut own = Vec::new();
     for base in candidates().into_iter().filter_map(|path| Directory::open(&path).ok()) {
         own.extend(of_host(&base)?);
@@ -136,9 +165,13 @@ pub fn existing() -> Result<Vec<Directory>> {
 /// user.
 fn prepare(path: &Path) -> Result<Directory> {
     let directory = Directory::make(path)?;
-    rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
-        .with_context(|| format!("access {}", path.display()))?;
+    check_access(&directory)?;
     Ok(directory)
+}
+
+fn check_access(directory: &Directory) -> Result<()> {
+    rustix::fs::accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
+        .with_context(|| format!("access {}", directory.path().display()))
 }
 
 #[cfg(test)]

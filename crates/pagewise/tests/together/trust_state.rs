@@ -510,6 +510,30 @@ fn a_chosen_state_home_is_not_passed_over_silently() {
         home.join(".local/state/pagewise").display()
     );
     assert!(run.stderr.contains(&note), "{run:?}");
+    let said = |chosen: &Path| {
+        let mut command = place.command(&["clean"]);
+        command.env_remove("PAGEWISE_STATE_DIR").env("HOME", &home).env("XDG_STATE_HOME", chosen);
+        place.finish(command.spawn().expect("start")).expect_code(0).stderr
+    };
+    let missing = place.root().join("missing");
+    let reasons = [
+        (chosen.as_path(), format!("{} can be written by others", chosen.display())),
+        (missing.as_path(), format!("access {}: No such file or directory (os error 2)", missing.display())),
+        (Path::new("relative"), "'relative' is not an absolute path".to_string()),
+    ];
+    for (chosen, reason) in reasons {
+        let note = format!("note: XDG_STATE_HOME cannot be used ({reason}): what runs left is ");
+        assert!(said(chosen).contains(&note), "{}", said(chosen));
+    }
+    mode(&chosen, 0o755);
+    for usable in [chosen.as_path(), Path::new("")] {
+        assert_eq!(said(usable), "", "an empty one counts as none");
+    }
+    let mut command = place.command(&SMALL);
+    command.env_remove("PAGEWISE_STATE_DIR").env("HOME", &home).env("XDG_STATE_HOME", "relative");
+    let run = place.finish(command.spawn().expect("start"));
+    let note = "note: XDG_STATE_HOME cannot be used ('relative' is not an absolute path): the state is in ";
+    assert!(run.stderr.contains(note), "{run:?}");
 }
 
 /// A home on a network filesystem: each host has its own right to run, and none sweeps what another
