@@ -165,9 +165,16 @@ fn scaled(number: &str, factor: u64, text: &str) -> Result<Bytes, SizeError> {
     Ok(Bytes(bytes as u64))
 }
 
+/// The longest time that can be typed: 1,000,000 s, some eleven days.
+const LONGEST_NS: f64 = 1e15;
+
 /// Parse a duration: `200ms`, `2s`, `1.5s`, `50us`; in nanoseconds.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
-    let malformed = || format!("invalid time '{text}': write a number with a unit, as in 200ms, 2s or 50us");
+    let malformed = || {
+        format!(
+            "invalid time '{text}': write a number with a unit (ns, us, ms, s, min), as in 200ms, 2s or 50us"
+        )
+    };
     let split = text
         .find(|character: char| !character.is_ascii_digit() && character != '.')
         .ok_or_else(|| format!("invalid time '{text}': write a unit, as in {text}ms or {text}s"))?;
@@ -181,8 +188,12 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
         _ => return Err(malformed()),
     };
     let nanoseconds = number * factor;
-    if !(1.0..=1e15).contains(&nanoseconds) {
-        return Err(format!("invalid time '{text}': write 1ns to 1000000s"));
+    if nanoseconds < 1.0 {
+        return Err(format!("invalid time '{text}': write at least 1ns"));
+    }
+    if nanoseconds > LONGEST_NS {
+        let (most, unit) = ((LONGEST_NS / factor).floor(), &text[split..]);
+        return Err(format!("invalid time '{text}': write at most {most}{unit}"));
     }
     Ok(nanoseconds.round() as u64)
 }
@@ -236,6 +247,25 @@ mod tests {
         for nonsense in ["", "5", "ms", "-1s", "0s", "1h30", "nans"] {
             assert!(parse_duration_ns(nonsense).is_err(), "{nonsense:?} was taken");
         }
+    }
+
+    #[test]
+    fn a_refused_time_is_answered_in_its_unit() {
+        for (text, wanted) in [
+            ("0s", "invalid time '0s': write at least 1ns"),
+            ("0.4ns", "invalid time '0.4ns': write at least 1ns"),
+            ("1000001s", "invalid time '1000001s': write at most 1000000s"),
+            ("99999min", "invalid time '99999min': write at most 16666min"),
+        ] {
+            assert_eq!(parse_duration_ns(text), Err(wanted.to_string()));
+        }
+        for (text, taken) in
+            [("1ns", 1), ("16666min", 999_960_000_000_000), ("1000000s", 1_000_000_000_000_000)]
+        {
+            assert_eq!(parse_duration_ns(text), Ok(taken));
+        }
+        let refused = parse_duration_ns("99999h").expect_err("no unit of ours");
+        assert!(refused.contains("(ns, us, ms, s, min)"), "{refused}");
     }
 
     proptest! {
