@@ -48,6 +48,8 @@ const SAME: f64 = 0.05;
 
 /// `pagewise advise`.
 pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
+    // Refused before the user is asked for anything.
+    command_of(&arguments.command)?;
     let trace = trace_name(arguments)?;
     let one_thread = arguments.out.as_deref().map(by_one_thread);
     for new in arguments.out.iter().chain(&one_thread).chain([&trace]) {

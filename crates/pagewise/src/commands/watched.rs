@@ -266,6 +266,9 @@ fn add_up(
 /// The command of these words.
 pub(super) fn command_of(words: &[OsString]) -> Result<Command> {
     let [program, words @ ..] = words else { bail!("there is no command: write it behind --") };
+    if program.is_empty() {
+        bail!("the name of the command is empty: write one behind --");
+    }
     let mut command = Command::new(program);
     command.args(words);
     Ok(command)
