@@ -51,8 +51,8 @@ Examples:
   pagewise inspect -- sqlite3 my.db 'select count(*) from t'
   pagewise inspect --json --out seen.json -- ./server --once
 
-Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be executed, 128 and its number if a
-signal ended it. Of a process: 0, or 2 for wrong use.";
+Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be \
+executed, 128 and its number if a signal ended it. Of a process: 0, or 2 for wrong use.";
 
 /// The number of a process.
 fn parse_process(text: &str) -> Result<u32, String> {

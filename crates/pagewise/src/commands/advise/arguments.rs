@@ -52,9 +52,10 @@ Examples:
   pagewise advise --evict --memory 64MiB --file my.db -- ./look-ups my.db
   pagewise advise --evict --windows --memory 64MiB -- ./look-ups my.lmdb
 
-The command is watched as it runs, and recorded with its file dropped from the page cache. Then its reads are replayed by its own
-method and those of the question replay, under the same memory limit. Only if its own method reads from the device what the
-command read are the others shown. Reads by calls are replayed; accesses to mapped pages are with --windows. The trace stays beside
+The command is watched as it runs, and recorded with its file dropped from the page cache. Then \
+its reads are replayed by its own method and those of the question replay, under the same memory \
+limit. Only if its own method reads from the device what the command read are the others shown. \
+Reads by calls are replayed; accesses to mapped pages are with --windows. The trace stays beside \
 the run file, which may need it to be resumed.";
 
 impl AdviseArguments {

@@ -32,12 +32,14 @@ pub struct RecordArguments {
 const RECORD_HELP: &str = "\
 Examples:
   pagewise record -- sqlite3 my.db 'select count(*) from t'
-  pagewise record --memory 64MiB --cold my.db -o look-ups.trace -- ./look-ups my.db
+  pagewise record --memory 64MiB --cold my.db -o my.trace -- ./look-ups my.db
   pagewise record --windows --memory 64MiB --cold my.lmdb -- ./look-ups my.lmdb
 
-A trace holds which bytes were read when, never the bytes themselves. Reads by calls are recorded. Accesses to mapped pages
-are recorded with --windows (x86-64, Linux 6.7): of each window, the first touch of each page. If the trace cannot be written any
-more, the command goes on without it.
+A trace holds which bytes were read when, never the bytes themselves. Reads by calls are \
+recorded. Accesses to mapped pages are recorded with --windows (x86-64, Linux 6.7): of each \
+window, the first touch of each page. If the trace cannot be written any more, the command goes \
+on without it.
 
-Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be executed, 128 and its number if a
-signal ended it; 1 if the trace was lost, 2 for wrong use, 3 without the right to watch calls.";
+Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be \
+executed, 128 and its number if a signal ended it; 1 if the trace was lost, 2 for wrong use, 3 \
+without the right to watch calls.";

@@ -29,6 +29,19 @@ fn the_reference_is_that_of_this_program() {
     );
 }
 
+/// A paragraph is one line, which the width of a terminal breaks.
+#[test]
+fn no_help_breaks_a_sentence() {
+    for command in Arguments::command().get_subcommands() {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let is_prose = pair.iter().all(|line| !line.is_empty() && !line.starts_with(' '));
+            assert!(!is_prose || pair[0].ends_with('.'), "{}: {}", command.get_name(), pair[0]);
+        }
+    }
+}
+
 fn reference() -> String {
     let mut text = HEAD.to_string();
     let mut command = visible(&Arguments::command());
