@@ -76,6 +76,19 @@ pub fn times(value: f64) -> String {
     }
 }
 
+/// An interval of multiples, its ends rounded outwards: it never looks narrower than it is.
+pub fn times_interval(low: f64, high: f64) -> (String, String) {
+    let scale = |value: f64| match value {
+        value if value >= 99.95 => 1.0,
+        value if value >= 9.995 => 10.0,
+        _ => 100.0,
+    };
+    // Values that are whole at this scale can lie just beside it.
+    let down = (low * scale(low) + 1e-9).floor() / scale(low);
+    let up = (high * scale(high) - 1e-9).ceil() / scale(high);
+    (times(down), times(up))
+}
+
 /// Remove trailing zeros after the point.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
@@ -203,6 +216,20 @@ mod tests {
             [0.5, 1.0, 1.084, 4.0, 10.0, 12.34].map(multiple),
             ["0.5x", "1x", "1.08x", "4x", "10x", "12.3x"]
         );
+    }
+
+    #[test]
+    fn an_interval_is_rounded_outwards() {
+        for ((low, high), wanted) in [
+            ((0.998, 1.1745), ("0.99", "1.18")),
+            ((0.5, 1.1), ("0.50", "1.10")),
+            ((9.994, 9.994), ("9.99", "10.0")),
+            ((12.34, 12.34), ("12.3", "12.4")),
+            ((99.96, 100.2), ("99.0", "101")),
+        ] {
+            let (low, high) = times_interval(low, high);
+            assert_eq!((low.as_str(), high.as_str()), wanted);
+        }
     }
 
     #[test]

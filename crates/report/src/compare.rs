@@ -8,7 +8,7 @@ use pagewise_analysis::compare::gate::GateFindings;
 use pagewise_analysis::compare::split::{AdviceOfValue, Explanation, SplitSituation};
 use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
-use pagewise_model::format::{MISSING, counted, percent_up, times};
+use pagewise_model::format::{MISSING, counted, percent_up, times, times_interval};
 
 use crate::document::{Block, Document};
 use crate::line::{Emphasis, Line};
@@ -89,7 +89,8 @@ fn ratio_of(change: &Change) -> String {
 
 /// A factor with the ends of its interval, if they bound something.
 fn factor(ratio: f64, bounds: Option<(f64, f64)>) -> String {
-    let bounds = bounds.map(|(low, high)| format!("{}–{}", times(low), times(high)));
+    let bounds = bounds.map(|(low, high)| times_interval(low, high));
+    let bounds = bounds.map(|(low, high)| format!("{low}–{high}"));
     format!("{}x [{}]", times(ratio), bounds.as_deref().unwrap_or("no bound"))
 }
 
