@@ -25,7 +25,7 @@ methods = [
 const WORDS: [&str; 3] = ["holds", "does-not-hold", "cannot-be-tested"];
 
 /// Methods whose set-up is shown for what was wrong with the published prefault.
-const SHOWN: [&str; 3] = ["mmap:populate", "mmap:touch", "mmap:prealloc"];
+const SHOWN: [&str; 2] = ["mmap:populate", "mmap:touch"];
 
 /// The rounds of each method that have a valid sample.
 fn valid_rounds(place: &Place, name: &str) -> BTreeMap<String, BTreeSet<u32>> {
