@@ -104,12 +104,14 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
 }
 
 fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
+    let data_differ = without.contains(&LabelPart::Data);
     match conditions.cache {
         CacheState::ColdStart => format!("{}, ranked by the time to warm", conditions.cache),
         // It cannot be completely warm: it is as warm as it gets.
-        CacheState::Warm if !conditions.fits_memory() && !without.contains(&LabelPart::Data) => {
-            "steady state".to_string()
+        CacheState::Warm if data_differ && conditions.cache_capacity().is_some() => {
+            "warm, steady state beyond memory".to_string()
         }
+        CacheState::Warm if !conditions.fits_memory() => "steady state".to_string(),
         cache => cache.to_string(),
     }
 }
