@@ -12,6 +12,9 @@ fn main() {
         .file("src/bare.c")
         .std("c11")
         .opt_level(3)
+        // Elsewhere in a cache line than before, the loop over a mapping is 5 % faster or slower.
+        .flag_if_supported("-falign-functions=64")
+        .flag_if_supported("-falign-loops=64")
         .force_frame_pointer(false)
         .extra_warnings(true)
         .compile("bare");
