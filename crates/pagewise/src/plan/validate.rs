@@ -4,7 +4,7 @@ use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::format::{bytes, time};
 use pagewise_model::{
     Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan, Reads,
-    Replay, Skew, Source, Work, Workload,
+    Replay, Skew, Source, Work, Workload, Writes,
 };
 
 use super::Lacking;
@@ -28,7 +28,10 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
         Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
         Work::Scan(_) => ensure_scan(conditions)?,
         Work::Replay(replay) => ensure_replay(conditions, &replay, machine)?,
-        _ => ensure_writes(conditions)?,
+        _ => {}
+    }
+    if let Some(writes) = conditions.writes() {
+        ensure_writes(conditions, &writes)?;
     }
     ensure_settable(conditions, machine)
 }
@@ -159,9 +162,8 @@ fn ensure_ballast(conditions: &Conditions, ballast: Bytes, machine: &Machine<'_>
     Ok(())
 }
 
-fn ensure_writes(conditions: &Conditions) -> Result<()> {
+fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
     let workload = conditions.workload();
-    let writes = conditions.writes().expect("the caller's match");
     let unit = workload.facts().access;
     let size = writes.record_bytes;
     ensure!(
