@@ -68,21 +68,21 @@ pub fn counted(count: u64, singular: &str) -> String {
 
 /// Three digits or more: `1.06`, `12.3`, `272`.
 pub fn times(value: f64) -> String {
-    // The limits are where rounding would reach the next form.
+    format!("{value:.*}", decimals(value))
+}
+
+/// Decimals of a multiple: the limits are where rounding would reach the next form.
+fn decimals(value: f64) -> usize {
     match value {
-        value if value >= 99.95 => format!("{value:.0}"),
-        value if value >= 9.995 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
     }
 }
 
 /// An interval of multiples, its ends rounded outwards: it never looks narrower than it is.
 pub fn times_interval(low: f64, high: f64) -> (String, String) {
-    let scale = |value: f64| match value {
-        value if value >= 99.95 => 1.0,
-        value if value >= 9.995 => 10.0,
-        _ => 100.0,
-    };
+    let scale = |value: f64| 10f64.powi(decimals(value) as i32);
     // Values that are whole at this scale can lie just beside it.
     let down = (low * scale(low) + 1e-9).floor() / scale(low);
     let up = (high * scale(high) - 1e-9).ceil() / scale(high);

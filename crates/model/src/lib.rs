@@ -10,6 +10,7 @@ pub mod checksum;
 pub mod content;
 pub mod counters;
 pub mod date;
+mod ensure;
 pub mod environment;
 pub mod format;
 pub mod host_settings;

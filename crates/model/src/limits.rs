@@ -2,6 +2,7 @@
 //! numbers was not written by pagewise and is refused before it is processed.
 
 use crate::cell::Conditions;
+use crate::ensure::ensure;
 use crate::plan::Plan;
 use crate::ring::RecordRing;
 use crate::sample::Sample;
@@ -18,10 +19,6 @@ pub const MAX_RETAKES: u32 = 100;
 pub const MAX_THREADS: u32 = 1024;
 /// Blocks in no order: the worker keeps their order in memory.
 const MAX_SCATTERED: u64 = 1 << 24;
-
-fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(reason()) }
-}
 
 impl Conditions {
     /// Check that each number can be measured with. The error names the first that cannot.

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::writes::with_syncs;
 use super::{Offer, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
 use crate::content::Content;
 use crate::format::bytes;
@@ -21,7 +20,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
-    axes: with_syncs!["record_size", "passes"],
+    axes: &["record_size", "passes", "sync", "sync_call"],
 };
 
 /// Records into a ring file; an operation is a record.

@@ -10,8 +10,3 @@ pub struct FileExtent {
     /// Size of its first part, in which accesses are.
     pub span_bytes: Bytes,
 }
-
-/// Require a condition.
-pub(super) fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(reason()) }
-}

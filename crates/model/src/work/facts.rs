@@ -9,7 +9,7 @@ pub enum WorkloadKind {
     Reads,
     /// A pass over the file by calls or through a mapping, piece by piece.
     Scans,
-    /// Records, one after the other.
+    /// Records or blocks of one size.
     Writes,
 }
 

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::writes::with_syncs;
 use super::{Offer, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
 use crate::content::Content;
 use crate::format::bytes;
@@ -21,7 +20,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:populate", "mmap:prealloc", "pwrite:buffer=64KiB"],
-    axes: with_syncs!["block_size"],
+    axes: &["block_size", "sync", "sync_call"],
 };
 
 /// A new file in blocks, front to back, by one thread; an operation is a block.

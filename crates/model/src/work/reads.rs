@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::extent::ensure;
 use super::{FileExtent, Offer, WorkParameters, Workload, WorkloadFacts, WorkloadKind};
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
+use crate::ensure::ensure;
 use crate::format::bytes;
 use crate::host_settings::Skew;
 use crate::units::Bytes;

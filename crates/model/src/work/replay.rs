@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::extent::ensure;
 use super::{FileExtent, Offer, WorkParameters, WorkloadFacts, WorkloadKind};
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
+use crate::ensure::ensure;
 use crate::format::{bytes, counted};
 use crate::trace::entry::LONGEST_ENTRY;
 use crate::trace::key::TraceKey;

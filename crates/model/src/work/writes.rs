@@ -1,23 +1,16 @@
 //! Common part of the workloads that write: records of one size.
 
+use crate::ensure::ensure;
 use crate::format::bytes;
 use crate::ring::RecordRing;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 
 use super::FileExtent;
-use super::extent::ensure;
 
 /// A record must be small compared with memory.
 const MAX_RECORD: Bytes = Bytes::mib(64);
 const MAX_PASSES: u32 = 1000;
-
-/// Axes of workloads that write.
-macro_rules! with_syncs {
-    ($($axis:literal),+) => { &[$($axis,)+ "sync", "sync_call"] };
-}
-
-pub(super) use with_syncs;
 
 /// Records of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

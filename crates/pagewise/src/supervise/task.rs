@@ -26,7 +26,7 @@ pub enum Task<'a> {
         /// Expected checksum.
         checksum: u64,
     },
-    /// Records, one after the other.
+    /// Records or blocks that are written.
     Records(&'a RecordTask),
     /// The reads of a trace.
     Replay(&'a ReplayTask),
