@@ -80,13 +80,27 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// An interval of multiples, its ends rounded outwards: it never looks narrower than it is.
+/// An interval of factors, its ends rounded outwards: it never looks narrower than it is. An end
+/// close to 1 has the digits that show on which side it is.
 pub fn times_interval(low: f64, high: f64) -> (String, String) {
-    let scale = |value: f64| 10f64.powi(decimals(value) as i32);
+    let places = |value: f64| match value {
+        value if (0.99..1.01).contains(&value) => 3,
+        value => factor_decimals(value),
+    };
+    let scale = |value: f64| 10f64.powi(places(value) as i32);
     // Values that are whole at this scale can lie just beside it.
     let down = (low * scale(low) + 1e-9).floor() / scale(low);
     let up = (high * scale(high) - 1e-9).ceil() / scale(high);
-    (times(down), times(up))
+    (format!("{down:.*}", places(down)), format!("{up:.*}", places(up)))
+}
+
+/// Decimals of a factor that may be far below 1.
+fn factor_decimals(value: f64) -> usize {
+    match value {
+        value if value >= 0.0995 => decimals(value),
+        value if value >= 0.00995 => 3,
+        _ => 4,
+    }
 }
 
 /// Remove trailing zeros after the point.
@@ -102,15 +116,9 @@ pub fn multiple(value: f64) -> String {
 
 /// A factor with three digits, however small, and its interval: `1.62x [1.58, 1.66]`, `0.0031x`.
 pub fn factor(value: f64, interval: Option<(f64, f64)>) -> String {
-    let digits = |value: f64| match value {
-        value if value >= 0.0995 => times(value),
-        value if value >= 0.00995 => format!("{value:.3}"),
-        value => format!("{value:.4}"),
-    };
-    match interval {
-        Some((low, high)) => format!("{}x [{}, {}]", digits(value), digits(low), digits(high)),
-        None => format!("{}x", digits(value)),
-    }
+    let middle = format!("{value:.*}x", factor_decimals(value));
+    let ends = interval.map(|(low, high)| times_interval(low, high));
+    ends.map_or_else(|| middle.clone(), |(low, high)| format!("{middle} [{low}, {high}]"))
 }
 
 /// A rate with three digits or more: `0.41`, `9.87`, `123`, `9,876`, `12.3k`, `1.23M`.
@@ -221,7 +229,7 @@ mod tests {
     #[test]
     fn an_interval_is_rounded_outwards() {
         for ((low, high), wanted) in [
-            ((0.998, 1.1745), ("0.99", "1.18")),
+            ((0.9978, 1.1745), ("0.997", "1.18")),
             ((0.5, 1.1), ("0.50", "1.10")),
             ((9.994, 9.994), ("9.99", "10.0")),
             ((12.34, 12.34), ("12.3", "12.4")),

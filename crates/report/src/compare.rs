@@ -193,7 +193,7 @@ fn table(situation: &ChangedSituation, relative_to: Option<&str>) -> TextTable {
     let headings =
         ["method".to_string(), format!("base {unit}"), format!("new {unit}"), ratio_heading(relative_to)];
     TextTable {
-        headings: headings.into_iter().chain(["change".to_string()]).collect(),
+        columns: headings.into_iter().chain(["change".to_string()]).map(Into::into).collect(),
         rows: situation.methods.iter().map(row).collect(),
     }
 }

@@ -5,6 +5,7 @@ mod html;
 mod markdown;
 mod terminal;
 
+use crate::chart::Chart;
 use crate::line::{Emphasis, Line, Span};
 use crate::plots::plot::Plot;
 use crate::text_table::TextTable;
@@ -38,12 +39,26 @@ pub enum Block {
     Table(TextTable, String),
     /// Drawings, which only a page shows.
     Plots(Vec<Plot>),
+    /// A drawing in letters, which only a terminal shows, and what it is of.
+    Chart(Chart, String),
+    /// A part with a conclusion of its own.
+    Part(Document),
 }
 
 impl Document {
     /// The conclusion alone.
     pub fn conclusion(&self) -> Self {
         Self { conclusion: self.conclusion.clone(), ..Self::default() }
+    }
+
+    /// All blocks but parts in the order of reading, where a part begins with its conclusion.
+    fn blocks<'a>(&'a self) -> Vec<&'a Block> {
+        let all = self.head.iter().chain(&self.conclusion).chain(&self.body);
+        let flat = |block: &'a Block| match block {
+            Block::Part(part) => part.blocks(),
+            block => vec![block],
+        };
+        all.flat_map(flat).collect()
     }
 }
 

@@ -6,7 +6,6 @@
 pub mod chart;
 pub mod cliff;
 pub mod compare;
-pub mod comparison;
 pub mod csv;
 pub mod document;
 pub mod inspect;

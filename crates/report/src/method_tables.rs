@@ -1,86 +1,57 @@
 //! Tables of methods by threads or by size of the data, followed by the figures derived from them,
 //! and cold starts.
 
-use std::io::{self, Write};
-
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::method_tables::{
     ColdRow, ColdStart, Fall, Fastest, MethodTable, PairedRatio, Score, Tables,
 };
 use pagewise_analysis::judge::verdict::{Finding, Verdict};
-use pagewise_analysis::judge::{ColdWindow, Status};
-use pagewise_model::Untrusted;
+use pagewise_analysis::judge::{ColdWindow, MedianInterval, Status};
+use pagewise_model::format::{bytes, listed, rate, time};
 use pagewise_model::planned_table::TableColumn;
 
-use crate::chart::{self, Chart, letter};
-use crate::paragraph::{paragraph, shortened};
+use crate::chart::{Chart, letter};
+use crate::document::Block;
+use crate::text_table::{TextCell, TextTable};
 use crate::words;
-use pagewise_model::format::{MISSING, bytes, listed, rate, time};
 
-/// Columns between two columns of a table.
-const BETWEEN: usize = 2;
-/// The widest chart, so that the eye can follow a line.
-const WIDEST_CHART: usize = 100;
 /// Marks a ratio that is not distinguishable from 1.
 const NOT_DISTINGUISHED: &str = "not distinguishable";
 
-/// Write all tables for a terminal of `width` columns.
-pub fn write(out: &mut dyn Write, judged: &Judged, tables: &Tables, width: usize) -> io::Result<()> {
+/// All tables, and what follows from them.
+pub(crate) fn blocks(judged: &Judged, tables: &Tables) -> Vec<Block> {
     if tables.tables.is_empty() && tables.cold_starts.is_empty() {
-        return paragraph(out, "", "the run has no reads by the offset table, so there is no table", width);
+        return vec![Block::paragraph("the run has no reads by the offset table, so there is no table")];
     }
+    let mut blocks = Vec::new();
     if !tables.tables.is_empty() {
-        let text = "Scores in reads/s: the median over rounds, and its 95 % interval. Ratios are paired \
-                    by round, with their 98 % interval, and distinguished from 1 by more than 2 %.";
-        paragraph(out, "", text, width)?;
+        blocks.push(Block::paragraph(
+            "Scores in reads/s: the median over rounds, and its 95 % interval. Ratios are paired by round, \
+             with their 98 % interval, and distinguished from 1 by more than 2 %.",
+        ));
     }
-    for table in &tables.tables {
-        writeln!(out)?;
-        write_table(out, judged, tables, table, width)?;
-    }
-    write_advantages(out, tables, width)?;
-    write_scaling(out, tables, width)?;
-    for (index, start) in tables.cold_starts.iter().enumerate() {
-        if index == 0 {
-            writeln!(out, "\nCold start: reads/s over time")?;
-        }
-        writeln!(out)?;
-        write_cold_start(out, start, width)?;
-    }
-    writeln!(out, "\nWhat follows")?;
-    words::method_tables::sentences(tables)
-        .iter()
-        .try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+    blocks.extend(tables.tables.iter().flat_map(|table| of_table(judged, tables, table)));
+    blocks.extend(advantages(tables));
+    blocks.extend(scaling(tables));
+    blocks.extend(tables.falls.iter().flat_map(fall));
+    blocks.extend(tables.cold_starts.iter().flat_map(cold_start));
+    blocks.push(Block::heading(3, "What follows"));
+    blocks.push(Block::List(words::method_tables::sentences(tables)));
+    blocks
 }
 
-fn write_table(
-    out: &mut dyn Write,
-    judged: &Judged,
-    tables: &Tables,
-    table: &MethodTable,
-    width: usize,
-) -> io::Result<()> {
-    paragraph(out, "", &table.label, width)?;
-    let rows = table
-        .rows
-        .iter()
-        .map(|row| {
-            (row.method.clone(), row.scores.iter().map(|one| score(one, table.reads_per_op)).collect())
-        })
-        .collect();
-    write_grid(out, "method", &names(&table.columns), rows, width)?;
-    for column in &table.fastest {
-        paragraph(out, "  ", &fastest(column), width)?;
-    }
-    for note in notes(table) {
-        paragraph(out, "  ", &note, width)?;
-    }
-    for sentence in
-        words::method_tables::of_table(table, tables.cpus).into_iter().chain(stalls(judged, table))
-    {
-        paragraph(out, "  ", &sentence, width)?;
-    }
-    Ok(())
+fn of_table(judged: &Judged, tables: &Tables, table: &MethodTable) -> [Block; 3] {
+    let rows = table.rows.iter().map(|row| {
+        let scores = row.scores.iter().map(|one| score(one, table.reads_per_op));
+        (row.method.clone(), scores.collect())
+    });
+    let notes = table.fastest.iter().map(fastest).chain(notes(table));
+    let said = words::method_tables::of_table(table, tables.cpus);
+    [
+        Block::heading(3, &table.label),
+        grid("method", names(&table.columns), rows, &table.label),
+        Block::List(notes.chain(said).chain(stalls(judged, table)).collect()),
+    ]
 }
 
 fn names(columns: &[TableColumn]) -> Vec<String> {
@@ -88,12 +59,16 @@ fn names(columns: &[TableColumn]) -> Vec<String> {
 }
 
 /// `395k [389k, 402k]`, or the reason that there is none.
-fn score(score: &Option<Score>, reads_per_op: u32) -> String {
-    let Some(score) = score else { return String::new() };
+fn score(score: &Option<Score>, reads_per_op: u32) -> TextCell {
+    let Some(score) = score else { return TextCell::default() };
     match score.ops_per_ms {
-        Some(value) => value.times(reads_per_second(reads_per_op)).text(rate),
-        None => score.status.name().to_string(),
+        Some(value) => interval(value.times(reads_per_second(reads_per_op)), rate),
+        None => score.status.name().into(),
     }
+}
+
+fn interval(value: MedianInterval, text: impl Fn(f64) -> String) -> TextCell {
+    TextCell::of(value.text(text), value.median)
 }
 
 /// Reads per second in one operation per millisecond.
@@ -163,11 +138,10 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
     .collect()
 }
 
-fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
+fn advantages(tables: &Tables) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for (method, over) in words::method_tables::pairs(&tables.tables) {
-        writeln!(out)?;
         let title = format!("Advantage: {method} over {over}");
-        paragraph(out, "", &title, width)?;
         let rows = tables.tables.iter().filter_map(|table| {
             let own = table
                 .advantages
@@ -175,9 +149,10 @@ fn write_advantages(out: &mut dyn Write, tables: &Tables, width: usize) -> io::R
                 .find(|own| own.method == *method && own.over.as_ref() == Some(over))?;
             Some((&table.columns, name_of(table), own.ratios.iter().map(ratio).collect()))
         });
-        write_aligned(out, "data", rows.collect(), width)?;
+        blocks.push(Block::heading(3, &title));
+        blocks.push(aligned("data", rows.collect(), &title));
     }
-    Ok(())
+    blocks
 }
 
 /// Name of a row's table.
@@ -189,154 +164,118 @@ fn name_of(table: &MethodTable) -> String {
 }
 
 /// `1.62x [1.58, 1.66]`, with a remark if it is not distinguishable from 1.
-fn ratio(ratio: &Option<PairedRatio>) -> String {
-    let Some(ratio) = ratio else { return MISSING.to_string() };
+fn ratio(ratio: &Option<PairedRatio>) -> TextCell {
+    let Some(ratio) = ratio else { return TextCell::missing() };
     let words = ratio.in_words();
-    match ratio.finding {
+    let text = match ratio.finding {
         Finding::Higher | Finding::Lower => words,
         Finding::Indistinguishable => format!("{words} {NOT_DISTINGUISHED}"),
         Finding::TooFewRounds => format!("{words} too few rounds"),
-    }
+    };
+    TextCell::of(text, ratio.ratio)
 }
 
-fn write_scaling(out: &mut dyn Write, tables: &Tables, width: usize) -> io::Result<()> {
+fn scaling(tables: &Tables) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for table in tables.tables.iter().filter(|table| table.columns.len() > 1) {
-        let first = table.columns[0];
-        writeln!(out)?;
-        paragraph(out, "", &format!("Scaling against {first}: {}", name_of(table)), width)?;
+        let title = format!("Scaling against {}: {}", table.columns[0], name_of(table));
         let rows =
             table.scaling.iter().map(|own| (own.method.clone(), own.ratios.iter().map(ratio).collect()));
-        write_grid(out, "method", &names(&table.columns[1..]), rows.collect(), width)?;
+        blocks.push(Block::heading(3, &title));
+        blocks.push(grid("method", names(&table.columns[1..]), rows, &title));
     }
-    for fall in &tables.falls {
-        write_fall(out, fall, width)?;
-    }
-    Ok(())
+    blocks
 }
 
-fn write_fall(out: &mut dyn Write, fall: &Fall, width: usize) -> io::Result<()> {
-    writeln!(out)?;
-    paragraph(out, "", &format!("Under pressure, {}", fall.label), width)?;
+fn fall(fall: &Fall) -> [Block; 2] {
+    let title = format!("Under pressure, {}", fall.label);
     let rows = fall.rows.iter().map(|row| (row.method.clone(), row.ratios.iter().map(ratio).collect()));
-    write_grid(out, "method", &names(&fall.columns), rows.collect(), width)
+    [Block::heading(3, &title), grid("method", names(&fall.columns), rows, &title)]
 }
 
-fn write_cold_start(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
-    paragraph(out, "", &start.label, width)?;
-    write_course(out, start, width)?;
+fn cold_start(start: &ColdStart) -> Vec<Block> {
+    let title = format!("Cold start: {}", start.label);
     let names = ["time to 50 %", "to 90 %", "to steady", "read until steady", "reads/s once steady"];
     let rows =
         start.rows.iter().enumerate().map(|(index, row)| {
             (format!("{} {}", letter(index), row.method), cold_row(row, start.reads_per_op))
         });
-    write_grid(out, "method", &names.map(String::from), rows.collect(), width)?;
-    for row in start.rows.iter() {
+    let note = |row: &ColdRow| {
         let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
         match row.status {
-            Status::Ok => {
-                if let Some(reason) = &row.not_ranked {
-                    paragraph(out, "  ", &format!("{}: not ranked: {reason}", row.method), width)?;
-                }
-            }
-            status => paragraph(out, "  ", &format!("{}: {}: {reason}", row.method, status.name()), width)?,
+            Status::Ok => row.not_ranked.as_ref().map(|why| format!("{}: not ranked: {why}", row.method)),
+            status => Some(format!("{}: {}: {reason}", row.method, status.name())),
         }
-    }
-    words::method_tables::cold_start(start)
-        .iter()
-        .try_for_each(|sentence| paragraph(out, "  ", sentence, width))
+    };
+    let notes = start.rows.iter().filter_map(note).chain(words::method_tables::cold_start(start)).collect();
+    let mut blocks = vec![Block::heading(3, &title)];
+    blocks.extend(course(start).map(|chart| Block::Chart(chart, "reads/s over time".to_string())));
+    blocks.extend([grid("method", names.map(String::from).to_vec(), rows, &title), Block::List(notes)]);
+    blocks
 }
 
-fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<String> {
+fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<TextCell> {
     if row.status != Status::Ok {
-        return vec![row.status.name().to_string()];
+        return vec![row.status.name().into()];
     }
-    let time = |value: Option<pagewise_analysis::judge::MedianInterval>| {
-        value.map_or_else(|| MISSING.to_string(), |value| value.text(time))
-    };
+    let took =
+        |value: Option<MedianInterval>| value.map_or_else(TextCell::missing, |value| interval(value, time));
+    let steady = row.steady_ops_per_ms.map(|steady| steady.median * reads_per_second(reads_per_op));
     vec![
-        time(row.to_half_ns),
-        time(row.to_ninety_ns),
-        time(row.to_steady_ns),
-        row.bytes_to_steady.map_or_else(|| MISSING.to_string(), |read| bytes(read.median)),
-        row.steady_ops_per_ms.map_or_else(
-            || MISSING.to_string(),
-            |steady| rate(steady.median * reads_per_second(reads_per_op)),
-        ),
+        took(row.to_half_ns),
+        took(row.to_ninety_ns),
+        took(row.to_steady_ns),
+        TextCell::number(row.bytes_to_steady.map(|read| read.median), bytes),
+        TextCell::number(steady, rate),
     ]
 }
 
 /// The rates over time as lines.
-fn write_course(out: &mut dyn Write, start: &ColdStart, width: usize) -> io::Result<()> {
+fn course(start: &ColdStart) -> Option<Chart> {
     let reads_per_op = f64::from(start.reads_per_op);
     let point = |window: &ColdWindow| (window.end_ns as f64, Some(window.ops_per_second * reads_per_op));
     let lines: Vec<Vec<(f64, Option<f64>)>> =
         start.rows.iter().map(|row| row.windows.iter().map(point).collect()).collect();
     let ends: Vec<u64> = start.rows.iter().flat_map(|row| &row.windows).map(|window| window.end_ns).collect();
-    let (Some(first), Some(last)) = (ends.iter().min(), ends.iter().max()) else { return Ok(()) };
+    let (first, last) = (ends.iter().min()?, ends.iter().max()?);
     let middle = ((*first as f64) * (*last as f64)).sqrt() as u64;
     let ticks = [*first, middle, *last].map(|end| (end as f64, time(end))).to_vec();
-    let rows = chart::rows(&Chart { lines, marks: Vec::new(), ticks }, width.min(WIDEST_CHART));
-    rows.iter().try_for_each(|row| writeln!(out, "{row}"))
+    Some(Chart { lines, marks: Vec::new(), ticks })
 }
 
 /// A row with its own columns.
-type NamedRow<'a> = (&'a Vec<TableColumn>, String, Vec<String>);
+type NamedRow<'a> = (&'a Vec<TableColumn>, String, Vec<TextCell>);
 
-/// Write rows that may have different columns below one heading.
-fn write_aligned(out: &mut dyn Write, head: &str, rows: Vec<NamedRow<'_>>, width: usize) -> io::Result<()> {
+/// Rows that may have different columns, below one heading.
+fn aligned(head: &str, rows: Vec<NamedRow<'_>>, label: &str) -> Block {
     let mut all: Vec<TableColumn> = rows.iter().flat_map(|(columns, _, _)| columns.iter().copied()).collect();
     all.sort_by(|left, right| left.position().total_cmp(&right.position()));
     all.dedup();
-    let aligned = rows.into_iter().map(|(own, name, texts)| {
-        let text = |column: &TableColumn| {
+    let aligned = rows.into_iter().map(|(own, name, cells)| {
+        let cell = |column: &TableColumn| {
             let index = own.iter().position(|other| other == column);
-            index.and_then(|index| texts.get(index).cloned()).unwrap_or_default()
+            index.and_then(|index| cells.get(index).cloned()).unwrap_or_default()
         };
-        (name, all.iter().map(text).collect())
+        (name, all.iter().map(cell).collect())
     });
-    write_grid(out, head, &names(&all), aligned.collect(), width)
+    grid(head, names(&all), aligned, label)
 }
 
-/// Write named rows below headings, in several tables if the columns are too wide for one. A name
-/// that leaves no room for a column is cut.
-fn write_grid(
-    out: &mut dyn Write,
+/// Named rows below headings; those that are too short are blank at their ends.
+fn grid(
     head: &str,
-    names: &[String],
-    rows: Vec<(String, Vec<String>)>,
-    width: usize,
-) -> io::Result<()> {
-    let shown = |text: &String| Untrusted(text).to_string();
-    let rows: Vec<(String, Vec<String>)> =
-        rows.iter().map(|(name, texts)| (shown(name), texts.iter().map(shown).collect())).collect();
-    let len = |text: &str| text.chars().count();
-    let wide = |column: usize| {
-        let texts = rows.iter().filter_map(|(_, texts)| texts.get(column)).map(|text| len(text));
-        texts.chain([len(&names[column])]).max().unwrap_or(0)
+    names: Vec<String>,
+    rows: impl Iterator<Item = (String, Vec<TextCell>)>,
+    label: &str,
+) -> Block {
+    let columns = names.len();
+    let row = |(name, mut cells): (String, Vec<TextCell>)| {
+        cells.resize(columns, TextCell::default());
+        std::iter::once(name.into()).chain(cells).collect()
     };
-    let widest = (0..names.len()).map(wide).max().unwrap_or(0);
-    let longest = rows.iter().map(|(name, _)| len(name)).chain([len(head)]).max().unwrap_or(0);
-    let first = longest.min(width.saturating_sub(BETWEEN + widest).max(len(head)));
-    let mut from = 0;
-    while from < names.len() {
-        let (mut to, mut used) = (from, first + 1);
-        while to < names.len() && (to == from || used + BETWEEN + wide(to) <= width) {
-            used += BETWEEN + wide(to);
-            to += 1;
-        }
-        let line = |name: &str, texts: &[String]| {
-            let mut line = format!(" {:first$}", shortened(name, first));
-            for column in from..to {
-                let text = texts.get(column).map_or("", String::as_str);
-                line.push_str(&format!("{:BETWEEN$}{text:1$}", "", wide(column)));
-            }
-            line.trim_end().to_string()
-        };
-        writeln!(out, "{}", line(head, names))?;
-        for (name, texts) in &rows {
-            writeln!(out, "{}", line(name, texts))?;
-        }
-        from = to;
-    }
-    Ok(())
+    let table = TextTable {
+        columns: std::iter::once(head.to_string()).chain(names).map(Into::into).collect(),
+        rows: rows.map(row).collect(),
+    };
+    Block::Table(table, label.to_string())
 }

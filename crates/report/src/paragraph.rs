@@ -1,7 +1,5 @@
 //! Text wrapped to a width.
 
-use std::io::{self, Write};
-
 use pagewise_model::Untrusted;
 
 /// The narrowest layout; smaller widths are treated as this.
@@ -9,12 +7,7 @@ pub const NARROWEST: usize = 80;
 /// The widest, since longer lines are hard to read.
 pub const WIDEST: usize = 200;
 
-/// Write `text` in lines of at most `width` columns; lines after the first are indented further.
-pub fn paragraph(out: &mut dyn Write, indent: &str, text: &str, width: usize) -> io::Result<()> {
-    wrapped(indent, text, width).iter().try_for_each(|line| writeln!(out, "{line}"))
-}
-
-/// The lines of such a paragraph.
+/// A text in lines of at most `width` columns; lines after the first are indented further.
 pub(crate) fn wrapped(indent: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = indent.to_string();
@@ -58,22 +51,15 @@ pub(crate) fn shortened(text: &str, len: usize) -> String {
     format!("{kept}…")
 }
 
-/// Write the lines of a table without trailing spaces.
-pub(crate) fn write_lines(out: &mut dyn Write, table: &str) -> io::Result<()> {
-    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_paragraph_keeps_to_its_width() {
-        let mut out = Vec::new();
-        paragraph(&mut out, "  ", "one two three four 5 %, six", 12).expect("memory");
-        assert_eq!(String::from_utf8(out).expect("text"), "  one two\n    three\n    four\n    5 %, six\n");
-        let mut out = Vec::new();
-        paragraph(&mut out, "", "a name\nVerdict: \u{1b}[1mmine", 40).expect("memory");
-        assert_eq!(String::from_utf8(out).expect("text"), "a name\\u{a}Verdict: \\u{1b}[1mmine\n");
+        let lines = wrapped("  ", "one two three four 5 %, six", 12);
+        assert_eq!(lines, ["  one two", "    three", "    four", "    5 %, six"]);
+        let lines = wrapped("", "a name\nVerdict: \u{1b}[1mmine", 40);
+        assert_eq!(lines, [r"a name\u{a}Verdict: \u{1b}[1mmine"]);
     }
 }

@@ -10,6 +10,7 @@ mod syncs;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::WorstCase;
+use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
 use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, listed, percent_down, rate, time, times};
@@ -17,6 +18,7 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Role, Source};
 
 use crate::cliff;
+use crate::document::{Block, Document};
 pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, wrapped};
 use crate::text_table::TextTable;
@@ -322,7 +324,7 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     let (sentences, heading, chart) = match (&judged.cliff, &judged.tables) {
         (Some(cliff), _) => {
             let Some(group) = cliff.groups.first() else { return Vec::new() };
-            (words::cliff::printed(group), Some(group.label.clone()), cliff::chart_lines(cliff, group, width))
+            (words::cliff::printed(group), Some(group.label.clone()), chart_of(cliff, group, width))
         }
         (None, Some(tables)) => (words::method_tables::sentences(tables), None, Vec::new()),
         (None, None) => return Vec::new(),
@@ -331,7 +333,7 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     let mut lines = vec![Line::new()];
     lines.extend(heading.map(Line::strong));
     lines.extend(text.next().into_iter().flatten().map(Line::plain));
-    lines.extend(chart.into_iter().map(Line::plain));
+    lines.extend(chart);
     let mut left_out = 0;
     for sentence in text {
         if left_out > 0 || lines.len() + sentence.len() + 1 > room {
@@ -344,6 +346,12 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
         lines.push(Line::weak(format!("  and {left_out} more conclusions: the tables have them")));
     }
     lines
+}
+
+/// The chart of a group with its legend.
+fn chart_of(cliff: &Cliff, group: &CurveGroup, width: usize) -> Vec<Line> {
+    let body = vec![cliff::chart(cliff, group), Block::List(vec![cliff::legend(group)])];
+    Document { body, ..Document::default() }.lines(width)
 }
 
 /// The first lines of a reason; the whole is in the tables.

@@ -9,10 +9,21 @@ use crate::line::Emphasis;
 /// Headings, and rows of as many cells. Text from outside is not escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextTable {
-    /// Headings of the columns, with units.
-    pub headings: Vec<String>,
+    /// Columns.
+    pub columns: Vec<TextColumn>,
     /// Rows.
     pub rows: Vec<Vec<TextCell>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TextColumn {
+    /// Heading, with the unit if its texts have none.
+    pub heading: String,
+    /// Order in which it is left out where there is little room, the highest first; 0: never.
+    pub spare: u32,
+    /// If it is left out, its texts stand below the table.
+    pub is_kept_below: bool,
 }
 
 /// A text, and the number that it shows: `27.6 µs` and `1.02 ms` are in the order of their numbers.
@@ -29,7 +40,24 @@ pub struct TextCell {
 impl TextTable {
     /// A table without rows.
     pub(crate) fn of(headings: &[&str]) -> Self {
-        Self { headings: headings.iter().map(ToString::to_string).collect(), rows: Vec::new() }
+        Self { columns: headings.iter().map(|heading| (*heading).into()).collect(), rows: Vec::new() }
+    }
+
+    /// Headings of the columns.
+    pub fn headings(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.heading.as_str())
+    }
+
+    /// The columns of which `stays` is true.
+    pub(crate) fn only(&self, stays: impl FnMut(&TextColumn) -> bool) -> Self {
+        let stays: Vec<bool> = self.columns.iter().map(stays).collect();
+        fn those<T: Clone>(all: &[T], stays: &[bool]) -> Vec<T> {
+            all.iter().zip(stays).filter(|(_, stays)| **stays).map(|(one, _)| one.clone()).collect()
+        }
+        Self {
+            columns: those(&self.columns, &stays),
+            rows: self.rows.iter().map(|row| those(row, &stays)).collect(),
+        }
     }
 
     /// The rows that have a number in this column, by their numbers; `None` if none has one.
@@ -47,9 +75,14 @@ impl TextCell {
         Self { value: Some(value).filter(|value| value.is_finite()), ..Self::from(text.into()) }
     }
 
+    /// The mark of an unknown value.
+    pub(crate) fn missing() -> Self {
+        MISSING.into()
+    }
+
     /// A number as text, or the mark of an unknown one.
     pub(crate) fn number(value: Option<f64>, text: impl Fn(f64) -> String) -> Self {
-        value.map_or_else(|| MISSING.into(), |value| Self::of(text(value), value))
+        value.map_or_else(Self::missing, |value| Self::of(text(value), value))
     }
 
     /// The same cell with this emphasis.
@@ -60,6 +93,12 @@ impl TextCell {
     /// A count.
     pub(crate) fn count(count: usize) -> Self {
         Self::of(count.to_string(), count as f64)
+    }
+}
+
+impl<T: Into<String>> From<T> for TextColumn {
+    fn from(heading: T) -> Self {
+        Self { heading: heading.into(), ..Self::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use pagewise_model::format::{percent, times};
+use pagewise_model::format::{percent, times, times_interval};
 use serde::Serialize;
 
 use super::advice::AdviceFinding;
@@ -148,12 +148,8 @@ fn slower(difference: &Difference, share: f64) -> Findings {
                     change.base_runs, change.new_runs
                 )),
                 (_, Some(ratio), Some(low), Some(high)) if low > 1.0 + share => {
-                    findings.failed.push(format!(
-                        "{what} is {}x slower [{}x to {}x]",
-                        times(ratio),
-                        times(low),
-                        times(high)
-                    ));
+                    let (low, high) = times_interval(low, high);
+                    findings.failed.push(format!("{what} is {}x slower [{low}x to {high}x]", times(ratio)));
                 }
                 (_, _, _, Some(high)) if high > 1.0 + share => {
                     findings.undecided.push(match change.bounds() {

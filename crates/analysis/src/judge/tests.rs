@@ -93,7 +93,7 @@ fn the_better_method_wins_and_is_advised() {
     assert_eq!(judged.advice[0].recommended.as_deref(), Some("pread"));
     assert!(
         sentence(&judged).contains(
-            "choose pread (limited by cpu 79 % [79, 79]); it is 1.30x [1.30, 1.30] as fast as mmap"
+            "choose pread (limited by cpu 79 % [79, 79]); it is 1.30x [1.29, 1.31] as fast as mmap"
         ),
         "{}",
         sentence(&judged)

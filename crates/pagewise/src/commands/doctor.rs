@@ -94,7 +94,7 @@ fn document(findings: &Findings, directory: &str) -> Document {
         vec![TextCell::from(name), (*state).into(), text.into()]
     };
     let capabilities = TextTable {
-        headings: ["capability", "state", "what is known of it"].map(str::to_string).to_vec(),
+        columns: ["capability", "state", "what is known of it"].map(Into::into).to_vec(),
         rows: findings.capabilities.iter().map(row).collect(),
     };
     let warnings = &findings.environment.warnings;

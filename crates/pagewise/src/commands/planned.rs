@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_model::format::{bytes, counted, duration, time};
-use pagewise_model::{Bytes, CacheState, Conditions, Plan, Role, Source, Untrusted};
+use pagewise_model::{Bytes, CacheState, Conditions, Plan, Role, Source};
+use pagewise_report::document::{Block, Document};
 use pagewise_report::json;
-use pagewise_report::paragraph::paragraph;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -50,7 +50,8 @@ pub fn dry_run(plans: &[&Plan], json: bool) -> io::Result<Exit> {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                print(plan, &mut out)?;
+                let lines = document(plan).lines(output::width());
+                lines.iter().try_for_each(|line| out.line(line, output::is_coloured()))?;
             }
         }
     }
@@ -73,27 +74,8 @@ pub fn summary(plans: &[&Plan], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Print a resolved plan, the bytes it will write and the time it will take.
-pub fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "question   {}", Untrusted(&plan.question))?;
-    match &plan.source {
-        Source::Dataset { directory } if plan.datasets().is_empty() => {
-            writeln!(out, "files      made in {}, removed afterwards", Untrusted(directory))?;
-        }
-        Source::Dataset { directory } => {
-            writeln!(out, "dataset    made in {}, removed afterwards", Untrusted(directory))?;
-        }
-        Source::File { path, evict, .. } => {
-            let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
-            let cache = match (*evict, warm) {
-                (true, _) => "it may be dropped from the page cache",
-                (false, true) => "it is read into the page cache",
-                (false, false) => "the page cache is left as the samples change it",
-            };
-            writeln!(out, "file       {}, only read; {cache}", Untrusted(path))?;
-        }
-    }
-    writeln!(out, "seed       {}", plan.seed)?;
+/// A resolved plan, the bytes it will write and the time it will take.
+pub fn document(plan: &Plan) -> Document {
     let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
     let sample = match measured.all(|cell| cell.conditions.is_one_shot()) {
         true => "each sample is the whole work once".to_string(),
@@ -113,15 +95,39 @@ pub fn print(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
             time(budget)
         ),
     };
-    writeln!(out, "sampling   {sampling}; {sample}")?;
-    writeln!(out, "writes     {}", written(plan))?;
-    writeln!(out, "takes      about {}\n", duration(estimate::duration_ns(plan)))?;
-    for role in [Role::Measured, Role::Control, Role::Ceiling] {
-        for group in groups(plan, role) {
-            group.write(out, role)?;
+    let (source, of_source) = source(plan);
+    let facts = [
+        ("question", plan.question.clone()),
+        (source, of_source),
+        ("seed", plan.seed.to_string()),
+        ("sampling", format!("{sampling}; {sample}")),
+        ("writes", written(plan)),
+        ("takes", format!("about {}", duration(estimate::duration_ns(plan)))),
+    ];
+    let groups = [Role::Measured, Role::Control, Role::Ceiling]
+        .into_iter()
+        .flat_map(|role| groups(plan, role).into_iter().flat_map(move |group| group.blocks(role)));
+    let facts = Block::facts(facts.map(|(name, text)| (name.to_string(), text)));
+    Document { body: std::iter::once(facts).chain(groups).collect(), ..Document::default() }
+}
+
+/// The data that a plan reads or writes, and what becomes of them.
+fn source(plan: &Plan) -> (&'static str, String) {
+    match &plan.source {
+        Source::Dataset { directory } if plan.datasets().is_empty() => {
+            ("files", format!("made in {directory}, removed afterwards"))
+        }
+        Source::Dataset { directory } => ("dataset", format!("made in {directory}, removed afterwards")),
+        Source::File { path, evict, .. } => {
+            let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
+            let cache = match (*evict, warm) {
+                (true, _) => "it may be dropped from the page cache",
+                (false, true) => "it is read into the page cache",
+                (false, false) => "the page cache is left as the samples change it",
+            };
+            ("file", format!("{path}, only read; {cache}"))
         }
     }
-    Ok(())
 }
 
 /// Conditions under which the same methods are measured.
@@ -152,20 +158,21 @@ fn groups(plan: &Plan, role: Role) -> Vec<Group<'_>> {
 
 impl Group<'_> {
     /// Methods, what all conditions share, and the rest of each.
-    fn write(&self, out: &mut dyn Write, role: Role) -> io::Result<()> {
+    fn blocks(&self, role: Role) -> Vec<Block> {
         let (methods, conditions) = (self.methods.len() as u64, self.conditions.len() as u64);
-        let cells = counted(methods * conditions, "cell");
-        writeln!(out, "{:9}  {}: {cells}", role.name(), counted(methods, "method"))?;
-        let mut paragraph = |text: &str| paragraph(out, "  ", text, output::width());
-        paragraph(&self.methods.join(", "))?;
+        let (of, cells) = (counted(methods, "method"), counted(methods * conditions, "cell"));
         let shared = shared(self.conditions.iter().copied());
-        if conditions > 1 && !shared.is_empty() {
-            paragraph(&format!("all: {}", shared.join(" · ")))?;
-        }
-        self.conditions.iter().try_for_each(|one| {
+        let all = (conditions > 1 && !shared.is_empty()).then(|| format!("all: {}", shared.join(" · ")));
+        let own = |one: &&Conditions| {
             let own = texts(one, &[]).into_iter().filter(|part| conditions == 1 || !shared.contains(part));
-            paragraph(&format!("- {}", own.collect::<Vec<_>>().join(" · ")))
-        })
+            own.collect::<Vec<_>>().join(" · ")
+        };
+        let own = self.conditions.iter().map(own).filter(|own| !own.is_empty()).collect();
+        let head = [
+            Block::heading(3, format!("{}: {of}, {cells}", role.name())),
+            Block::paragraph(self.methods.join(", ")),
+        ];
+        head.into_iter().chain(all.map(Block::paragraph)).chain([Block::List(own)]).collect()
     }
 }
 

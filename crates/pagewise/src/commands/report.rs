@@ -54,7 +54,10 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         ReportArguments { answer: true, .. } => {
             print_answer(&judged, &arguments.runs, out, arguments.out.is_none())
         }
-        _ => judged.iter().zip(&arguments.runs).try_for_each(|(judged, path)| print(judged, path, out)),
+        _ => judged
+            .iter()
+            .zip(&arguments.runs)
+            .try_for_each(|(judged, path)| print(judged, path, out, arguments.out.is_none())),
     })
 }
 
@@ -138,7 +141,7 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     }
     if arguments.verbose {
         for (judged, path) in judged.iter().zip(paths) {
-            print(judged, path, &mut out)?;
+            print(judged, path, &mut out, true)?;
             writeln!(out)?;
         }
     }
@@ -194,8 +197,10 @@ fn print_answer(
     screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))
 }
 
-fn print(judged: &Judged, path: &Path, out: &mut impl Write) -> io::Result<()> {
-    table::write(out, judged, output::width())?;
+fn print(judged: &Judged, path: &Path, out: &mut output::TextOutput<'_>, is_stdout: bool) -> io::Result<()> {
+    let is_coloured = is_stdout && output::is_coloured();
+    let lines = table::document(judged).lines(output::width());
+    lines.iter().try_for_each(|line| out.line(line, is_coloured))?;
     writeln!(out, "\nRun file: {}", Untrusted(path.display()))
 }
 

@@ -425,7 +425,7 @@ fn a_dry_run_says_how_much_will_be_written() {
     let line = finished
         .stdout
         .lines()
-        .find(|line| line.starts_with("writes"))
+        .find(|line| line.trim_start().starts_with("writes"))
         .expect("a line on writes")
         .to_string();
     // Cold 1 and 3 passes, warm one more each, with two methods, in 4 rounds.

@@ -7,7 +7,7 @@ use crate::page::sections;
 impl Document {
     /// Add it to a page; its plots may take about `room` bytes.
     pub(crate) fn add_to(&self, page: &mut Html, room: usize) {
-        self.head.iter().chain(&self.conclusion).chain(&self.body).for_each(|block| add(page, block, room));
+        self.blocks().into_iter().for_each(|block| add(page, block, room));
     }
 }
 
@@ -20,5 +20,6 @@ fn add(page: &mut Html, block: &Block, room: usize) {
         Block::Facts(facts) => page.terms(facts.iter().map(|(name, lines)| (name, lines))),
         Block::Table(table, label) => page.table(table, label),
         Block::Plots(plots) => sections::draw(page, plots, 1, room),
+        Block::Chart(..) | Block::Part(_) => {}
     }
 }

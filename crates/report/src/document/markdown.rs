@@ -6,11 +6,13 @@ use super::{Block, Document};
 use crate::line::{Emphasis, Line};
 use crate::markdown::{text, write_table};
 
+/// Columns that can be spared more are left out: a pull request is narrow.
+const MOST_SPARE: u32 = 2;
+
 impl Document {
     /// Write it.
     pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
-        let blocks = self.head.iter().chain(&self.conclusion).chain(&self.body);
-        for (index, block) in blocks.filter(|block| is_shown(block)).enumerate() {
+        for (index, block) in self.blocks().into_iter().filter(|block| is_shown(block)).enumerate() {
             if index > 0 {
                 writeln!(out)?;
             }
@@ -22,7 +24,7 @@ impl Document {
 
 fn is_shown(block: &Block) -> bool {
     match block {
-        Block::Plots(_) => false,
+        Block::Plots(_) | Block::Chart(..) => false,
         Block::List(items) => !items.is_empty(),
         Block::Facts(facts) => !facts.is_empty(),
         _ => true,
@@ -40,8 +42,10 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
         Block::Facts(facts) => facts
             .iter()
             .try_for_each(|(name, lines)| writeln!(out, "- **{}** {}", text(name), text(lines.join("; ")))),
-        Block::Table(table, _) => write_table(out, table),
-        Block::Plots(_) => Ok(()),
+        Block::Table(table, _) => {
+            write_table(out, &table.only(|column| column.spare <= MOST_SPARE || column.is_kept_below))
+        }
+        Block::Plots(_) | Block::Chart(..) | Block::Part(_) => Ok(()),
     }
 }
 

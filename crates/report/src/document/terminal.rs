@@ -1,11 +1,13 @@
 //! A document as lines for a terminal: headings at the left, all else two columns further right.
 
 use pagewise_model::Untrusted;
+use pagewise_model::format::MISSING;
 
 use super::{Block, Document, emphasis};
+use crate::chart::{self, Chart};
 use crate::line::{Line, Span};
-use crate::paragraph::{NARROWEST, WIDEST, wrapped};
-use crate::text_table::{TextCell, TextTable};
+use crate::paragraph::{NARROWEST, WIDEST, shortened, wrapped};
+use crate::text_table::{TextCell, TextColumn, TextTable};
 
 /// Indentation below a heading.
 const INDENT: &str = "  ";
@@ -15,6 +17,10 @@ const OF_REST: &str = "      ";
 const NAME: usize = 10;
 /// Columns between those of a table.
 const GAP: usize = 2;
+/// Least width of a last column whose texts go on below.
+const LEAST_WORDS: usize = 20;
+/// The widest chart, so that the eye can follow a line.
+const WIDEST_CHART: usize = 100;
 
 impl Document {
     /// Its lines, of at most `width` columns.
@@ -57,6 +63,10 @@ impl Screen {
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table, _) => self.table(table),
             Block::Plots(_) => {}
+            Block::Chart(chart, of) => self.chart(chart, of),
+            Block::Part(part) => {
+                part.head.iter().chain(&part.body).chain(&part.conclusion).for_each(|block| self.add(block));
+            }
         }
     }
 
@@ -77,6 +87,15 @@ impl Screen {
         self.lines.extend(lines.into_iter().map(|text| Line(vec![span(text)])));
     }
 
+    fn chart(&mut self, chart: &Chart, of: &str) {
+        let rows = chart::rows(chart, self.width.min(WIDEST_CHART));
+        match rows.is_empty() {
+            true => self.wrapped(INDENT, "nothing to draw: no sample is valid", Span::plain),
+            false => self.wrapped(INDENT, of, Span::plain),
+        }
+        self.lines.extend(rows.into_iter().map(Line::plain));
+    }
+
     fn facts(&mut self, facts: &[(String, Vec<String>)]) {
         let names = facts.iter().map(|(name, _)| name.chars().count());
         let widest = names.max().filter(|widest| *widest > NAME).map_or(NAME + 1, |widest| widest + GAP);
@@ -90,41 +109,95 @@ impl Screen {
         }
     }
 
-    /// Numbers are at the right of their columns. A last cell that is longer than its line goes on
-    /// below.
-    fn table(&mut self, table: &TextTable) {
-        let shown = |text: &str| Untrusted(text).to_string();
-        let columns = table.headings.len();
-        let letters = |text: &str| shown(text).chars().count();
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                let cells = table.rows.iter().map(|row| letters(&row[column].text));
-                cells.chain([letters(&table.headings[column])]).max().unwrap_or(0)
-            })
-            .collect();
-        let is_number: Vec<bool> =
-            (0..columns).map(|column| table.rows.iter().any(|row| row[column].value.is_some())).collect();
-        let padded = |column: usize, text: &str| {
-            let (text, width) = (shown(text), widths[column]);
-            match (is_number[column], column + 1 == columns) {
-                (true, _) => format!("{text:>width$}"),
-                (false, true) => text,
-                (false, false) => format!("{text:width$}"),
+    /// Numbers are at the right of their columns. A table that is too wide leaves out what it can
+    /// spare; then a last cell that is longer than its line goes on below, if it has words, and
+    /// otherwise the table goes on below.
+    fn table(&mut self, whole: &TextTable) {
+        let mut table = whole.clone();
+        let room = self.width - INDENT.len();
+        while Grid::of(&table).width() > room {
+            let Some(spare) =
+                table.columns.iter().map(|column| column.spare).max().filter(|spare| *spare > 0)
+            else {
+                break;
+            };
+            let last = table.columns.iter().rposition(|column| column.spare == spare);
+            let name = last.map(|last| table.columns[last].heading.clone());
+            table = table.only(|column| column.spare != spare || Some(&column.heading) != name.as_ref());
+        }
+        let grid = Grid::of(&table);
+        match table.columns.len() {
+            0 => {}
+            columns if grid.width() > room && grid.before(columns - 1) + LEAST_WORDS > room => {
+                self.parts(&table, &grid, room);
             }
-        };
-        let before = |texts: &[&str]| -> String {
-            let cells =
-                texts.iter().enumerate().map(|(column, text)| padded(column, text) + &" ".repeat(GAP));
-            INDENT.to_string() + &cells.collect::<String>()
-        };
-        let Some((last_heading, headings)) = table.headings.split_last() else { return };
-        let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-        self.lines.push(Line::weak(before(&headings) + &padded(columns - 1, last_heading)));
+            _ => self.rows(&table, &grid),
+        }
+        self.left_out(whole, &table);
+    }
+
+    /// The columns of a table that is too wide, in several tables that begin with its first one.
+    fn parts(&mut self, table: &TextTable, grid: &Grid, room: usize) {
+        let mut from = 1;
+        while from < grid.0.len() {
+            let mut narrow = Grid(vec![grid.0[0]]);
+            let mut to = from;
+            while to < grid.0.len() && (to == from || narrow.width() + GAP + grid.0[to].0 <= room) {
+                narrow.0.push(grid.0[to]);
+                to += 1;
+            }
+            // A long name leaves room for one column at least.
+            let others = narrow.width() - narrow.0[0].0;
+            narrow.0[0].0 = narrow.0[0].0.min(room.saturating_sub(others).max(GAP));
+            let mut index = 0;
+            let mut part = table.only(|_| {
+                index += 1;
+                index == 1 || (from < index && index <= to)
+            });
+            for row in &mut part.rows {
+                row[0].text = shortened(&row[0].text, narrow.0[0].0);
+            }
+            part.columns[0].heading = shortened(&part.columns[0].heading, narrow.0[0].0);
+            self.rows(&part, &narrow);
+            from = to;
+        }
+    }
+
+    fn rows(&mut self, table: &TextTable, grid: &Grid) {
+        let Some((last, others)) = table.columns.split_last() else { return };
+        let column = others.len();
+        let before = grid.line(others.iter().map(|column| column.heading.as_str()));
+        self.lines.push(Line::weak(before + &grid.padded(column, &last.heading)));
         for row in &table.rows {
-            let Some((last, cells)) = row.split_last() else { continue };
-            let texts: Vec<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
-            let before = before(&texts);
-            self.row(before, last, &padded(columns - 1, &last.text));
+            let Some((last, others)) = row.split_last() else { continue };
+            let before = grid.line(others.iter().map(|cell| cell.text.as_str()));
+            self.row(before, last, &grid.padded(column, &last.text));
+        }
+    }
+
+    /// The texts of columns that are kept below, and the names of the others.
+    fn left_out(&mut self, whole: &TextTable, shown: &TextTable) {
+        let is_left_out =
+            |column: &TextColumn| shown.columns.iter().all(|other| other.heading != column.heading);
+        let mut names = Vec::new();
+        for (index, column) in whole.columns.iter().enumerate().filter(|(_, column)| is_left_out(column)) {
+            if !column.is_kept_below {
+                names.push(column.heading.as_str());
+                continue;
+            }
+            let known = whole.rows.iter().filter(|row| row[index].text != MISSING);
+            let texts: Vec<String> =
+                known.map(|row| format!("{} {}", row[0].text, row[index].text)).collect();
+            if !texts.is_empty() {
+                let text = format!("{}: {}", column.heading, texts.join("; "));
+                self.wrapped(INDENT, &text, Span::plain);
+            }
+        }
+        if !names.is_empty() {
+            let names = names.join(", ");
+            let text =
+                format!("columns that do not fit: {names} (a wider terminal shows them, --json has all)");
+            self.wrapped(INDENT, &text, Span::plain);
         }
     }
 
@@ -141,5 +214,49 @@ impl Screen {
         self.lines.push(Line(vec![Span::plain(before), span(first.clone())]));
         let rest: Vec<&str> = rest.iter().map(|line| line.trim_start()).collect();
         self.wrapped(OF_REST, &rest.join(" "), span);
+    }
+}
+
+/// The width of each column of a table, and if it has numbers.
+struct Grid(Vec<(usize, bool)>);
+
+impl Grid {
+    fn of(table: &TextTable) -> Self {
+        let column = |(index, column): (usize, &TextColumn)| {
+            let cells = table.rows.iter().map(|row| &row[index]);
+            let letters = |text: &str| Untrusted(text).to_string().chars().count();
+            let widest =
+                cells.clone().map(|cell| letters(&cell.text)).chain([letters(&column.heading)]).max();
+            (widest.unwrap_or(0), cells.clone().any(|cell| cell.value.is_some()))
+        };
+        Self(table.columns.iter().enumerate().map(column).collect())
+    }
+
+    /// Width of a line.
+    fn width(&self) -> usize {
+        self.before(self.0.len()).saturating_sub(GAP)
+    }
+
+    /// Width of the first columns with the gap that follows them.
+    fn before(&self, columns: usize) -> usize {
+        self.0[..columns].iter().map(|(width, _)| width + GAP).sum()
+    }
+
+    /// Texts of the first columns as the beginning of a line.
+    fn line<'a>(&self, texts: impl Iterator<Item = &'a str>) -> String {
+        let cells = texts.enumerate().map(|(column, text)| {
+            let (width, is_number) = self.0[column];
+            let text = Untrusted(text).to_string();
+            let gap = " ".repeat(GAP);
+            if is_number { format!("{text:>width$}{gap}") } else { format!("{text:width$}{gap}") }
+        });
+        INDENT.to_string() + &cells.collect::<String>()
+    }
+
+    /// A text of the last column.
+    fn padded(&self, column: usize, text: &str) -> String {
+        let (width, is_number) = self.0[column];
+        let text = Untrusted(text).to_string();
+        if is_number { format!("{text:>width$}") } else { text }
     }
 }

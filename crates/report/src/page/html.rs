@@ -135,7 +135,7 @@ impl Html {
     /// The same, with the attribute that names it. Cells, rows and the head end where the next one
     /// begins, as HTML has it: tables are most of a page.
     pub(super) fn named_table(&mut self, table: &TextTable, name: &str) {
-        let columns = table.headings.len();
+        let columns = table.columns.len();
         let orders: Vec<Option<Vec<usize>>> = (0..columns).map(|column| table.ascending(column)).collect();
         let numbers = (0..columns).filter(|column| orders[*column].is_some());
         let mut classes: Vec<String> =
@@ -147,7 +147,7 @@ impl Html {
             self.0,
             "<div class=\"scroll\" role=\"group\" tabindex=\"0\" {name}><table{class}><thead><tr>"
         );
-        for (heading, order) in table.headings.iter().zip(orders) {
+        for (heading, order) in table.headings().zip(orders) {
             let order = order.map_or_else(String::new, |order| sorting(&order, table.rows.len()));
             let _ = write!(self.0, "<th{order}>{}", escaped(heading));
         }

@@ -6,14 +6,12 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_model::{FailureKind, Source};
 
 use super::html::Html;
-use crate::comparison;
 use crate::csv::cells;
-use crate::document::Document;
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
 use crate::plots::plot::Plot;
-use crate::table::heading;
+use crate::table::{heading, rows};
 use crate::text_table::{TextCell, TextTable};
 use crate::{inspect, plots, svg, words};
 
@@ -170,8 +168,7 @@ fn verdicts(page: &mut Html, judged: &Judged, room: usize) {
     let mut left = room;
     for (index, compared) in judged.comparisons.iter().enumerate() {
         let mut own = Html::default();
-        let body = comparison::blocks(&by_id, compared, judged.advice.get(index), 4);
-        Document { body, ..Document::default() }.add_to(&mut own, 0);
+        rows::section(&by_id, compared, judged.advice.get(index), 4).add_to(&mut own, 0);
         let Some(rest) = left.checked_sub(own.text().len()) else {
             page.left_out(judged.comparisons.len() - index, "verdict");
             return;
@@ -258,7 +255,8 @@ fn checks(page: &mut Html, runs: &[JudgedRun<'_>]) {
         None => attempts.to_string(),
     });
     let headings = ["check".to_string()].into_iter().chain(counts);
-    let headings = headings.chain(["meaning of a failure".to_string(), "the first".to_string()]).collect();
+    let headings = headings.chain(["meaning of a failure".to_string(), "the first".to_string()]);
+    let columns = headings.map(Into::into).collect();
     let row = |kind: &FailureKind| {
         let reasons = runs.iter().map(|run| run.judged.validity.reasons.iter().find(|one| one.kind == *kind));
         let reasons: Vec<_> = reasons.collect();
@@ -269,7 +267,7 @@ fn checks(page: &mut Html, runs: &[JudgedRun<'_>]) {
             .chain([kind.meaning().into(), first.into()])
             .collect()
     };
-    let table = TextTable { headings, rows: FailureKind::ALL.iter().map(row).collect() };
+    let table = TextTable { columns, rows: FailureKind::ALL.iter().map(row).collect() };
     page.table(&table, "Every check");
 }
 

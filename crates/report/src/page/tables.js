@@ -15,15 +15,15 @@
   // Ascending, descending, then as it was.
   const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
 
-  // The rows of a column in ascending order. Those of numbers are told, since `27.6 µs` and `1.02 ms` have no order as texts.
+  // The rows of a column in ascending order. Those of numbers are given, since `27.6 µs` and `1.02 ms` have no order as texts.
   const ascending = (rows, heading, column) => {
-    const told = heading.dataset.order;
-    if (told) {
+    const order = heading.dataset.order;
+    if (order) {
       const digits = (rows.length - 1).toString(36).length;
-      return told.match(new RegExp(`.{${digits}}`, "g")).map((index) => rows[parseInt(index, 36)]);
+      return order.match(new RegExp(`.{${digits}}`, "g")).map((index) => rows[parseInt(index, 36)]);
     }
     const text = (row) => row.cells[column].textContent;
-    return told === "" ? rows : [...rows].sort((one, other) => collator.compare(text(one), text(other)));
+    return order === "" ? rows : [...rows].sort((one, other) => collator.compare(text(one), text(other)));
   };
 
   const sortable = (table) => {
@@ -51,7 +51,7 @@
     const rows = [...table.tBodies[0].rows];
     if (rows.length <= ROWS_WITHOUT_FILTER) return;
     const field = element("input", { type: "search", autocomplete: "off", spellcheck: "false" });
-    const told = element("output", {}, `${rows.length} rows`);
+    const count = element("output", {}, `${rows.length} rows`);
     // Every word must occur somewhere in the row.
     field.addEventListener("input", () => {
       const words = field.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
@@ -61,25 +61,25 @@
         row.hidden = !words.every((word) => text.includes(word));
         shown += row.hidden ? 0 : 1;
       }
-      told.textContent = words.length === 0 ? `${rows.length} rows` : `${shown} of ${rows.length} rows`;
+      count.textContent = words.length === 0 ? `${rows.length} rows` : `${shown} of ${rows.length} rows`;
     });
-    place.before(element("p", { class: "filter" }, element("label", {}, "Filter ", field), " ", told));
+    place.before(element("p", { class: "filter" }, element("label", {}, "Filter ", field), " ", count));
   };
 
   const copied = (command) => {
     const button = element("button", { type: "button", class: "copy" }, "Copy");
     const text = command.textContent;
-    const told = element("span", { class: "weak", role: "status" });
+    const status = element("span", { class: "weak", role: "status" });
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(text);
-        told.textContent = "Copied.";
+        status.textContent = "Copied.";
       } catch {
         getSelection().selectAllChildren(command);
-        told.textContent = "Selected: copy it with the keyboard.";
+        status.textContent = "Selected: copy it with the keyboard.";
       }
     });
-    command.after(element("p", { class: "copying" }, button, " ", told));
+    command.after(element("p", { class: "copying" }, button, " ", status));
   };
 
   for (const table of document.querySelectorAll("table")) {

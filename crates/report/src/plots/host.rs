@@ -61,8 +61,7 @@ fn of_panel(
     table: TextTable,
 ) -> Plot {
     let series = columns.iter().map(|name| {
-        let column =
-            table.headings.iter().position(|heading| heading == name).expect("a column of the table");
+        let column = table.headings().position(|heading| heading == *name).expect("a column of the table");
         let mark = |(index, row): (usize, &&VmstatRow)| {
             let (y, text) = (value(row, name, *unit)?, MarkText::Cell(index, column));
             Some(Mark { x: row.at_ns as f64, y, text, ..Mark::default() })

@@ -167,11 +167,11 @@ impl Plot {
         match &mark.text {
             MarkText::Own(text) => text.clone(),
             MarkText::Cell(row, column) => {
-                let (cells, heading) = (&self.table.rows[*row], &self.table.headings[*column]);
+                let (cells, heading) = (&self.table.rows[*row], &self.table.columns[*column].heading);
                 format!("{}, {heading}: {}", cells[0], cells[*column])
             }
             MarkText::Part(row, column, part) => {
-                let (cells, heading) = (&self.table.rows[*row], &self.table.headings[*column]);
+                let (cells, heading) = (&self.table.rows[*row], &self.table.columns[*column].heading);
                 let part = cells[*column].text.split(PARTS).nth(*part).unwrap_or_default();
                 format!("{}, {heading} {part}", cells[0])
             }

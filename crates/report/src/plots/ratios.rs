@@ -1,9 +1,9 @@
 //! Who wins, and by how much: the leader over each other method, with intervals.
 
-use pagewise_model::format::MISSING;
+use pagewise_analysis::judge::RatioToLeader;
+use pagewise_model::format::{MISSING, factor, times};
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::comparison::ratio_text;
 use crate::judged_run::JudgedRun;
 use crate::table::columns::against_leader;
 use crate::table::rows::sorted;
@@ -70,5 +70,14 @@ fn colour(place: &str) -> usize {
         "close" => 2,
         "open" => 6,
         _ => 1,
+    }
+}
+
+/// `1.25x [1.18, 1.51]`.
+fn ratio_text(ratio: &RatioToLeader) -> String {
+    match ratio.low.zip(ratio.high) {
+        _ if ratio.changed => "changed during the run".to_string(),
+        _ if ratio.is_gap() => format!("{}x in {} rounds", times(ratio.ratio), ratio.rounds),
+        interval => factor(ratio.ratio, interval),
     }
 }

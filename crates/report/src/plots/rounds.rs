@@ -52,9 +52,9 @@ impl Taken {
     fn of(cell: &Cell, sample: &Sample, figure: FigureKind) -> Option<Self> {
         let Outcome::Taken { measurement, evidence, failures } = &sample.outcome else { return None };
         let value = shown(cell, figure, figure_of(cell, measurement, evidence)?);
-        let reasons = failures.iter().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
-        let reasons: Vec<String> = reasons.collect();
-        let invalid = (!reasons.is_empty()).then(|| reasons.join("; "));
+        // The details of each take most of a page; CSV of samples has them.
+        let checks: Vec<&str> = failures.iter().map(|failure| failure.kind.name()).collect();
+        let invalid = (!checks.is_empty()).then(|| checks.join(", "));
         Some(Self { round: sample.round + 1, value, text: figure.text(value), invalid })
     }
 }
@@ -99,9 +99,9 @@ fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken
         series.push(Series { name: method.clone(), marks, ..Series::default() });
     }
     let widest = table.rows.iter().map(Vec::len).max().unwrap_or_default();
-    table
-        .headings
-        .extend((1..=widest.saturating_sub(COLUMNS.len())).map(|count| format!("failed attempt {count}")));
+    let failed =
+        (1..=widest.saturating_sub(COLUMNS.len())).map(|count| format!("failed attempt {count}").into());
+    table.columns.extend(failed);
     table.rows.iter_mut().for_each(|row| row.resize(widest, TextCell::default()));
     let quantity = if figure.is_time() { AxisQuantity::TIME } else { AxisQuantity::RATE };
     Plot {

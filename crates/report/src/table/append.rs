@@ -1,41 +1,41 @@
 //! The columns of records into a ring file.
 
 use super::columns::{
-    METHOD, PLACE, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit, longest,
-    p999, stalls,
+    INTERVAL, METHOD, PLACE, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit,
+    longest, p999, stalls,
 };
-use super::grid::{Column, ComparisonView, or_missing};
+use super::grid::{Column, ComparisonView, median, number};
 use super::one_shot::{in_units, mebi};
+use crate::text_table::TextCell;
 use pagewise_model::format::{grouped, mebibytes, rate, time};
 
 /// All columns.
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::numbers("ns/record", 0, |_, cell| or_missing(cell.ns_per_op, |value| rate(value.median)))
-        .only(is_one_shot),
-    Column::numbers("records/s", 9, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median)))
-        .only(is_one_shot),
+    Column::of("ns/record", 0, |_, cell| median(cell.ns_per_op, rate)).only(is_one_shot),
+    Column::of("records/s", 9, |_, cell| median(cell.ops_per_second, rate)).only(is_one_shot),
     // Commits are ranked by it.
-    Column::numbers("records/s", 0, |_, cell| or_missing(cell.ops_per_second, |value| rate(value.median)))
-        .only(|view| !is_one_shot(view)),
-    Column::numbers("MiB/s", 7, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median))),
-    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)).only(is_one_shot),
+    Column::of("records/s", 0, |_, cell| median(cell.ops_per_second, rate)).only(|view| !is_one_shot(view)),
+    Column::of("MiB/s", 7, |_, cell| median(cell.bytes_per_second, mebibytes)),
+    Column::of("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)).only(is_one_shot),
     SYNCS_PER_SECOND,
     SYNC_P50,
     SYNC_P99,
     SYNC_LONGEST,
     SYNC_BYTES,
+    INTERVAL,
     VS_BEST,
-    Column::numbers("set-up", 5, |_, cell| or_missing(cell.prepared_ns(), time)),
-    Column::numbers("tear-down (sync)", 6, |_, cell| {
-        or_missing(cell.teardown_ns, |all| teardown(all, cell.sync_ns))
+    Column::of("set-up", 5, |_, cell| number(cell.prepared_ns(), time)),
+    Column::of("tear-down (sync)", 6, |_, cell| {
+        let text = |all: u64| TextCell::of(teardown(all, cell.sync_ns), all as f64);
+        cell.teardown_ns.map_or_else(TextCell::missing, text)
     }),
-    Column::numbers("p99.9", 1, |_, cell| p999(cell)),
-    Column::numbers("longest of", 2, |_, cell| longest(cell)),
-    Column::numbers("stalls >1ms", 3, |_, cell| or_missing(cell.stalls_total, grouped)),
-    Column::numbers("dirty MiB", 4, |_, cell| or_missing(cell.dirty_end_bytes, mebi)),
-    Column::numbers("written MiB", 8, |_, cell| or_missing(cell.device_written_bytes, mebi)),
+    Column::of("p99.9", 1, |_, cell| p999(cell)),
+    Column::of("longest of", 2, |_, cell| longest(cell)),
+    Column::of("stalls >1ms", 3, |_, cell| number(cell.stalls_total, grouped)),
+    Column::of("dirty MiB", 4, |_, cell| number(cell.dirty_end_bytes, mebi)),
+    Column::of("written MiB", 8, |_, cell| number(cell.device_written_bytes, mebi)),
     stalls(1),
     limit(10),
 ];

@@ -1,14 +1,13 @@
-//! Columns with names and units, and the text of a table fitted to a width.
+//! Columns of the table of a comparison, with the texts of its cells.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use pagewise_analysis::judge::{CellJudgement, Comparison};
-use pagewise_model::Untrusted;
+use pagewise_analysis::judge::{CellJudgement, Comparison, MedianInterval};
+use pagewise_model::format::Number;
 
 use super::standing::Standings;
-use pagewise_model::format::MISSING;
+use crate::text_table::{TextCell, TextColumn, TextTable};
 
 /// A comparison with its cells in the order of the table.
-pub(super) struct ComparisonView<'a> {
+pub(crate) struct ComparisonView<'a> {
     /// The comparison.
     pub comparison: &'a Comparison,
     /// Positions of its cells.
@@ -20,92 +19,53 @@ pub(super) struct ComparisonView<'a> {
 /// A column of a comparison's table.
 pub(super) struct Column {
     /// Its heading, with the unit if its numbers have none.
-    pub name: &'static str,
-    /// Order in which it is left out if the table is too wide, the highest first; 0: never.
+    name: &'static str,
+    /// Order in which it is left out where there is little room, the highest first; 0: never.
     spare: u32,
-    words: bool,
+    is_kept_below: bool,
     stands: fn(&ComparisonView<'_>) -> bool,
-    text: fn(&ComparisonView<'_>, &CellJudgement) -> String,
+    cell: fn(&ComparisonView<'_>, &CellJudgement) -> TextCell,
 }
 
 impl Column {
-    /// Numbers, aligned right.
-    pub const fn numbers(
+    /// A column that all comparisons of the workload have.
+    pub const fn of(
         name: &'static str,
         spare: u32,
-        text: fn(&ComparisonView<'_>, &CellJudgement) -> String,
+        cell: fn(&ComparisonView<'_>, &CellJudgement) -> TextCell,
     ) -> Self {
-        Self { name, spare, words: false, stands: |_| true, text }
-    }
-
-    /// Words, aligned left, and numbers with an interval, which are read like words.
-    pub const fn words(
-        name: &'static str,
-        spare: u32,
-        text: fn(&ComparisonView<'_>, &CellJudgement) -> String,
-    ) -> Self {
-        Self { name, spare, words: true, stands: |_| true, text }
+        Self { name, spare, is_kept_below: false, stands: |_| true, cell }
     }
 
     /// The same, for comparisons for which `stands` is true.
     pub const fn only(self, stands: fn(&ComparisonView<'_>) -> bool) -> Self {
         Self { stands, ..self }
     }
+
+    /// The same; where it is left out, its texts stand below the table.
+    pub const fn kept_below(self) -> Self {
+        Self { is_kept_below: true, ..self }
+    }
 }
 
-/// The columns that fit into `width`, and the names of those that do not.
-pub(super) fn fitting(
-    view: &ComparisonView<'_>,
-    columns: &'static [Column],
-    width: usize,
-) -> (Vec<&'static Column>, Vec<&'static str>) {
-    let mut columns: Vec<&Column> = columns.iter().filter(|column| (column.stands)(view)).collect();
-    let mut left_out = Vec::new();
-    let widest = |columns: &[&Column]| {
-        table(view, columns).lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
+/// The table of a comparison.
+pub(super) fn table(view: &ComparisonView<'_>, columns: &[Column]) -> TextTable {
+    let columns: Vec<&Column> = columns.iter().filter(|column| (column.stands)(view)).collect();
+    let heading = |column: &&Column| TextColumn {
+        heading: column.name.to_string(),
+        spare: column.spare,
+        is_kept_below: column.is_kept_below,
     };
-    while widest(&columns) > width {
-        let Some(spare) = columns.iter().filter(|column| column.spare > 0).max_by_key(|column| column.spare)
-        else {
-            break;
-        };
-        left_out.push(spare.name);
-        let name = spare.name;
-        columns.retain(|column| column.name != name);
-    }
-    (columns, left_out)
+    let row = |cell: &&CellJudgement| columns.iter().map(|column| (column.cell)(view, cell)).collect();
+    TextTable { columns: columns.iter().map(heading).collect(), rows: view.cells.iter().map(row).collect() }
 }
 
-/// Format the cells in these columns.
-pub(super) fn table(view: &ComparisonView<'_>, columns: &[&Column]) -> String {
-    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-    let rows: Vec<Vec<String>> = view
-        .cells
-        .iter()
-        .map(|cell| columns.iter().map(|column| (column.text)(view, cell)).collect())
-        .collect();
-    drawn(&names, &rows, |index| columns[index].words)
+/// A number as text, or the mark of an unknown one.
+pub(super) fn number<T: Number + Copy>(value: Option<T>, text: impl Fn(T) -> String) -> TextCell {
+    value.map_or_else(TextCell::missing, |value| TextCell::of(text(value), value.value()))
 }
 
-/// Format rows below their headings; columns are aligned right unless `is_left`.
-pub(super) fn drawn(names: &[&str], rows: &[Vec<String>], is_left: impl Fn(usize) -> bool) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(names.iter().map(Untrusted));
-    for row in rows {
-        table.add_row(row.iter().map(Untrusted));
-    }
-    for index in 0..names.len() {
-        if let Some(column) = table.column_mut(index)
-            && !is_left(index)
-        {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.to_string()
-}
-
-/// The text of a value, or the mark of an unknown one.
-pub(super) fn or_missing<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| MISSING.to_string(), text)
+/// The median of a figure, or the mark of an unknown one.
+pub(super) fn median(value: Option<MedianInterval>, text: impl Fn(f64) -> String) -> TextCell {
+    number(value.map(|value| value.median), text)
 }

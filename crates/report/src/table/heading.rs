@@ -1,41 +1,28 @@
 //! The heading above the numbers.
 
-use std::io::{self, Write};
-
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::WorkerSummary;
 use pagewise_model::{Environment, Role, Source};
 
-use crate::paragraph::paragraph;
+use crate::document::Block;
 use crate::words;
 use pagewise_model::format::{capitalized, counted, grouped, percent_down, time};
 
-/// Write run, environment, validity and warnings.
-pub(super) fn write(out: &mut dyn Write, judged: &Judged, width: usize) -> io::Result<()> {
-    for line in described(judged) {
-        paragraph(out, "", &line, width)?;
-    }
+/// Run, environment, validity and warnings.
+pub(super) fn blocks(judged: &Judged) -> Vec<Block> {
+    let mut blocks: Vec<Block> = described(judged).into_iter().map(Block::paragraph).collect();
     for worker in &judged.workers {
-        paragraph(out, "", &found(worker), width)?;
-        for note in &worker.notes {
-            paragraph(out, "  ", note, width)?;
-        }
+        blocks.extend([Block::paragraph(found(worker)), Block::List(worker.notes.clone())]);
     }
-    paragraph(out, "", &validity(judged), width)?;
-    for reason in &judged.validity.reasons {
-        let line = format!("{} x {}, first: {}", reason.count, reason.kind.name(), reason.example);
-        paragraph(out, "  ", &line, width)?;
-    }
-    for replay in judged.self_replay.iter().filter(|replay| replay.stands) {
-        paragraph(out, "", &capitalized(&words::replay::proof(replay)), width)?;
-    }
-    for gain in judged.gain.iter() {
-        paragraph(out, "", &capitalized(&words::replay::gain(gain)), width)?;
-    }
-    for warning in words::warnings::all(judged) {
-        paragraph(out, "", &format!("Warning: {warning}"), width)?;
-    }
-    Ok(())
+    let reasons = judged.validity.reasons.iter();
+    let reasons =
+        reasons.map(|one| format!("{} x {}, first: {}", one.count, one.kind.name(), one.example)).collect();
+    blocks.extend([Block::paragraph(validity(judged)), Block::List(reasons)]);
+    let stands = judged.self_replay.iter().filter(|replay| replay.stands).map(words::replay::proof);
+    let gained = judged.gain.iter().map(words::replay::gain);
+    blocks.extend(stands.chain(gained).map(|text| Block::paragraph(capitalized(&text))));
+    blocks.extend(words::warnings::all(judged).into_iter().map(Block::Warning));
+    blocks
 }
 
 /// Run, machine and storage.

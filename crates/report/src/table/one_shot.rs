@@ -2,21 +2,22 @@
 
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
-use super::grid::or_missing;
-use pagewise_model::format::plain;
+use super::grid::number;
+use crate::text_table::TextCell;
+use pagewise_model::format::{Number, plain};
 
 /// A number of the evidence.
-pub(super) fn seen<T>(
+pub(super) fn seen<T: Number + Copy>(
     cell: &CellJudgement,
     figure: impl Fn(&EvidenceMedians) -> Option<T>,
     text: impl Fn(T) -> String,
-) -> String {
-    or_missing(cell.evidence.as_ref().and_then(figure), text)
+) -> TextCell {
+    number(cell.evidence.as_ref().and_then(figure), text)
 }
 
 /// A time in units of `unit_ns`.
-pub(super) fn in_units(nanoseconds: Option<u64>, unit_ns: f64) -> String {
-    or_missing(nanoseconds, |value| plain(value as f64 / unit_ns))
+pub(super) fn in_units(nanoseconds: Option<u64>, unit_ns: f64) -> TextCell {
+    number(nanoseconds.map(|value| value as f64 / unit_ns), plain)
 }
 
 /// Bytes in MiB.

@@ -2,8 +2,8 @@
 
 use pagewise_model::CacheState;
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, longest, quantile, stalls};
-use super::grid::{Column, ComparisonView, or_missing};
+use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, longest, quantile, stalls};
+use super::grid::{Column, ComparisonView, median, number};
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
 fn cold_start(view: &ComparisonView<'_>) -> bool {
@@ -18,29 +18,22 @@ fn no_cold_start(view: &ComparisonView<'_>) -> bool {
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::numbers("time to warm", 0, |_, cell| {
-        or_missing(cell.time_to_warm_ns, |value| time(value.median))
-    })
-    .only(cold_start),
-    Column::numbers("read until then", 1, |_, cell| {
-        or_missing(cell.bytes_to_warm, |read| bytes(read.median))
-    })
-    .only(cold_start),
-    Column::numbers("reads/s", 0, |_, cell| or_missing(cell.reads_per_second, |value| rate(value.median)))
-        .only(no_cold_start),
+    Column::of("time to warm", 0, |_, cell| median(cell.time_to_warm_ns, time)).only(cold_start),
+    Column::of("read until then", 1, |_, cell| median(cell.bytes_to_warm, bytes)).only(cold_start),
+    Column::of("reads/s", 0, |_, cell| median(cell.reads_per_second, rate)).only(no_cold_start),
+    INTERVAL,
     VS_BEST,
-    Column::numbers("reads/s once warm", 2, |_, cell| {
+    Column::of("reads/s once warm", 2, |_, cell| {
         let last = cell.cold_start.as_ref().and_then(|course| course.last());
         let reads_per_op = f64::from(cell.parameters.reads_per_op.unwrap_or(1));
-        or_missing(last, |window| rate(window.ops_per_second * reads_per_op))
+        number(last.map(|window| window.ops_per_second * reads_per_op), rate)
     })
     .only(cold_start),
-    Column::numbers("MiB/s", 3, |_, cell| or_missing(cell.bytes_per_second, |value| mebibytes(value.median)))
-        .only(no_cold_start),
-    Column::numbers("p50", 2, |_, cell| quantile(cell, |latency| latency.p50)).only(no_cold_start),
-    Column::numbers("p99", 0, |_, cell| quantile(cell, |latency| latency.p99)).only(no_cold_start),
-    Column::numbers("longest of", 5, |_, cell| longest(cell)).only(no_cold_start),
-    Column::numbers("set-up", 4, |_, cell| or_missing(cell.setup_ns, time)),
+    Column::of("MiB/s", 3, |_, cell| median(cell.bytes_per_second, mebibytes)).only(no_cold_start),
+    Column::of("p50", 2, |_, cell| quantile(cell, |latency| latency.p50)).only(no_cold_start),
+    Column::of("p99", 0, |_, cell| quantile(cell, |latency| latency.p99)).only(no_cold_start),
+    Column::of("longest of", 5, |_, cell| longest(cell)).only(no_cold_start),
+    Column::of("set-up", 4, |_, cell| number(cell.setup_ns, time)),
     stalls(1),
     limit(1),
 ];

@@ -4,8 +4,8 @@ use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::Conditions;
 use pagewise_model::format::{bytes, factor, grouped, time};
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
-use super::grid::{Column, or_missing};
+use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, stalls};
+use super::grid::{Column, number};
 use super::one_shot::{faults, in_units, seen};
 use super::scan::{ticks, wait_seconds};
 
@@ -15,19 +15,20 @@ const SECOND_NS: f64 = 1e9;
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
+    Column::of("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
+    INTERVAL,
     VS_BEST,
-    Column::numbers("from device", 1, |_, cell| or_missing(device_bytes(cell), bytes)),
-    Column::numbers("of asked", 4, |view, cell| {
-        or_missing(share_of_asked(cell, asked(&view.comparison.conditions.conditions)), |share| {
+    Column::of("from device", 1, |_, cell| number(device_bytes(cell), bytes)),
+    Column::of("of asked", 4, |view, cell| {
+        number(share_of_asked(cell, asked(&view.comparison.conditions.conditions)), |share| {
             factor(share, None)
         })
     }),
-    Column::numbers("wait s", 2, |_, cell| or_missing(wait_seconds(cell), |wait| format!("{wait:.2}"))),
-    Column::numbers("user s", 6, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
-    Column::numbers("system s", 5, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
-    Column::numbers("set-up", 8, |_, cell| or_missing(cell.prepared_ns(), time)),
-    Column::numbers("faults", 7, |_, cell| seen(cell, faults, grouped)),
+    Column::of("wait s", 2, |_, cell| number(wait_seconds(cell), |wait| format!("{wait:.2}"))),
+    Column::of("user s", 6, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
+    Column::of("system s", 5, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
+    Column::of("set-up", 8, |_, cell| number(cell.prepared_ns(), time)),
+    Column::of("faults", 7, |_, cell| seen(cell, faults, grouped)),
     stalls(3),
     limit(9),
 ];

@@ -1,19 +1,20 @@
-//! One comparison as a table, best method first, with the columns of its workload.
+//! A comparison as a part of a document: what is said of it, and a table of its methods, the best
+//! first, with the columns of its workload.
 
-use std::io::{self, Write};
-
+use pagewise_analysis::judge::advice::Recommendation;
 use pagewise_analysis::judge::latency::latency_withheld;
 use pagewise_analysis::judge::verdict::NEAR;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW, Status};
 use pagewise_analysis::statistics::median_count;
+use pagewise_model::format::time;
 use pagewise_model::{CacheState, Workload};
 
-use super::columns::{LIMITED_BY, STALL, stall};
-use super::grid::{Column, ComparisonView, fitting, table};
+use super::grid::{Column, ComparisonView, table};
+use super::said::said;
 use super::standing::{Standings, note};
 use super::{append, fill, reads, replay, scan};
-use crate::paragraph::{paragraph, write_lines};
-use pagewise_model::format::time;
+use crate::document::{Block, Document};
+use crate::line::Line;
 
 fn columns(workload: Workload) -> &'static [Column] {
     match workload {
@@ -25,54 +26,52 @@ fn columns(workload: Workload) -> &'static [Column] {
     }
 }
 
-/// Columns of latencies of an operation.
-const LATENCIES: [&str; 3] = ["p50", "p99", "longest of"];
-
-/// Write the title, the table, and the reasons for missing values.
-pub(super) fn write(
-    out: &mut dyn Write,
-    cells: &ById<'_>,
+/// A comparison below a heading of this level.
+pub(crate) fn section(
+    by_id: &ById<'_>,
     comparison: &Comparison,
-    width: usize,
-) -> io::Result<()> {
-    let conditions = &comparison.conditions.conditions;
-    paragraph(out, "", &comparison.conditions.label, width)?;
+    advice: Option<&Recommendation>,
+    level: u8,
+) -> Document {
+    let label = comparison.conditions.label.as_str();
     let standings = Standings::of(comparison);
-    let cells = sorted(cells, comparison, &standings);
+    let cells = sorted(by_id, comparison, &standings);
     let view = ComparisonView { comparison, standings, cells };
-    let (columns, left_out) = fitting(&view, columns(conditions.workload()), width);
-    write_lines(out, &table(&view, &columns))?;
-    write_left_out(out, &view, &left_out, width)?;
-    if let Some(reads) = conditions.reads().filter(|reads| reads.reads_per_op > 1)
-        && columns.iter().any(|column| LATENCIES.contains(&column.name))
-    {
-        let line = format!("latencies are of a batch of {} reads", reads.reads_per_op);
-        paragraph(out, "  ", &line, width)?;
+    let workload = comparison.conditions.conditions.workload();
+    let mut said = said(comparison, advice);
+    let choice = advice.and_then(|_| said.pop()).map(|choice| Block::Paragraph(Line::strong(choice)));
+    let table = table(&view, columns(workload));
+    let mut body = vec![Block::Table(table, label.to_string()), Block::List(notes(&view))];
+    if workload == Workload::Scan {
+        body.extend(scan::differences(&view));
     }
-    if let Some(reason) = latency_withheld(conditions).filter(|_| conditions.cache != CacheState::ColdStart) {
-        paragraph(out, "  ", &format!("no latency: {reason}"), width)?;
+    Document {
+        head: vec![Block::heading(level, label)],
+        conclusion: said.into_iter().map(Block::paragraph).chain(choice).collect(),
+        body,
     }
-    if let Some(reason) = view.cells.iter().find_map(|cell| cell.stall_reason) {
-        paragraph(out, "  ", &format!("no stall: {reason}"), width)?;
+}
+
+/// Notes on values that are missing or are not what their column suggests.
+fn notes(view: &ComparisonView<'_>) -> Vec<String> {
+    let conditions = &view.comparison.conditions.conditions;
+    let is_start = conditions.cache == CacheState::ColdStart;
+    let batch = conditions.reads().filter(|reads| reads.reads_per_op > 1 && !is_start);
+    let batch = batch.map(|reads| format!("latencies are of a batch of {} reads", reads.reads_per_op));
+    let withheld = latency_withheld(conditions).filter(|_| !is_start);
+    let withheld = withheld.map(|reason| format!("no latency: {reason}"));
+    let stall = view.cells.iter().find_map(|cell| cell.stall_reason);
+    let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.standings, cell)?));
+    let mut notes: Vec<String> = batch.into_iter().chain(withheld).collect();
+    notes.extend(stall.map(|reason| format!("no stall: {reason}")));
+    notes.extend(practice(view));
+    notes.extend(slow_processes(view));
+    notes.extend(order(&view.standings, &view.cells));
+    notes.extend(view.cells.iter().filter_map(of_cell));
+    if conditions.workload() == Workload::Scan {
+        notes.extend(scan::notes(view));
     }
-    for line in practice(&view) {
-        paragraph(out, "  ", &line, width)?;
-    }
-    if let Some(line) = slow_processes(&view) {
-        paragraph(out, "  ", &line, width)?;
-    }
-    if let Some(line) = order(&view.standings, &view.cells) {
-        paragraph(out, "  ", &line, width)?;
-    }
-    for cell in &view.cells {
-        if let Some(note) = note(&view.standings, cell) {
-            paragraph(out, "  ", &format!("{}: {note}", cell.method), width)?;
-        }
-    }
-    match conditions.workload() {
-        Workload::Scan => scan::write_below(out, &view, width),
-        _ => Ok(()),
-    }
+    notes
 }
 
 /// Processes that were slow by chance: named of a method if it happened to two, or to over a tenth.
@@ -101,39 +100,6 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
         ))
     };
     workers.into_iter().filter_map(text).collect()
-}
-
-/// Heading of a column that is shown below the table if it does not fit, and its text for a cell
-/// that has any.
-type Below = (&'static str, fn(&CellJudgement) -> Option<String>);
-
-fn write_left_out(
-    out: &mut dyn Write,
-    view: &ComparisonView<'_>,
-    left_out: &[&'static str],
-    width: usize,
-) -> io::Result<()> {
-    // The bound of a method and its stalls are never left out: without their columns they are shown
-    // below.
-    let below: [Below; 2] =
-        [(LIMITED_BY, |cell| cell.limit.text()), (STALL, |cell| cell.stall.as_ref().map(|_| stall(cell)))];
-    for (name, text) in below.iter().filter(|(name, _)| left_out.contains(name)) {
-        let phrase = |cell: &&CellJudgement| Some(format!("{} {}", cell.method, text(cell)?));
-        let phrase: Vec<String> = view.cells.iter().filter_map(phrase).collect();
-        if !phrase.is_empty() {
-            paragraph(out, "  ", &format!("{name}: {}", phrase.join("; ")), width)?;
-        }
-    }
-    let is_below = |name: &str| below.iter().any(|(other, _)| *other == name);
-    let names: Vec<&str> = left_out.iter().copied().filter(|name| !is_below(name)).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let line = format!(
-        "columns that do not fit: {} (a wider terminal shows them, --json has all)",
-        names.join(", ")
-    );
-    paragraph(out, "  ", &line, width)
 }
 
 /// Explanation of an order that the medians beside it contradict.

@@ -1,15 +1,14 @@
 //! The columns of a scan, the mapping as the kernel shows it, and differences between mapped
 //! methods and the stream.
 
-use std::io::{self, Write};
-
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 use pagewise_model::{Access, Worker};
 
-use super::columns::{METHOD, PLACE, VS_BEST, limit, stalls};
-use super::grid::{Column, ComparisonView, drawn, or_missing};
+use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, stalls};
+use super::grid::{Column, ComparisonView, number};
 use super::one_shot::{faults, in_units, seen};
-use crate::paragraph::{paragraph, write_lines};
+use crate::document::Block;
+use crate::text_table::{TextCell, TextColumn, TextTable};
 use pagewise_model::format::{bytes, counted, difference, grouped, listed, mebibytes, percent, time};
 
 const SECOND_NS: f64 = 1e9;
@@ -22,17 +21,18 @@ const LITTLE: &str = "<0.03";
 pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
-    Column::numbers("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
+    Column::of("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
+    INTERVAL,
     VS_BEST,
-    Column::numbers("MiB/s", 6, |_, cell| or_missing(file_per_second(cell), mebibytes)),
-    Column::numbers("block-in MiB/s", 7, |_, cell| or_missing(device_per_second(cell), mebibytes)),
-    Column::numbers("of device", 5, |_, cell| or_missing(cell.of_device_bandwidth, percent))
+    Column::of("MiB/s", 6, |_, cell| number(file_per_second(cell), mebibytes)),
+    Column::of("block-in MiB/s", 7, |_, cell| number(device_per_second(cell), mebibytes)),
+    Column::of("of device", 5, |_, cell| number(cell.of_device_bandwidth, percent))
         .only(|view| view.cells.iter().any(|cell| cell.of_device_bandwidth.is_some())),
-    Column::numbers("user s", 3, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
-    Column::numbers("system s", 2, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
-    Column::numbers("wait s", 1, |_, cell| or_missing(wait_seconds(cell), |wait| format!("{wait:.2}"))),
-    Column::numbers("set-up", 9, |_, cell| or_missing(cell.prepared_ns(), time)),
-    Column::numbers("faults", 8, |_, cell| seen(cell, faults, grouped)),
+    Column::of("user s", 3, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
+    Column::of("system s", 2, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
+    Column::of("wait s", 1, |_, cell| number(wait_seconds(cell), |wait| format!("{wait:.2}"))),
+    Column::of("set-up", 9, |_, cell| number(cell.prepared_ns(), time)),
+    Column::of("faults", 8, |_, cell| seen(cell, faults, grouped)),
     stalls(1),
     limit(10),
 ];
@@ -69,39 +69,31 @@ pub(super) fn ticks(nanoseconds: u64) -> String {
     format!("{:.2}", nanoseconds as f64 / SECOND_NS)
 }
 
-/// Write the lines below the table: the mapping, what the figures leave out, and the differences.
-pub(super) fn write_below(out: &mut dyn Write, view: &ComparisonView<'_>, width: usize) -> io::Result<()> {
+/// Notes below the table: the lines that were counted, the mapping, and what the figures leave out.
+pub(super) fn notes(view: &ComparisonView<'_>) -> impl Iterator<Item = String> {
     let lines = view.cells.iter().find_map(|cell| cell.lines);
     let lines = lines.map(|lines| format!("{} counted", counted(lines, "line")));
-    for line in lines.into_iter().chain(mapping(view)).chain(without_set_up(view)) {
-        paragraph(out, "  ", &line, width)?;
-    }
-    let is_known = |cell: &&CellJudgement| is_mapped(cell) && cell.total_interval_ns.is_some();
-    let mapped: Vec<&CellJudgement> = view.cells.iter().copied().filter(is_known).collect();
-    match best_stream(view) {
-        Some(stream) if !mapped.is_empty() => write_differences(out, &mapped, stream, width),
-        _ => Ok(()),
-    }
+    lines.into_iter().chain(mapping(view)).chain(without_set_up(view))
 }
 
-/// Write the difference of each mapped method from the stream; columns that do not fit are left out
-/// from the right.
-fn write_differences(
-    out: &mut dyn Write,
-    mapped: &[&CellJudgement],
-    stream: &CellJudgement,
-    width: usize,
-) -> io::Result<()> {
+/// The difference of each mapped method from the stream; columns that do not fit are left out from
+/// the right.
+pub(super) fn differences(view: &ComparisonView<'_>) -> Option<Block> {
+    let is_known = |cell: &&CellJudgement| is_mapped(cell) && cell.total_interval_ns.is_some();
+    let mapped: Vec<&CellJudgement> = view.cells.iter().copied().filter(is_known).collect();
+    let stream = best_stream(view).filter(|_| !mapped.is_empty())?;
     let title = format!("less {}", stream.method);
     let names = [title.as_str(), "total s", "%", "user s", "system s", "wait s", "block-in MiB/s"];
-    let rows: Vec<Vec<String>> = mapped.iter().map(|cell| differences(cell, stream)).collect();
-    let first = |count: usize| {
-        let rows: Vec<Vec<String>> = rows.iter().map(|row| row[..count].to_vec()).collect();
-        drawn(&names[..count], &rows, |index| index == 0)
+    let column = |(spare, name): (u32, &&str)| TextColumn {
+        heading: (*name).to_string(),
+        spare: spare.saturating_sub(1),
+        ..TextColumn::default()
     };
-    let fits = |table: &String| table.lines().all(|line| line.trim_end().chars().count() <= width);
-    let table = (2..=names.len()).rev().map(first).find(fits).unwrap_or_else(|| first(2));
-    write_lines(out, &table)
+    let table = TextTable {
+        columns: (0..).zip(&names).map(column).collect(),
+        rows: mapped.iter().map(|cell| difference_from(cell, stream)).collect(),
+    };
+    Some(Block::Table(table, format!("Mapped methods {title}")))
 }
 
 /// Counters are read around the pass, so those of a significant set-up are not included.
@@ -152,23 +144,26 @@ fn best_stream<'a>(view: &ComparisonView<'a>) -> Option<&'a CellJudgement> {
 }
 
 /// Differences of a mapped method from the stream, by their medians over rounds.
-fn differences(mapped: &CellJudgement, stream: &CellJudgement) -> Vec<String> {
+fn difference_from(mapped: &CellJudgement, stream: &CellJudgement) -> Vec<TextCell> {
     let both = |figure: &dyn Fn(&CellJudgement) -> Option<f64>| Some((figure(mapped)?, figure(stream)?));
     let less = |figure: &dyn Fn(&CellJudgement) -> Option<f64>| {
-        or_missing(both(figure), |(mapped, stream)| difference(mapped - stream))
+        number(both(figure).map(|(mapped, stream)| mapped - stream), difference)
     };
     let total = |cell: &CellJudgement| Some(cell.total_interval_ns?.median / SECOND_NS);
     let share = both(&total).filter(|(_, stream)| *stream > 0.0);
     vec![
-        mapped.method.clone(),
+        mapped.method.as_str().into(),
         less(&total),
-        or_missing(share, |(mapped, stream)| format!("{:+.1}", 100.0 * (mapped - stream) / stream)),
+        number(share.map(|(mapped, stream)| 100.0 * (mapped - stream) / stream), |share| {
+            format!("{share:+.1}")
+        }),
         ticks_less(mapped, stream, |seen| seen.user_ns),
         ticks_less(mapped, stream, |seen| seen.system_ns),
-        or_missing(both(&wait_seconds), |(mapped, stream)| hundredths(mapped - stream)),
-        or_missing(both(&device_per_second), |(mapped, stream)| {
-            difference((mapped - stream) / f64::from(1 << 20))
-        }),
+        number(both(&wait_seconds).map(|(mapped, stream)| mapped - stream), hundredths),
+        number(
+            both(&device_per_second).map(|(mapped, stream)| (mapped - stream) / f64::from(1 << 20)),
+            difference,
+        ),
     ]
 }
 
@@ -177,11 +172,12 @@ pub(super) fn ticks_less(
     mapped: &CellJudgement,
     stream: &CellJudgement,
     figure: fn(&EvidenceMedians) -> Option<u64>,
-) -> String {
+) -> TextCell {
     let of = |cell: &CellJudgement| cell.evidence.as_ref().and_then(figure);
-    or_missing(of(mapped).zip(of(stream)), |(mapped, stream)| match mapped.abs_diff(stream) {
-        0..FEW_TICKS_NS => LITTLE.to_string(),
-        _ => hundredths((mapped as f64 - stream as f64) / SECOND_NS),
+    let less = of(mapped).zip(of(stream)).map(|(mapped, stream)| mapped as f64 - stream as f64);
+    number(less, |less| match less.abs() < FEW_TICKS_NS as f64 {
+        true => LITTLE.to_string(),
+        false => hundredths(less / SECOND_NS),
     })
 }
 

@@ -8,7 +8,7 @@ use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
 use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
 use pagewise_analysis::judge::{ComparedConditions, Comparison, Stall};
-use pagewise_model::format::{bytes, capitalized, counted, listed, percent, percent_up, time, times};
+use pagewise_model::format::{bytes, capitalized, counted, factor, listed, percent, percent_up, time, times};
 use pagewise_model::{Bytes, CacheState, Consume};
 
 /// All of an advice, one sentence each: explanations of the result, effects of methods on
@@ -327,12 +327,11 @@ fn lead(comparison: &Comparison) -> String {
     let Some(next) = comparison.ratios.iter().find(|ratio| ratio.place == Place::Behind) else {
         return "it is alone".to_string();
     };
-    let interval = match (next.low, next.high) {
-        _ if next.is_gap() => format!(" in {} rounds", next.rounds),
-        (Some(low), Some(high)) => format!(" [{}, {}]", times(low), times(high)),
-        _ => String::new(),
+    let by = match next.is_gap() {
+        true => format!("{}x in {} rounds", times(next.ratio), next.rounds),
+        false => factor(next.ratio, next.low.zip(next.high)),
     };
-    format!("{is} {}x{interval} as fast as {}, the next best", times(next.ratio), next.method)
+    format!("{is} {by} as fast as {}, the next best", next.method)
 }
 
 fn limited_by(limit: &Bound) -> Option<String> {

@@ -69,7 +69,7 @@ fn every_plot_has_its_marks() {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{what}: {text}");
             assert!(!plot.table.rows.is_empty(), "{what}");
             for row in &plot.table.rows {
-                assert_eq!(row.len(), plot.table.headings.len(), "{what}");
+                assert_eq!(row.len(), plot.table.columns.len(), "{what}");
             }
         }
     }
@@ -118,7 +118,7 @@ fn an_invalid_sample_is_hollow_and_says_why() {
     // attempt.
     let texts: Vec<String> = rounds.iter().map(|plot| svg::file(plot)).collect();
     assert_eq!((drawn(&texts[0]), drawn(&texts[1])), ((35, 0), (28, 1)));
-    assert!(texts[1].contains("(invalid: contaminated: others moved 9437184 bytes"), "{}", texts[1]);
+    assert!(texts[1].contains("(invalid: contaminated)"), "{}", texts[1]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_stream_at_58_percent_leaves_much() {
     assert!(insight.ends_with("uring:direct+depth=8+buffer=256KiB gains 1.67x [1.67, 1.67]"), "{insight}");
     assert!(
         sentence(&judged).contains(
-            "choose uring:direct+depth=8+buffer=256KiB; in total it is 1.67x [1.67, 1.67] as fast as \
+            "choose uring:direct+depth=8+buffer=256KiB; in total it is 1.67x [1.66, 1.67] as fast as \
              read:buffer=64KiB, the next best"
         ),
         "{}",
