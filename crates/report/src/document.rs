@@ -41,6 +41,8 @@ pub enum Block {
     Plots(Vec<Plot>),
     /// A drawing in letters, which only a terminal shows, and what it is of.
     Chart(Chart, String),
+    /// Lines that are laid out already, which only a terminal shows.
+    Lines(Vec<Line>),
     /// A part with a conclusion of its own.
     Part(Document),
 }

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use pagewise_analysis::Judged;
 use pagewise_analysis::compare::Split;
 
-use crate::document::Document;
+use crate::document::{Block, Document};
 use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
@@ -107,21 +107,12 @@ pub fn write_split(out: &mut dyn Write, split: &Split) -> io::Result<()> {
 /// The recommendation for each situation, as on the screen.
 fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
     let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
-    let mut answer = screen::Answer::of(&judged);
-    answer.heading.iter().for_each(|line| page.paragraph(line));
-    page.heading(2, "What to use");
-    if !answer.choices.rows.is_empty() {
-        let more = answer.choices.rows.len().saturating_sub(MOST_CHOICES);
-        answer.choices.rows.truncate(MOST_CHOICES);
-        page.table(&answer.choices, "What to use");
-        if more > 0 {
-            page.left_out(more, "situation");
-        }
+    let (answer, more) = screen::document(&judged, MOST_CHOICES);
+    let conclusion = runs.iter().flat_map(JudgedRun::conclusions).map(Block::paragraph).collect();
+    Document { conclusion, ..answer }.add_to(page, 0);
+    if more > 0 {
+        page.left_out(more, "situation");
     }
-    for run in runs {
-        run.conclusions().iter().for_each(|sentence| page.paragraph(sentence));
-    }
-    page.lines(&answer.lines);
 }
 
 fn contents(page: &mut Html, runs: &[JudgedRun<'_>]) {

@@ -20,8 +20,7 @@ use pagewise_model::{CacheState, Environment, Role, Source};
 use crate::cliff;
 use crate::document::{Block, Document};
 pub use crate::line::{Emphasis, Line, Span};
-use crate::paragraph::{NARROWEST, WIDEST, wrapped};
-use crate::text_table::TextTable;
+use crate::paragraph::{NARROWEST, WIDEST, shortened, wrapped};
 use crate::words;
 use situation::{AMPLIFIED, Situation};
 
@@ -35,11 +34,11 @@ const MOST_SOURCES: usize = 2;
 const MOST_SITUATIONS: usize = 12;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;
-/// Lines of the command at the end.
-const MOST_FOOTER_LINES: usize = 4;
-/// Reasons for missing figures that are shown, and lines of each; the tables have all.
+/// Run files of the command at the end.
+const MOST_PATHS: usize = 4;
+/// Reasons for missing figures that are shown, and characters of each; the tables have all.
 const MOST_REASONS: usize = 2;
-const MOST_REASON_LINES: usize = 3;
+const MOST_OF_REASON: usize = 280;
 
 /// A date with a time of day.
 const DIGITS_OF_TIME: usize = 14;
@@ -50,83 +49,77 @@ pub type RunWithPath<'a> = (&'a Judged, String);
 /// The lines of a screen for a terminal of `width` columns.
 pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
-    let mut head = heading(runs, width);
-    let mut answer: Vec<Line> = Vec::new();
     let situations = situation::all(runs.iter().map(|(judged, _)| *judged));
     let mut chosen = choices::all(&situations);
     let more = chosen.len().saturating_sub(MOST_SITUATIONS);
     chosen.truncate(MOST_SITUATIONS);
+    let mut body = Vec::new();
     if !chosen.is_empty() {
-        answer.push(Line::new());
-        answer.extend(choices::lines(&chosen, width));
+        body.push(Block::heading(2, "What to use"));
+        body.push(Block::Lines(choices::lines(&chosen, width)));
         if let [(judged, _)] = runs {
-            answer.extend(wrapped("  ", &shared(judged), width).into_iter().map(Line::weak));
+            body.push(Block::remark(shared(judged)));
         }
         if more > 0 {
-            answer.push(Line::weak(format!("  and {more} more: the tables have them")));
+            body.push(Block::remark(format!("and {more} more: the tables have them")));
         }
     }
-    answer.extend(proven(runs, width));
-    answer.extend(syncs::lines(&situations, width));
-    answer.extend(without_figures(&situations, width));
-    answer.extend(cache_unknown(runs, width));
-    let mut tail = warnings(runs, width);
-    tail.extend(footer(runs, width));
-    let room = MOST_LINES.saturating_sub(head.len() + tail.len());
-    for (judged, _) in runs {
-        answer.extend(of_search(judged, width, room.saturating_sub(answer.len())));
+    body.extend(findings(runs, &situations));
+    let shown = |head, body| Document { head, body, ..Document::default() }.lines(width);
+    let head = heading(runs, width);
+    let head_len = shown(head.clone(), Vec::new()).len();
+    let mut answer = shown(head, body);
+    let mut tail = warnings(runs);
+    if !tail.is_empty() {
+        tail.push(Block::Lines(vec![Line::new()]));
     }
-    if answer.len() > room {
-        answer.truncate(room.saturating_sub(1));
+    tail.push(footer(runs));
+    let tail = shown(tail, Vec::new());
+    let most = MOST_LINES.saturating_sub(tail.len() + 1).max(head_len);
+    for (judged, _) in runs {
+        answer.extend(of_search(judged, width, most.saturating_sub(answer.len())));
+    }
+    if answer.len() > most {
+        answer.truncate(most.saturating_sub(1));
         answer.push(Line::weak("  …".to_string()));
     }
-    let room = room.saturating_sub(answer.len());
-    let plotted = runs.iter().find_map(|(judged, _)| bars::lines(judged, width, room));
-    head.extend(answer);
-    head.extend(plotted.into_iter().flatten());
-    head.append(&mut tail);
-    head
+    let room = most.saturating_sub(answer.len());
+    answer.extend(runs.iter().find_map(|(judged, _)| bars::lines(judged, width, room)).into_iter().flatten());
+    answer.push(Line::new());
+    answer.extend(tail);
+    answer
 }
-
-/// Width of a text that is wrapped elsewhere.
-const UNWRAPPED: usize = usize::MAX;
 
 /// The answer for a page, which has no rows and columns.
-pub(crate) struct Answer {
-    /// Machine and validity.
-    pub(crate) heading: Vec<String>,
-    /// The recommendation for each situation.
-    pub(crate) choices: TextTable,
-    /// The rest.
-    pub(crate) lines: Vec<Line>,
+pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> (Document, usize) {
+    let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
+    let situations = situation::all(judged.iter().copied());
+    let mut choices = choices::table(&choices::all(&situations));
+    let more = choices.rows.len().saturating_sub(most_choices);
+    choices.rows.truncate(most_choices);
+    let name = "What to use";
+    let table = (!choices.rows.is_empty()).then(|| Block::Table(choices, name.to_string()));
+    let head = heading(&runs, usize::MAX).into_iter().chain([Block::heading(2, name)]).chain(table).collect();
+    (Document { head, body: findings(&runs, &situations), ..Document::default() }, more)
 }
 
-impl Answer {
-    pub(crate) fn of(judged: &[&Judged]) -> Self {
-        let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
-        let situations = situation::all(judged.iter().copied());
-        let mut lines = proven(&runs, UNWRAPPED);
-        lines.extend(syncs::lines(&situations, UNWRAPPED));
-        lines.extend(without_figures(&situations, UNWRAPPED));
-        lines.extend(cache_unknown(&runs, UNWRAPPED));
-        Self {
-            heading: heading(&runs, UNWRAPPED).iter().map(Line::text).collect(),
-            choices: choices::table(&choices::all(&situations)),
-            lines,
-        }
-    }
+/// All that is said below the choices.
+fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
+    let mut blocks = proven(runs);
+    blocks.extend(syncs::blocks(situations));
+    blocks.extend(without_figures(situations));
+    blocks.extend(cache_unknown(runs));
+    blocks
 }
 
 /// Traces that stand for their programs, and what those could gain; traces that do not have a
 /// warning.
-fn proven(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+fn proven(runs: &[RunWithPath<'_>]) -> Vec<Block> {
     let of_run = |(judged, _): &RunWithPath<'_>| {
         let stands = judged.self_replay.iter().filter(|replay| replay.stands);
-        let stands =
-            stands.flat_map(|replay| wrapped("  ", &words::replay::proof(replay), width)).map(Line::weak);
-        let gain = judged.gain.iter().map(words::replay::gain);
-        let gain = gain.flat_map(|gain| wrapped("  ", &gain, width)).map(Line::plain);
-        stands.chain(gain).collect::<Vec<Line>>()
+        let stands = stands.map(|replay| Block::remark(words::replay::proof(replay)));
+        let gain = judged.gain.iter().map(|gain| Block::paragraph(words::replay::gain(gain)));
+        stands.chain(gain).collect::<Vec<Block>>()
     };
     runs.iter().flat_map(of_run).collect()
 }
@@ -137,7 +130,8 @@ fn shared(judged: &Judged) -> String {
     format!("all: {}", label::shared(conditions).join(" · "))
 }
 
-fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+/// Machine, data and validity; each part of a line is shown whole or not at all.
+fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
     let Some((first, _)) = runs.first() else { return Vec::new() };
     let environment = &first.environment;
     let elapsed = runs.iter().filter_map(|(judged, _)| judged.run.elapsed_ns);
@@ -152,7 +146,8 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let mut machine = vec![counted(u64::from(environment.cpus), "CPU")];
     machine.extend(environment.cpu_model.clone());
     machine.extend(environment.memory_bytes.map(|memory| format!("memory {}", bytes(memory))));
-    let mut lines = vec![Line::plain(clipped(&parts, width)), Line::plain(clipped(&machine, width))];
+    let mut lines =
+        vec![Block::paragraph(clipped(&parts, width)), Block::paragraph(clipped(&machine, width))];
     let mut sources: Vec<String> = Vec::new();
     for (judged, _) in runs {
         let source = source(judged);
@@ -161,16 +156,17 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         }
     }
     let shown = sources.iter().take(MOST_SOURCES);
-    lines.extend(shown.map(|source| Line::plain(clipped(std::slice::from_ref(source), width))));
+    lines.extend(shown.map(|source| Block::paragraph(clipped(std::slice::from_ref(source), width))));
     if sources.len() > MOST_SOURCES {
-        lines.push(Line::weak(format!("and {} more files or directories", sources.len() - MOST_SOURCES)));
+        lines.push(Block::remark(format!("and {} more files or directories", sources.len() - MOST_SOURCES)));
     }
     let machine_of = |judged: &Judged| {
         let Environment { host_name, kernel, cpu_model, memory_bytes, .. } = &judged.environment;
         (host_name.clone(), kernel.clone(), cpu_model.clone(), *memory_bytes)
     };
     if runs.iter().any(|(judged, _)| machine_of(judged) != machine_of(first)) {
-        lines.push(Line::bad("these runs are of several machines: only the first is named".to_string()));
+        let text = "these runs are of several machines: only the first is named".to_string();
+        lines.push(Block::Paragraph(Line::bad(text)));
     }
     let valid: usize = runs.iter().map(|(judged, _)| judged.validity.valid).sum();
     let samples: usize = runs.iter().map(|(judged, _)| judged.validity.samples).sum();
@@ -193,8 +189,8 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
             true => String::new(),
             false => format!("; failed checks: {}{several}", why.join(", ")),
         };
-        let text = format!("{valid} of {} valid ({share}){why}", counted(samples as u64, "sample"));
-        lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
+        let samples = counted(samples as u64, "sample");
+        lines.push(Block::paragraph(format!("{valid} of {samples} valid ({share}){why}")));
     }
     lines
 }
@@ -227,7 +223,7 @@ fn clipped(parts: &[String], width: usize) -> String {
 }
 
 /// Methods that have no figures, with their conditions and the reason.
-fn without_figures(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
+fn without_figures(situations: &[Situation<'_>]) -> Vec<Block> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for situation in situations {
         let by_id = situation.judged.by_id();
@@ -244,44 +240,43 @@ fn without_figures(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
     if reasons.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![Line::new(), Line::strong("Without figures".to_string())];
-    for (why, methods) in reasons.iter().take(MOST_REASONS) {
-        let text = beginning("  ", &format!("{} {why}", listed(methods)), width);
-        lines.extend(text.into_iter().map(Line::plain));
-    }
+    let mut blocks = vec![Block::heading(3, "Without figures")];
+    let shown = reasons.iter().take(MOST_REASONS);
+    blocks.extend(
+        shown.map(|(why, methods)| beginning(&format!("{} {why}", listed(methods)))).map(Block::paragraph),
+    );
     if reasons.len() > MOST_REASONS {
-        lines.push(Line::weak(format!("  and {} more, as the tables say", reasons.len() - MOST_REASONS)));
+        blocks.push(Block::remark(format!("and {} more, as the tables say", reasons.len() - MOST_REASONS)));
     }
-    lines
+    blocks
 }
 
 /// The methods to use and to avoid if it is not known whether the data are cached, for the first
 /// work that was measured both ways.
-fn cache_unknown(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+fn cache_unknown(runs: &[RunWithPath<'_>]) -> Vec<Block> {
     let mut all =
         runs.iter().flat_map(|(judged, _)| judged.cache_unknown.iter().map(move |one| (*judged, one)));
     let found = all.find_map(|(judged, unknown)| Some((judged, unknown, unknown.safest.as_ref()?)));
     let Some((judged, unknown, safest)) = found else { return Vec::new() };
-    let heading = "If you do not know whether the data are cached".to_string();
-    let mut lines = vec![Line::new(), Line::strong(heading)];
-    lines.extend(wrapped("  ", &unknown.label, width).into_iter().map(Line::weak));
-    lines.push(Line(vec![
-        Span::plain("  use    "),
-        Span::strong(safest.method.clone()),
-        Span::plain(format!(", {}", at_worst(safest))),
-    ]));
+    let mut blocks = vec![
+        Block::heading(3, "If you do not know whether the data are cached"),
+        Block::remark(&unknown.label),
+        Block::Paragraph(Line(vec![
+            Span::plain("use    "),
+            Span::strong(safest.method.clone()),
+            Span::plain(format!(", {}", at_worst(safest))),
+        ])),
+    ];
     let Some(avoid) = unknown.avoid.as_ref().filter(|avoid| avoid.method != safest.method) else {
-        return lines;
+        return blocks;
     };
-    lines.push(Line(vec![
-        Span::plain("  avoid  "),
+    blocks.push(Block::Paragraph(Line(vec![
+        Span::plain("avoid  "),
         Span::bad(avoid.method.clone()),
         Span::plain(format!(", {}x slower than the best {}", about(avoid), state(avoid.cache))),
-    ]));
-    if let Some(why) = amplification(judged, avoid) {
-        lines.extend(wrapped("         ", &why, width).into_iter().map(Line::plain));
-    }
-    lines
+    ])));
+    blocks.extend(amplification(judged, avoid).map(Block::paragraph));
+    blocks
 }
 
 /// The distance that a method may be behind in its worst case.
@@ -315,7 +310,7 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     let is_known = |command: &String| environment.warnings.iter().any(|warning| warning.contains(command));
     let cure = command.filter(|command| !is_known(command));
     let cure = cure.map_or_else(String::new, |command| format!("; try: {command}"));
-    Some(format!("it reads {} bytes for each byte used{by}{cure}", rate(amplification)))
+    Some(format!("{} reads {} bytes for each byte used{by}{cure}", case.method, rate(amplification)))
 }
 
 /// The conclusions of a search, with its chart, or of a table of methods, in at most `room` lines:
@@ -354,36 +349,21 @@ fn chart_of(cliff: &Cliff, group: &CurveGroup, width: usize) -> Vec<Line> {
     Document { body, ..Document::default() }.lines(width)
 }
 
-/// The first lines of a reason; the whole is in the tables.
-fn beginning(indent: &str, text: &str, width: usize) -> Vec<String> {
-    let mut lines = wrapped(indent, text, width);
-    if lines.len() > MOST_REASON_LINES {
-        lines.truncate(MOST_REASON_LINES);
-        if let Some(last) = lines.last_mut() {
-            last.push_str(" …");
-        }
-    }
-    lines
+/// The beginning of a reason; the whole is in the tables.
+fn beginning(text: &str) -> String {
+    shortened(text, MOST_OF_REASON)
 }
 
 /// Cautions about the machine, once for all runs.
-fn warnings(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+fn warnings(runs: &[RunWithPath<'_>]) -> Vec<Block> {
     let known = words::distinct(runs.iter().flat_map(|(judged, _)| words::warnings::all(judged)));
-    let mut lines = Vec::new();
-    if let Some(text) = short(runs) {
-        lines.extend(beginning("", &format!("! {text}"), width).into_iter().map(Line::plain));
-    }
-    for warning in known.iter().take(MOST_WARNINGS) {
-        let text = format!("! {warning}");
-        lines.extend(wrapped("", &text, width).into_iter().map(Line::plain));
-    }
+    let short = short(runs).map(|text| Block::Warning(beginning(&text)));
+    let mut blocks: Vec<Block> = short.into_iter().collect();
+    blocks.extend(known.iter().take(MOST_WARNINGS).cloned().map(Block::Warning));
     if known.len() > MOST_WARNINGS {
-        lines.push(Line::weak(format!("! and {} more", known.len() - MOST_WARNINGS)));
+        blocks.push(Block::Warning(format!("and {} more", known.len() - MOST_WARNINGS)));
     }
-    if !lines.is_empty() {
-        lines.insert(0, Line::new());
-    }
-    lines
+    blocks
 }
 
 /// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of
@@ -411,16 +391,15 @@ fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
     })
 }
 
-fn footer(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+/// The command that shows all numbers.
+fn footer(runs: &[RunWithPath<'_>]) -> Block {
     let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
-    let each = || paths.iter().map(|path| shell_word(path)).collect::<Vec<_>>().join(" ");
-    let text = format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or_else(each));
-    let mut phrase = wrapped("", &text, width);
-    if phrase.len() > MOST_FOOTER_LINES {
-        phrase.truncate(MOST_FOOTER_LINES);
-        phrase.push("  …".to_string());
-    }
-    std::iter::once(Line::new()).chain(phrase.into_iter().map(Line::plain)).collect()
+    let each = || {
+        let more = if paths.len() > MOST_PATHS { " …" } else { "" };
+        let words = paths.iter().take(MOST_PATHS).map(|path| shell_word(path));
+        words.collect::<Vec<_>>().join(" ") + more
+    };
+    Block::paragraph(format!("All numbers: pagewise report {}", pattern(&paths).unwrap_or_else(each)))
 }
 
 /// Several paths as one pattern of a shell, if their beginning distinguishes them from other files:

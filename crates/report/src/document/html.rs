@@ -20,6 +20,6 @@ fn add(page: &mut Html, block: &Block, room: usize) {
         Block::Facts(facts) => page.terms(facts.iter().map(|(name, lines)| (name, lines))),
         Block::Table(table, label) => page.table(table, label),
         Block::Plots(plots) => sections::draw(page, plots, 1, room),
-        Block::Chart(..) | Block::Part(_) => {}
+        Block::Chart(..) | Block::Lines(_) | Block::Part(_) => {}
     }
 }

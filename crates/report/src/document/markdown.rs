@@ -24,7 +24,7 @@ impl Document {
 
 fn is_shown(block: &Block) -> bool {
     match block {
-        Block::Plots(_) | Block::Chart(..) => false,
+        Block::Plots(_) | Block::Chart(..) | Block::Lines(_) => false,
         Block::List(items) => !items.is_empty(),
         Block::Facts(facts) => !facts.is_empty(),
         _ => true,
@@ -45,7 +45,7 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
         Block::Table(table, _) => {
             write_table(out, &table.only(|column| column.spare <= MOST_SPARE || column.is_kept_below))
         }
-        Block::Plots(_) | Block::Chart(..) | Block::Part(_) => Ok(()),
+        Block::Plots(_) | Block::Chart(..) | Block::Lines(_) | Block::Part(_) => Ok(()),
     }
 }
 

@@ -64,6 +64,7 @@ impl Screen {
             Block::Table(table, _) => self.table(table),
             Block::Plots(_) => {}
             Block::Chart(chart, of) => self.chart(chart, of),
+            Block::Lines(lines) => self.lines.extend(lines.iter().cloned()),
             Block::Part(part) => {
                 part.head.iter().chain(&part.body).chain(&part.conclusion).for_each(|block| self.add(block));
             }

@@ -182,19 +182,6 @@ impl Html {
         self.0.push_str("</tbody></table></div>\n");
     }
 
-    /// Lines of a screen, a strong one alone as a heading.
-    pub(super) fn lines(&mut self, lines: &[Line]) {
-        for line in lines.iter().filter(|line| !line.text().is_empty()) {
-            if let [only] = line.0.as_slice()
-                && only.emphasis == Emphasis::Strong
-            {
-                self.heading(3, &only.text);
-                continue;
-            }
-            self.line(line);
-        }
-    }
-
     /// A sentence about a reason to doubt.
     pub(crate) fn warning(&mut self, text: impl Display) {
         let _ = writeln!(self.0, "<p><strong class=\"bad\">!</strong> {}</p>", escaped(text));

@@ -169,7 +169,7 @@ pub(super) fn lines(choices: &[Choice], width: usize) -> Vec<Line> {
     };
     let situation = longest(WIDEST_SITUATION, &mut choices.iter().map(|choice| length(&choice.situation)));
     let method = longest(WIDEST_METHOD, &mut choices.iter().map(|choice| length(choice.method())));
-    let mut lines = vec![Line::strong("What to use".to_string())];
+    let mut lines = Vec::new();
     for choice in choices {
         let mut own = choice.situation.as_str();
         if length(own) > situation {

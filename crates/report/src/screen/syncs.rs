@@ -5,8 +5,7 @@ use pagewise_model::format::{MISSING, bytes, grouped, rate, time};
 use pagewise_model::{Access, CacheState, FOLIO_BYTES, Method};
 
 use super::situation::{AMPLIFIED, Situation};
-use crate::line::Line;
-use crate::paragraph::wrapped;
+use crate::document::Block;
 
 /// Comparisons that are named; the tables have all.
 const MOST: usize = 4;
@@ -15,31 +14,26 @@ const MOST_OF_ONE: usize = 12;
 
 /// A line for each situation with syncs within the measured region: the call, and how often and how
 /// long it was made.
-pub(super) fn lines(situations: &[Situation<'_>], width: usize) -> Vec<Line> {
+pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
     // One situation needs no name.
     let is_alone = situations.len() == 1;
     let of = |one: &Situation<'_>| {
         let phrase = of_advised(one)?;
         Some(if is_alone { phrase } else { format!("{}: {phrase}", one.name) })
     };
-    let phrase: Vec<String> = situations.iter().filter_map(of).collect();
+    let phrases: Vec<String> = situations.iter().filter_map(of).collect();
     let folios = folios(situations);
-    let mut lines = Vec::new();
-    if !phrase.is_empty() || folios.is_some() {
-        lines.push(Line::new());
-        lines.push(Line::strong("Syncs".to_string()));
+    if phrases.is_empty() && folios.is_none() {
+        return Vec::new();
     }
     let most = if situations.iter().all(is_alone_with_syncs) { MOST_OF_ONE } else { MOST };
-    for text in phrase.iter().take(most) {
-        lines.extend(wrapped("  ", text, width).into_iter().map(Line::plain));
+    let more = phrases.len().saturating_sub(most);
+    let shown = phrases.into_iter().take(most).chain(folios).map(Block::paragraph);
+    let mut blocks: Vec<Block> = std::iter::once(Block::heading(3, "Syncs")).chain(shown).collect();
+    if more > 0 {
+        blocks.push(Block::remark(format!("and {more} more: the tables have them")));
     }
-    if let Some(text) = folios {
-        lines.extend(wrapped("  ", &text, width).into_iter().map(Line::plain));
-    }
-    if phrase.len() > most {
-        lines.push(Line::weak(format!("  and {} more: the tables have them", phrase.len() - most)));
-    }
-    lines
+    blocks
 }
 
 /// The mapped method whose device writes most for a byte, in files that were read or written
