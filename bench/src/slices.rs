@@ -23,7 +23,7 @@ use pagewise_engine::sampling::{PhaseSync, empty_latencies};
 use pagewise_model::pieces::{Masks, piece_reads};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
-use pagewise_protocol::{Go, Job};
+use pagewise_protocol::{Go, Job, SamplingPolicy};
 use pagewise_sys::{FileMapping, SharedMemory};
 
 use crate::bare::Bare;
@@ -239,6 +239,7 @@ impl EngineSide {
             latency_ns: 0,
             max_operations: sampling_operations(operations as u64),
             max_device_bytes: 0,
+            policy: SamplingPolicy::default(),
         };
         // `sample` meets the others twice: at the start and behind the throughput phase.
         let rendezvous = || {

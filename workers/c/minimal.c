@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 typedef unsigned long long u64;
-static u64 size, per_op, reads, *table, stride, last_at, last_mask, link_mask, max_ops, max_device;  // the job
+static u64 size, per_op, reads, *table, stride, last_at, last_mask, link_mask, max_ops, max_device, check, stall;  // the job
 static u64 checksum, touch_at, piece, mask, last, begun, bucket[40 * 128]; static int file, handover;  // of a sample; descriptors
 static char *buffer, *line, path[4096];  // one read and zeros behind it; the last message; the last path opened
 static u64 now(void) { struct timespec t; return clock_gettime(CLOCK_MONOTONIC, &t), t.tv_sec * 1000000000ull + t.tv_nsec; }
@@ -55,8 +55,8 @@ static void go(u64 first, u64 sample_ns) {
         bucket[shift * 128 + (took >> shift)]++;  // not wider than 1/128 of its value
         if (done == 2 && took < calm) usual = took, took = calm, calm = usual;  // of the first two the faster measures the other
         usual = done > 1 ? calm / (done - 1) : took;  // stalled ones count as what they should have taken
-        if (took > usual + (usual > 1000000 ? usual : 1000000)) stalls++, longest = took > longest ? took : longest, took = usual;
-        if (calm += took, max_device && after > look && (look = after + 1000000, device_bytes() - device >= max_device / 4 * 3)) break;
+        if (took > usual + (usual > stall ? usual : stall)) stalls++, longest = took > longest ? took : longest, took = usual;
+        if (calm += took, max_device && after > look && (look = after + check, device_bytes() - device >= max_device / 4 * 3)) break;
     } while (after - start < sample_ns && done < ops);
     printf("{\"type\":\"sample\",\"operations\":%llu,\"elapsed_ns\":%llu,\"latency_operations\":0,\"latency_elapsed_ns\":0,\"bytes\":%llu,"
            "\"thread_operations\":[%llu],\"checksum\":\"%016llx\",\"stalls\":%llu,\"stall_longest_ns\":%llu,\"latency_ns\":",
@@ -72,7 +72,7 @@ static void open_job(u64 start) {
     if (!says("method", "get\"") || !size || !reads || number("threads") != 1 || says("consume", "lines"))
         fail("open", 0, 0, "this example has one method, get, for reads by a table in one thread, and counts no lines", 1);
     max_ops = number("max_thread_operations"), max_device = number("max_device_bytes"), link_mask = number("dependent") ? ~0ull : 0, piece = (number("piece_reads") ? number("piece_reads") : reads) / per_op;
-    stride = says("consume", "sum") ? 8 : number("page_bytes"), last_at = size < 8 ? 0 : size - 8;
+    stride = says("consume", "sum") ? 8 : number("page_bytes"), last_at = size < 8 ? 0 : size - 8, stall = number("stall_ns"), check = number("device_check_ns");
     last_mask = says("consume", "touch") && number("touch_last") ? ~0ull : 0, buffer = calloc(1, size + 8);
     int offsets = open_at("table_path", O_RDONLY);  // zeros until go, another table with each: mapped, and read from there
     if ((table = mmap(NULL, reads * 8, PROT_READ, MAP_SHARED | MAP_POPULATE, offsets, 0)) == MAP_FAILED) fail("mmap", errno, 0, "", 0);

@@ -4,14 +4,6 @@ package main
 
 import "math/bits"
 
-const (
-	// A mean gap shorter than this is doubled, one longer than that is halved.
-	gapMinNs = 40_000
-	gapMaxNs = 160_000
-	// After so many measures the mean gap has been found.
-	steadyMeasures = 3
-)
-
 // progress is how far an amount of work has come.
 type progress struct {
 	work      work
@@ -20,8 +12,7 @@ type progress struct {
 	checksum  uint64
 	latencies *histogram
 	// Latencies taken before the mean gap is found; those while it grows are thrown away.
-	early       [2*steadyMeasures + 2]uint64
-	earlyTaken  int
+	early       []uint64
 	earlyClosed bool
 	stalls      *stalls
 }
@@ -29,7 +20,7 @@ type progress struct {
 // doFixed does all operations of the job, or as many as are done within `sample_ns`: batches of gap operations, and after
 // each one operation timed by itself. What is collected in a buffer, and a sync that is due, belong to the region.
 func (c *jobThreads) doFixed(member *member, request *request) error {
-	member.part = part{}
+	member.part = c.newPart()
 	member.latencies.reset()
 	work, part := member.work, &member.part
 	written := work.bytes()
@@ -39,7 +30,8 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 		end = first + 1
 	}
 	progress := progress{work: work, position: first, end: end, latencies: member.latencies, stalls: &part.stalls}
-	gaps := gaps{random: c.job.GapSeed, mean: 1}
+	progress.early = make([]uint64, 0, 2*c.job.GapMeasures+2)
+	gaps := gaps{random: c.job.GapSeed, mean: 1, policy: &c.job.policy}
 	part.begun = now()
 	deadline := addSaturating(part.begun, request.SampleNs)
 	for clock := part.begun; progress.position < end && clock < deadline; {
@@ -49,9 +41,9 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 			return err
 		}
 		if progress.position < end && gaps.adapt(gap, clock-begun) {
-			progress.earlyTaken = 0
+			progress.early = progress.early[:0]
 		}
-		if gaps.steady == steadyMeasures && progress.earlyTaken > 0 {
+		if gaps.isFound() && len(progress.early) > 0 {
 			progress.recordEarly()
 		}
 		if progress.position < end {
@@ -85,11 +77,10 @@ func (c *progress) batch(wanted, before uint64) (uint64, error) {
 	c.position += done
 	c.checksum += checksum
 	if wanted == 1 {
-		if c.earlyClosed || c.earlyTaken == len(c.early) {
+		if c.earlyClosed || len(c.early) == cap(c.early) {
 			c.latencies.record(after - begun)
 		} else {
-			c.early[c.earlyTaken] = after - begun
-			c.earlyTaken++
+			c.early = append(c.early, after-begun)
 		}
 	}
 	c.stalls.note(done, after-before)
@@ -97,18 +88,19 @@ func (c *progress) batch(wanted, before uint64) (uint64, error) {
 }
 
 func (c *progress) recordEarly() {
-	for _, took := range c.early[:c.earlyTaken] {
+	for _, took := range c.early {
 		c.latencies.record(took)
 	}
-	c.earlyTaken, c.earlyClosed = 0, true
+	c.early, c.earlyClosed = c.early[:0], true
 }
 
 // gaps are the lengths of batches between operations that are timed by themselves.
 type gaps struct {
 	random uint64 // state of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
 	mean   uint64
-	// Measures in a row that left the mean as it was.
-	steady int
+	// Measures in a row that did not double the mean.
+	steady uint64
+	policy *policy
 }
 
 // draw is a number from 1 to twice the mean, exclusive.
@@ -120,26 +112,29 @@ func (g *gaps) draw() uint64 {
 	return 1 + below
 }
 
-// adapt makes the mean gap last 40 to 160 us. It returns true while the mean grows from 1: what was timed until then was
+// adapt makes the mean gap last as long as the policy says. It returns true while the mean grows from 1: what was timed until then was
 // timed more often than what follows. Gaps shorter than the mean are no measure, since the clock is a part of what they take.
 func (g *gaps) adapt(gap, took uint64) bool {
 	if gap < g.mean {
 		return false
 	}
 	meanNs := pace(took, gap, g.mean)
-	if meanNs < gapMinNs {
+	if meanNs < g.policy.GapMinNs {
 		g.mean *= 2
-		begins := g.steady < steadyMeasures
+		begins := g.steady < g.policy.GapMeasures
 		if begins {
 			g.steady = 0
 		}
 		return begins
 	}
-	if g.mean > 1 && meanNs > gapMaxNs {
+	if g.mean > 1 && meanNs > g.policy.GapMaxNs {
 		g.mean /= 2
 	}
-	if g.steady < steadyMeasures {
+	if g.steady < g.policy.GapMeasures {
 		g.steady++
 	}
 	return false
 }
+
+// isFound says whether the mean has stopped growing from 1.
+func (g *gaps) isFound() bool { return g.steady == g.policy.GapMeasures }

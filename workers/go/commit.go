@@ -53,7 +53,7 @@ func (t *task) openCommits(job *job, method *method, target *target, supply *sup
 
 // commitFor is one thread's part of a sample of commits. There are no gaps: each record is timed.
 func (c *jobThreads) commitFor(member *member, request *request) error {
-	member.part = part{}
+	member.part = c.newPart()
 	member.latencies.reset()
 	work, part := member.work.(*commits), &member.part
 	written := work.written

@@ -87,6 +87,18 @@ type job struct {
 	GapSeed             uint64 `json:"gap_seed"`
 	HandoverPath        string `json:"handover_path"`
 	HeartbeatNs         uint64 `json:"heartbeat_ns"`
+	policy
+}
+
+// policy has the numbers by which a sample is taken; ../PROTOCOL.md has their rules.
+type policy struct {
+	BatchMinNs    uint64 `json:"batch_min_ns"`
+	BatchMaxNs    uint64 `json:"batch_max_ns"`
+	GapMinNs      uint64 `json:"gap_min_ns"`
+	GapMaxNs      uint64 `json:"gap_max_ns"`
+	GapMeasures   uint64 `json:"gap_measures"`
+	StallNs       uint64 `json:"stall_ns"`
+	DeviceCheckNs uint64 `json:"device_check_ns"`
 }
 
 // request is any line that pagewise sends; what a message does not have stays 0.

@@ -7,10 +7,7 @@ func pace(took, operations, wanted uint64) uint64 {
 	return uint64(float64(took) * float64(wanted) / float64(max(operations, 1)))
 }
 
-// Excess of a stalled batch over its operations' average.
-const stallNs = 1_000_000
-
-// stalls counts batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one
+// stalls counts batches that took longer by over stallNs, and over twice as long, as their operations take on average. A stalled one
 // counts in the average as what it should have taken, or one long stall would hide those after it.
 type stalls struct {
 	count     uint64
@@ -19,10 +16,12 @@ type stalls struct {
 	operations, tookNs uint64
 	// The very first batch, until there is another to compare it with; alone it is no stall.
 	firstOperations, firstNs uint64
+	// Excess of a stalled batch over its operations' average.
+	stallNs uint64
 }
 
 func (s *stalls) note(operations, took uint64) {
-	if s.operations > 0 && took < stallNs {
+	if s.operations > 0 && took < s.stallNs {
 		s.operations += operations
 		s.tookNs += took
 		return
@@ -43,7 +42,7 @@ func (s *stalls) judge(operations, took uint64) {
 		}
 	}
 	due := pace(s.tookNs, s.operations, operations)
-	if took > due+max(due, stallNs) {
+	if took > due+max(due, s.stallNs) {
 		s.count++
 		s.longestNs = max(s.longestNs, took-pace(s.tookNs, s.operations, operations-1))
 		took = due

@@ -42,6 +42,8 @@ type jobThreads struct {
 	task    *task
 }
 
+func (c *jobThreads) newPart() part { return part{stalls: stalls{stallNs: c.job.StallNs}} }
+
 func startThreads(job *job, task *task) *jobThreads {
 	threads := &jobThreads{job: job, task: task}
 	threads.rendezvous.start(len(task.works))

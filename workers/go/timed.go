@@ -8,15 +8,8 @@ import (
 	"os"
 )
 
-const (
-	// A batch shorter than this is doubled; one of several operations longer than that is halved.
-	batchMinNs = 50_000
-	batchMaxNs = 200_000
-	// Interval between looks at the device budget: each costs a system call.
-	budgetCheckNs = 1_000_000
-	// Operations of the latency phase between two looks at the bounds, at most.
-	timedBatch = 256
-)
+// Operations of the latency phase between two looks at the bounds, at most.
+const timedBatch = 256
 
 // budget ends a phase when storage has read enough for this process.
 type budget struct {
@@ -24,12 +17,13 @@ type budget struct {
 	text     [512]byte
 	end      uint64
 	nextNs   uint64
+	checkNs  uint64 // each look costs a system call
 }
 
 var readBytesLine = []byte("\nread_bytes: ")
 
-func newBudget(bytes uint64) *budget {
-	b := &budget{end: math.MaxUint64}
+func newBudget(bytes, checkNs uint64) *budget {
+	b := &budget{end: math.MaxUint64, checkNs: checkNs}
 	if bytes == 0 {
 		return b
 	}
@@ -65,7 +59,7 @@ func (b *budget) isSpent(nowNs uint64) bool {
 	if b.counters == nil || nowNs < b.nextNs {
 		return false
 	}
-	b.nextNs = nowNs + budgetCheckNs
+	b.nextNs = nowNs + b.checkNs
 	read, ok := b.readBytes()
 	return ok && read >= b.end
 }
@@ -78,16 +72,17 @@ func (b *budget) close() {
 
 // readFor is one thread's part of a sample of reads. All threads are in the same phase.
 func (c *jobThreads) readFor(member *member, request *request) error {
-	member.part = part{}
+	member.part = c.newPart()
 	member.latencies.reset()
 	received := member.work.bytes()
 	member.work.(*tableReads).begin(request)
-	budget, rest := newBudget(c.job.MaxDeviceBytes/4*3), newBudget(0)
+	checkNs := c.job.DeviceCheckNs
+	budget, rest := newBudget(c.job.MaxDeviceBytes/4*3, checkNs), newBudget(0, checkNs)
 	defer func() { budget.close(); rest.close() }()
 	c.rendezvous.wait()
 	// Guarded, so that a thread whose access faults still comes to where the others wait for it.
 	err := guarded(c.task.files, func() error {
-		batched, err := throughput(member, request, budget, c.job.MaxThreadOperations)
+		batched, err := throughput(member, request, budget, c.job)
 		if batched {
 			c.batched.Store(true)
 		}
@@ -99,7 +94,7 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 	}
 	if c.batched.Load() && request.LatencyNs > 0 {
 		member.latencies.reset()
-		rest = newBudget(c.job.MaxDeviceBytes / 4)
+		rest = newBudget(c.job.MaxDeviceBytes/4, checkNs)
 		if err := latency(member, request, rest, c.job.MaxThreadOperations); err != nil {
 			return err
 		}
@@ -110,7 +105,8 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 
 // throughput reads the clock once a batch. It returns whether any batch had several operations: then their times are no
 // latencies.
-func throughput(member *member, request *request, budget *budget, maxOperations uint64) (bool, error) {
+func throughput(member *member, request *request, budget *budget, job *job) (bool, error) {
+	maxOperations, batchMinNs, batchMaxNs := job.MaxThreadOperations, job.BatchMinNs, job.BatchMaxNs
 	if maxOperations == 0 {
 		maxOperations = math.MaxUint64
 	} else {

@@ -9,10 +9,11 @@ import (
 
 // vector is an entry of ../vectors.json: what every worker must make of the same seeds and times.
 type vector struct {
-	Type           string
-	Seed           uint64
-	OpNs           []uint64 `json:"op_ns"`
-	Gaps, Grows    []uint64
+	Type        string
+	Seed        uint64
+	OpNs        []uint64 `json:"op_ns"`
+	Gaps, Grows []uint64
+	policy
 	Operations     []uint64
 	TookNs         []uint64 `json:"took_ns"`
 	Stalls         uint64
@@ -40,7 +41,7 @@ func TestVectors(t *testing.T) {
 func (v *vector) reproduced() bool {
 	switch v.Type {
 	case "gaps":
-		gaps := gaps{random: v.Seed, mean: 1}
+		gaps := gaps{random: v.Seed, mean: 1, policy: &v.policy}
 		for index, opNs := range v.OpNs {
 			gap := gaps.draw()
 			if gap != v.Gaps[index] || gaps.adapt(gap, gap*opNs) != (v.Grows[index] == 1) {
@@ -49,7 +50,7 @@ func (v *vector) reproduced() bool {
 		}
 		return len(v.Gaps) == len(v.OpNs)
 	case "stalls":
-		var stalls stalls
+		stalls := stalls{stallNs: v.StallNs}
 		for index, operations := range v.Operations {
 			stalls.note(operations, v.TookNs[index])
 		}

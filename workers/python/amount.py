@@ -4,16 +4,10 @@ from loops import WORD_MASK
 from samples import Part, now_ns
 from stalls import pace
 
-# A mean gap shorter than this is doubled, one longer than that is halved.
-GAP_MIN_NS = 40_000
-GAP_MAX_NS = 160_000
-# After so many measures the mean gap has been found.
-STEADY_MEASURES = 3
 
-
-def do_pass(member, _go):
+def do_pass(member, _go, job):
     """One pass over the span: one operation, whose time is its latency."""
-    part = Part()
+    part = Part(job)
     part.begun = now_ns()
     part.checksum = member.work.scan()
     part.ended = now_ns()
@@ -22,12 +16,12 @@ def do_pass(member, _go):
     return part
 
 
-def do_records(member, go):
+def do_records(member, go, job):
     """All records of the job, or as many as are written within `sample_ns`: batches of gap records, and after each one record
     timed by itself. What is collected in a buffer, and a sync that is due, belong to the region."""
-    part, work = Part(), member.work
+    part, work = Part(job), member.work
     append, clock, note, end = work.append, now_ns, part.stalls.note, work.records
-    gaps, latencies = Gaps(work.gap_seed), Early(part.latencies)
+    gaps, latencies = Gaps(work.gap_seed, job), Early(part.latencies, job.gap_measures)
     first = position = go["first_operation"]
     part.begun = now = clock()
     deadline = now + go["sample_ns"]
@@ -45,7 +39,7 @@ def do_records(member, go):
         if position < end:
             if gaps.adapt(gap, now - before):
                 latencies.forget()
-            if gaps.steady == STEADY_MEASURES and latencies.early:
+            if gaps.is_found() and latencies.early:
                 latencies.close()
             before = now
             begun = clock()
@@ -61,9 +55,9 @@ def do_records(member, go):
     return part
 
 
-def do_commits(member, go):
+def do_commits(member, go, job):
     """The same with a sync after each record. There are no gaps: each is timed."""
-    part, work = Part(), member.work
+    part, work = Part(job), member.work
     part.begun = clock = now_ns()
     deadline = clock + go["sample_ns"]
     while part.operations < work.records and clock < deadline:
@@ -80,16 +74,15 @@ def do_commits(member, go):
 class Early:
     """Latencies, of which the first are kept back until the mean gap is found; those while it grows are thrown away."""
 
-    MOST = 2 * STEADY_MEASURES + 2
-
-    def __init__(self, histogram):
+    def __init__(self, histogram, gap_measures):
+        self.most = 2 * gap_measures + 2
         self.histogram = histogram
         self.early = []
         self.record = self.keep
 
     def keep(self, took_ns):
         self.early.append(took_ns)
-        if len(self.early) == self.MOST:
+        if len(self.early) == self.most:
             # Further ones count at once, these when it is known whether the mean still grows.
             self.record = self.histogram.record
 
@@ -108,11 +101,12 @@ class Early:
 class Gaps:
     """Lengths of batches between records that are timed by themselves."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, job):
+        self.shortest_ns, self.longest_ns, self.measures = job.gap_min_ns, job.gap_max_ns, job.gap_measures
         # State of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
         self.random = seed
         self.mean = 1
-        # Measures in a row that left the mean as it was.
+        # Measures in a row that did not double the mean.
         self.steady = 0
 
     def draw(self):
@@ -123,18 +117,22 @@ class Gaps:
         return 1 + ((value ^ value >> 31) * (2 * self.mean - 1) >> 64)
 
     def adapt(self, gap, took_ns):
-        """Makes the mean gap last 40 to 160 us. True while the mean grows from 1: what was timed until then was timed more
-        often than what follows. Gaps shorter than the mean are no measure, since the clock is a part of what they take."""
+        """Makes the mean gap last as long as the job says. True while the mean grows from 1: what was timed until then was timed
+        more often than what follows. Gaps shorter than the mean are no measure, since the clock is a part of what they take."""
         if gap < self.mean:
             return False
         mean_ns = pace(gap, took_ns, self.mean)
-        if mean_ns < GAP_MIN_NS:
+        if mean_ns < self.shortest_ns:
             self.mean *= 2
-            begins = self.steady < STEADY_MEASURES
+            begins = self.steady < self.measures
             if begins:
                 self.steady = 0
             return begins
-        if self.mean > 1 and mean_ns > GAP_MAX_NS:
+        if self.mean > 1 and mean_ns > self.longest_ns:
             self.mean //= 2
-        self.steady = min(self.steady + 1, STEADY_MEASURES)
+        self.steady = min(self.steady + 1, self.measures)
         return False
+
+    def is_found(self):
+        """True if the mean has stopped growing from 1."""
+        return self.steady == self.measures

@@ -8,33 +8,29 @@ from histogram import Histogram
 from loops import WORD_MASK
 from stalls import Stalls
 
-# A batch shorter than this is doubled; one of several operations longer than that is halved.
-BATCH_MIN_NS = 50_000
-BATCH_MAX_NS = 200_000
-# Interval between looks at the device budget: each costs a system call.
-BUDGET_CHECK_NS = 1_000_000
-
 now_ns = time.monotonic_ns
 
 
 class Part:
     """One thread's part of a sample."""
 
-    def __init__(self):
+    def __init__(self, job):
         self.begun = self.ended = 0
         self.operations = 0
         self.latency_begun = self.latency_ended = 0
         self.latency_operations = 0
         self.checksum = 0
-        self.stalls = Stalls()
+        self.stalls = Stalls(job.stall_ns)
         self.latencies = Histogram()
 
 
 class Budget:
     """Ends a phase when storage has read enough for this process. Where the kernel does not count there is no bound."""
 
-    def __init__(self, size):
+    def __init__(self, size, check_ns):
         self.next_ns = 0
+        # Each look costs a system call.
+        self.check_ns = check_ns
         try:
             self.counters = io.FileIO("/proc/self/io", "r")
         except OSError:
@@ -50,16 +46,17 @@ class Budget:
     def is_spent(self, at_ns):
         if self.counters is None or at_ns < self.next_ns:
             return False
-        self.next_ns = at_ns + BUDGET_CHECK_NS
+        self.next_ns = at_ns + self.check_ns
         return self.read_bytes() >= self.end
 
 
-def throughput(work, part, go, max_operations, budget):
+def throughput(work, part, go, job, budget):
     """Batches of operations, one clock a batch. Returns whether any had several operations: then their times are no
     latencies."""
     read, reads_per_op, clock, record = work.read, work.reads_per_op, now_ns, part.latencies.record
     note = part.stalls.note
-    shortest, longest, end = BATCH_MIN_NS, BATCH_MAX_NS, work.operations * work.reads_per_op
+    shortest, longest, end = job.batch_min_ns, job.batch_max_ns, work.operations * work.reads_per_op
+    max_operations = job.max_thread_operations
     # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
     start = go["first_operation"] % work.operations * reads_per_op
     base, bound = -start, (max(max_operations * 3 // 4, 1) if max_operations > 0 else 1 << 60) * reads_per_op

@@ -1,14 +1,13 @@
 """Stalls: batches that took longer than their operations should."""
 
-# Excess of a stalled batch over its operations' average.
-STALL_NS = 1_000_000
-
 
 class Stalls:
-    """Batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one counts in the
+    """Batches that took longer by over stall_ns, and over twice as long, as their operations take on average. A stalled one counts in the
     average as what it should have taken, or one long stall would hide those after it."""
 
-    def __init__(self):
+    def __init__(self, stall_ns):
+        # Excess of a stalled batch over its operations' average.
+        self.stall_ns = stall_ns
         self.count = self.longest_ns = 0
         # Operations without stalls, and their time.
         self.operations = self.took_ns = 0
@@ -16,7 +15,7 @@ class Stalls:
         self.first = None
 
     def note(self, operations, took_ns):
-        if took_ns < STALL_NS and self.operations > 0:
+        if took_ns < self.stall_ns and self.operations > 0:
             self.operations += operations
             self.took_ns += took_ns
         elif self.operations > 0:
@@ -33,7 +32,7 @@ class Stalls:
 
     def compare(self, operations, took_ns):
         due_ns = pace(self.operations, self.took_ns, operations)
-        if took_ns > due_ns + max(due_ns, STALL_NS):
+        if took_ns > due_ns + max(due_ns, self.stall_ns):
             self.count += 1
             self.longest_ns = max(self.longest_ns, took_ns - pace(self.operations, self.took_ns, operations - 1))
             took_ns = due_ns

@@ -67,7 +67,7 @@ class JobThreads:
         """Has every thread do its part, and adds up what they did."""
         self.batched = False
         perform = self.amount or self.read_for
-        parts = self.order_all(lambda member: perform(member, go))
+        parts = self.order_all(lambda member: perform(member, go, self.job))
         timed = [part for part in parts if part.latency_operations > 0]
         latencies = Histogram()
         for part in parts:
@@ -93,21 +93,21 @@ class JobThreads:
             "stall_longest_ns": max(part.stalls.longest_ns for part in parts),
         }
 
-    def read_for(self, member, go):
+    def read_for(self, member, go, job):
         """One thread's part of a sample of reads. All threads are in the same phase."""
-        part, job = Part(), self.job
-        budget = Budget(job.max_device_bytes // 4 * 3) if job.max_device_bytes > 0 else None
+        part = Part(job)
+        budget = Budget(job.max_device_bytes // 4 * 3, job.device_check_ns) if job.max_device_bytes > 0 else None
         member.work.begin(go)
         self.rendezvous.wait()
         try:
-            if throughput(member.work, part, go, job.max_thread_operations, budget):
+            if throughput(member.work, part, go, job, budget):
                 self.batched = True
         finally:
             # A thread that failed still comes to where the others wait for it.
             self.rendezvous.wait()
         if self.batched and go["latency_ns"] > 0:
             part.latencies = Histogram()
-            budget = Budget(job.max_device_bytes // 4) if job.max_device_bytes > 0 else None
+            budget = Budget(job.max_device_bytes // 4, job.device_check_ns) if job.max_device_bytes > 0 else None
             latency(member.work, part, go, job.max_thread_operations, budget)
         return part
 

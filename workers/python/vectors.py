@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 from amount import Gaps
 from histogram import Histogram
@@ -10,7 +11,7 @@ from stalls import Stalls
 
 def reproduced(vector):
     if vector["type"] == "stalls":
-        stalls = Stalls()
+        stalls = Stalls(vector["stall_ns"])
         for operations, took_ns in zip(vector["operations"], vector["took_ns"]):
             stalls.note(operations, took_ns)
         return (stalls.count, stalls.longest_ns) == (vector["stalls"], vector["stall_longest_ns"])
@@ -20,7 +21,7 @@ def reproduced(vector):
             latencies.record(took_ns)
         return latencies.recorded() == (vector["latency_ns"], vector["latency_counts"])
     if vector["type"] == "gaps":
-        gaps, drawn, grows = Gaps(vector["seed"]), [], []
+        gaps, drawn, grows = Gaps(vector["seed"], SimpleNamespace(**vector)), [], []
         for op_ns in vector["op_ns"]:
             drawn.append(gaps.draw())
             grows.append(int(gaps.adapt(drawn[-1], drawn[-1] * op_ns)))

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, SampleReply};
+use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, SampleReply, SamplingPolicy};
 use pagewise_sys::SharedMemory;
 
 use crate::clock::now_ns;
@@ -37,25 +37,33 @@ pub enum Bounds {
         max_operations: u64,
         /// Maximum bytes that storage may read for the process; 0: unbounded.
         max_device_bytes: u64,
+        /// Of the job.
+        policy: SamplingPolicy,
     },
     /// When this much is done.
     Fixed(fixed::Amount),
     /// When this many records, counted over all threads, are committed.
-    Commits {
-        /// Records of a sample.
-        records: u64,
-    },
+    Commits(commits::Commits),
 }
 
 impl Bounds {
     /// Bounds of reads by the offset table.
     pub const fn timed(job: &Job) -> Self {
-        Bounds::Timed { max_operations: job.max_thread_operations, max_device_bytes: job.max_device_bytes }
+        Bounds::Timed {
+            max_operations: job.max_thread_operations,
+            max_device_bytes: job.max_device_bytes,
+            policy: job.policy,
+        }
     }
 
     /// Bounds of this many operations of each thread.
     pub const fn fixed(job: &Job, operations: u64) -> Self {
-        Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed })
+        Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed, policy: job.policy })
+    }
+
+    /// Bounds of the records of a job that are committed.
+    pub const fn commits(job: &Job) -> Self {
+        Bounds::Commits(commits::Commits { records: job.records, stall_ns: job.policy.stall_ns })
     }
 }
 
@@ -78,9 +86,9 @@ impl Common {
         };
         work.begin(go);
         match self.bounds {
-            Bounds::Timed { max_operations, max_device_bytes } => {
+            Bounds::Timed { max_operations, max_device_bytes, policy } => {
                 let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);
-                let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes };
+                let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes, policy };
                 let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &self.timed_phase };
                 timed::sample(work, go.first_operation, limits, phases, latencies, now_ns)
             }
@@ -88,9 +96,7 @@ impl Common {
                 rendezvous();
                 fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies, now_ns)
             }
-            Bounds::Commits { records } => {
-                commits::sample(work, records, go.sample_ns, &rendezvous, latencies, now_ns)
-            }
+            Bounds::Commits(all) => commits::sample(work, all, go.sample_ns, &rendezvous, latencies, now_ns),
         }
     }
 }

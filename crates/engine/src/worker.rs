@@ -177,7 +177,7 @@ impl ParsedJob {
         ensure_in_effect(&self.method, &job.path)?;
         if let Some(writes) = self.work.writes() {
             let bounds = match writes.sync {
-                Sync::Commit => Bounds::Commits { records: job.records },
+                Sync::Commit => Bounds::commits(job),
                 _ => Bounds::fixed(job, job.records),
             };
             return Ok((writer::open_threads(&self.method, job, writes, order)?, bounds));

@@ -36,6 +36,8 @@ use pagewise_model::{
     Skew, Sync, SyncCall, Work, Workload,
 };
 
+use crate::SamplingPolicy;
+
 /// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 1;
 
@@ -275,6 +277,9 @@ pub struct Job {
     pub ballast_bytes: u64,
     /// Interval of heartbeats; 0: none.
     pub heartbeat_ns: u64,
+    /// The numbers by which the sample is taken.
+    #[serde(flatten)]
+    pub policy: SamplingPolicy,
 }
 
 impl Job {

@@ -5,7 +5,7 @@ package pagewise;
  * timed; clocks leave no gap. What was timed while the mean gap grows is not kept, since it was timed more often.
  */
 final class FixedSampling extends Sampling {
-    private final long[] early = new long[2 * Gaps.STEADY_MEASURES + 2];
+    private final long[] early;
     private int earlyCount;
     private boolean earlyClosed;
 
@@ -14,6 +14,7 @@ final class FixedSampling extends Sampling {
 
     FixedSampling(JobThreads threads, Work work) {
         super(threads, work);
+        early = new long[2 * threads.job.policy.gapMeasures() + 2];
     }
 
     @Override
@@ -35,7 +36,7 @@ final class FixedSampling extends Sampling {
 
     /** Timed region: {@code for each gap: operations; clock; one operation; clock}, then what a buffer holds. */
     private void measure(long sampleNs) throws CallFailure {
-        Gaps gaps = new Gaps(threads.job.gapSeed);
+        Gaps gaps = new Gaps(threads.job.gapSeed, threads.job.policy);
         long now = startedNs = System.nanoTime();
         while (position < end && now - startedNs < sampleNs) {
             long gap = gaps.draw();

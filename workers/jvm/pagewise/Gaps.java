@@ -2,19 +2,14 @@ package pagewise;
 
 /** The lengths of batches between operations that are timed by themselves. */
 final class Gaps {
-    /** A mean gap shorter than this is doubled: its clocks would be felt. */
-    private static final long GAP_MIN_NS = 40_000;
-    /** One longer than this is halved: there would be few latencies. */
-    private static final long GAP_MAX_NS = 160_000;
-    /** After so many measures the mean is found; a stall among the first ones must not end its growth. */
-    static final int STEADY_MEASURES = 3;
-
+    private final Policy policy;
     private long random;
     private long mean = 1;
-    /** Measures in a row that left the mean as it was. */
+    /** Measures in a row that did not double the mean. */
     private int steady;
 
-    Gaps(long seed) {
+    Gaps(long seed, Policy policy) {
+        this.policy = policy;
         random = seed;
     }
 
@@ -26,27 +21,27 @@ final class Gaps {
         return 1 + Math.unsignedMultiplyHigh(mixed ^ mixed >>> 31, 2 * mean - 1);
     }
 
-    /** Makes the mean gap last 40 to 160 us. True while it grows from 1. Short gaps are no measure. */
+    /** Makes the mean gap last as long as the policy says. True while it grows from 1. Short gaps are no measure. */
     boolean adapt(long gap, long tookNs) {
         if (gap < mean) {
             return false;
         }
         long meanTakesNs = Stalls.pace(gap, tookNs, mean);
-        if (meanTakesNs < GAP_MIN_NS) {
+        if (meanTakesNs < policy.gapMinNs()) {
             mean *= 2;
-            boolean begins = steady < STEADY_MEASURES;
+            boolean begins = steady < policy.gapMeasures();
             steady = begins ? 0 : steady;
             return begins;
         }
-        if (mean > 1 && meanTakesNs > GAP_MAX_NS) {
+        if (mean > 1 && meanTakesNs > policy.gapMaxNs()) {
             mean /= 2;
         }
-        steady = Math.min(steady + 1, STEADY_MEASURES);
+        steady = Math.min(steady + 1, policy.gapMeasures());
         return false;
     }
 
     /** True if the mean has stopped growing from 1. */
     boolean isFound() {
-        return steady == STEADY_MEASURES;
+        return steady == policy.gapMeasures();
     }
 }

@@ -41,6 +41,7 @@ final class Job {
     final long gapSeed;
     final String handoverPath;
     final long heartbeatNs;
+    final Policy policy;
 
     /** The word of the method, and its options in the order written. */
     final String word;
@@ -92,6 +93,7 @@ final class Job {
         gapSeed = open.number("gap_seed");
         handoverPath = open.text("handover_path");
         heartbeatNs = open.bound("heartbeat_ns");
+        policy = Policy.of(open);
         int colon = method.indexOf(':');
         word = colon < 0 ? method : method.substring(0, colon);
         options = colon < 0 ? List.of() : List.of(method.substring(colon + 1).split("\\+", -1));

@@ -15,13 +15,14 @@ abstract class Sampling {
     long latencyOperations;
     long bytes;
     long checksum;
-    final Stalls stalls = new Stalls();
+    final Stalls stalls;
     /** Reason that there is no sample; null: there is one. */
     CallFailure failure;
 
     Sampling(JobThreads threads, Work work) {
         this.threads = threads;
         this.work = work;
+        stalls = new Stalls(threads.job.policy.stallNs());
     }
 
     final void take(JobThreads.Order order) {

@@ -1,12 +1,12 @@
 package pagewise;
 
 /**
- * Batches that took over 1 ms more, and over twice as much, as their operations take on average. A stalled one counts
+ * Batches that took longer by over {@code stall_ns}, and over twice as long, as their operations take on average. A stalled one counts
  * in the average as what it should have taken, else one long stall would hide those after it.
  */
 final class Stalls {
     /** Excess of a stalled batch over its operations' average. */
-    private static final long STALL_NS = 1_000_000;
+    private final long stallNs;
 
     long count;
     /** The longest, less the average of the other operations in its batch. */
@@ -18,12 +18,16 @@ final class Stalls {
     private long firstOperations;
     private long firstNs;
 
+    Stalls(long stallNs) {
+        this.stallNs = stallNs;
+    }
+
     void clear() {
         count = longestNs = calmOperations = calmNs = firstOperations = firstNs = 0;
     }
 
     void note(long operations, long tookNs) {
-        if (tookNs < STALL_NS && calmOperations > 0) {
+        if (tookNs < stallNs && calmOperations > 0) {
             calmOperations += operations;
             calmNs += tookNs;
         } else {
@@ -52,7 +56,7 @@ final class Stalls {
     private void compare(long operations, long tookNs) {
         long dueNs = pace(calmOperations, calmNs, operations);
         long countedNs = tookNs;
-        if (tookNs > dueNs + Math.max(dueNs, STALL_NS)) {
+        if (tookNs > dueNs + Math.max(dueNs, stallNs)) {
             count++;
             longestNs = Math.max(longestNs, tookNs - pace(calmOperations, calmNs, operations - 1));
             countedNs = dueNs;

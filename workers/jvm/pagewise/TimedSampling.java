@@ -13,11 +13,6 @@ import java.nio.file.StandardOpenOption;
  * and of a phase of their own elsewhere.
  */
 final class TimedSampling extends Sampling {
-    /** A batch shorter than this is doubled. */
-    private static final long BATCH_MIN_NS = 50_000;
-    /** A batch of several operations longer than this is halved. */
-    private static final long BATCH_MAX_NS = 200_000;
-
     private final DeviceBudget budget;
     /** True if any batch had more than one operation: then batch times are no latencies. */
     private boolean batched;
@@ -61,6 +56,8 @@ final class TimedSampling extends Sampling {
     private void throughput(JobThreads.Order order) throws CallFailure {
         long bound = threads.job.maxThreadOperations;
         long most = bound == 0 ? Long.MAX_VALUE : Math.max(1, bound - (bound + 3) / 4);
+        long batchMinNs = threads.job.policy.batchMinNs();
+        long batchMaxNs = threads.job.policy.batchMaxNs();
         long first = order.firstOperation();
         long batch = 1;
         long before = startedNs = System.nanoTime();
@@ -77,10 +74,10 @@ final class TimedSampling extends Sampling {
                 endedNs = after;
                 return;
             }
-            if (took < BATCH_MIN_NS && done == batch) {
+            if (took < batchMinNs && done == batch) {
                 batch *= 2;
                 batched = true;
-            } else if (took > BATCH_MAX_NS && batch > 1) {
+            } else if (took > batchMaxNs && batch > 1) {
                 batch /= 2;
             }
             before = after;
@@ -108,17 +105,17 @@ final class TimedSampling extends Sampling {
 
     /** Stops a phase when storage has read enough for this process: a file that fills up is no longer cold. */
     private static final class DeviceBudget {
-        /** Interval between looks at it: each costs a system call. */
-        private static final long CHECK_NS = 1_000_000;
         private static final byte[] KEY = "\nread_bytes: ".getBytes(StandardCharsets.US_ASCII);
 
         /** /proc/self/io; null where there is no budget. */
         private final FileChannel channel;
         private final ByteBuffer text;
+        private final long checkNs;
         private long endBytes;
         private long nextCheckNs;
 
         DeviceBudget(Job job) throws CallFailure {
+            checkNs = job.policy.deviceCheckNs();
             channel = job.maxDeviceBytes == 0 ? null : Files.openChannel("/proc/self/io", StandardOpenOption.READ);
             text = ByteBuffer.allocateDirect(channel == null ? 0 : 512);
             if (channel != null) {
@@ -130,7 +127,7 @@ final class TimedSampling extends Sampling {
             if (channel != null) {
                 long end = readBytes() + bytes;
                 endBytes = end < 0 ? Long.MAX_VALUE : end;
-                nextCheckNs = System.nanoTime() + CHECK_NS;
+                nextCheckNs = System.nanoTime() + checkNs;
             }
         }
 
@@ -138,7 +135,7 @@ final class TimedSampling extends Sampling {
             if (channel == null || nowNs < nextCheckNs) {
                 return false;
             }
-            nextCheckNs = nowNs + CHECK_NS;
+            nextCheckNs = nowNs + checkNs;
             return readBytes() >= endBytes;
         }
 

@@ -27,7 +27,9 @@ final class Vectors {
     }
 
     private static boolean gaps(Request vector) {
-        Gaps gaps = new Gaps(vector.number("seed"));
+        Policy policy = new Policy(0, 0, vector.number("gap_min_ns"), vector.number("gap_max_ns"),
+                vector.count("gap_measures"), 0, 0);
+        Gaps gaps = new Gaps(vector.number("seed"), policy);
         long[] took = vector.numbers("op_ns");
         long[] drawn = new long[took.length];
         long[] grows = new long[took.length];
@@ -39,7 +41,7 @@ final class Vectors {
     }
 
     private static boolean stalls(Request vector) {
-        Stalls stalls = new Stalls();
+        Stalls stalls = new Stalls(vector.number("stall_ns"));
         long[] operations = vector.numbers("operations");
         for (int index = 0; index < operations.length; index++) {
             stalls.note(operations[index], vector.numbers("took_ns")[index]);

@@ -73,6 +73,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         thread_reads: Vec::new(),
         ballast_bytes: 0,
         heartbeat_ns: 0,
+        policy: pagewise_protocol::SamplingPolicy::default(),
     }
 }
 

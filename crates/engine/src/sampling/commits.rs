@@ -11,18 +11,27 @@ use super::stalls::Stalls;
 use super::{Clock, ThreadSample};
 use crate::operations::{Latencies, Operations};
 
-/// Take one thread's sample: records up to `end`, which all threads share, or as many as are begun
+/// Records of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Commits {
+    /// Their number, over all threads.
+    pub records: u64,
+    /// Of the job.
+    pub stall_ns: u64,
+}
+
+/// Take one thread's sample: records of `all` that no other thread does, or as many as are begun
 /// within `sample_ns`. `latencies` is empty.
 pub fn sample(
     work: &mut dyn Operations,
-    end: u64,
+    all: Commits,
     sample_ns: u64,
     rendezvous: &dyn Fn(),
     mut latencies: Latencies,
     clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
     let bytes_before = work.bytes();
-    let mut stalls = Stalls::default();
+    let mut stalls = Stalls::new(all.stall_ns);
     let mut operations = 0;
     rendezvous();
     let started_ns = clock();
@@ -30,7 +39,7 @@ pub fn sample(
     let mut now = started_ns;
     while now < deadline {
         let begun = now;
-        let done = work.perform(operations, 1, end)?.operations;
+        let done = work.perform(operations, 1, all.records)?.operations;
         if done == 0 {
             break;
         }
@@ -59,8 +68,9 @@ mod tests {
     use crate::sampling::empty_latencies;
     use crate::sampling::fake::{FakeWork, Time};
 
-    fn sampled(work: &mut FakeWork<'_>, end: u64, sample_ns: u64, time: &Time) -> ThreadSample {
-        sample(work, end, sample_ns, &|| (), empty_latencies(), time.clock()).expect("no call fails")
+    fn sampled(work: &mut FakeWork<'_>, records: u64, sample_ns: u64, time: &Time) -> ThreadSample {
+        let all = Commits { records, stall_ns: 1_000_000 };
+        sample(work, all, sample_ns, &|| (), empty_latencies(), time.clock()).expect("no call fails")
     }
 
     #[test]

@@ -13,28 +13,21 @@
 //! Those times are discarded, so that early page faults are not over-represented.
 
 use pagewise_model::random::Random;
-use pagewise_protocol::CallFailure;
+use pagewise_protocol::{CallFailure, SamplingPolicy};
 
 use super::stalls::{Batch, Stalls};
 use super::{Clock, ThreadSample};
 use crate::operations::{Done, Latencies, Operations};
 
-/// A shorter mean gap is doubled: its clock readings would be noticeable.
-const GAP_MIN_NS: u64 = 40_000;
-/// A longer mean gap is halved: there would be few latencies.
-const GAP_MAX_NS: u64 = 160_000;
-
-/// After this many measures the mean has been found; a stall among the first ones must not end its
-/// growth.
-const STEADY_MEASURES: u32 = 3;
-
-/// Amount of work.
+/// Amount of work, and the gaps between operations with a measured latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
     /// Operations of a sample.
     pub operations: u64,
-    /// Seed of the gaps between operations with a measured latency.
+    /// Seed of the gaps.
     pub gap_seed: u64,
+    /// Of the job.
+    pub policy: SamplingPolicy,
 }
 
 /// Take one thread's sample: `amount` from `first_operation` on, or as much of it as is done within
@@ -53,10 +46,10 @@ pub fn sample(
         end: first_operation.saturating_add(amount.operations),
         checksum: 0,
         latencies,
-        early: Early::default(),
-        stalls: Stalls::default(),
+        early: Early::until(amount.policy.gap_measures),
+        stalls: Stalls::new(amount.policy.stall_ns),
     };
-    let mut gaps = Gaps::new(amount.gap_seed);
+    let mut gaps = Gaps::new(amount.gap_seed, amount.policy);
     let started_ns = clock();
     let deadline = started_ns.saturating_add(sample_ns);
     let mut now = started_ns;
@@ -65,9 +58,9 @@ pub fn sample(
         let begun = now;
         now = progress.batch(work, gap, now, &clock)?;
         if progress.position < progress.end && gaps.adapt(gap, now - begun) {
-            progress.early.len = 0;
+            progress.early.taken.clear();
         }
-        if gaps.is_found() && progress.early.len > 0 {
+        if gaps.is_found() && !progress.early.taken.is_empty() {
             progress.early.record(&mut progress.latencies);
         }
         if progress.position < progress.end {
@@ -103,17 +96,32 @@ struct WorkProgress {
 
 /// Latencies taken before the mean gap is found; those taken while it grows are not kept. Only a
 /// few numbers are stored, since emptying a histogram takes as long as a thousand records.
-#[derive(Default)]
 struct Early {
-    taken: [u64; 2 * STEADY_MEASURES as usize + 2],
-    len: usize,
+    taken: Vec<u64>,
+    /// Its length is at most this.
+    most: usize,
     closed: bool,
 }
 
 impl Early {
+    /// Room for all that is timed until the mean has not grown by this many measures.
+    fn until(gap_measures: u64) -> Self {
+        let most = 2 * gap_measures as usize + 2;
+        Self { taken: Vec::with_capacity(most), most, closed: false }
+    }
+
     fn record(&mut self, latencies: &mut Latencies) {
-        self.taken[..self.len].iter().for_each(|took| latencies.saturating_record(*took));
-        (self.len, self.closed) = (0, true);
+        self.taken.drain(..).for_each(|took| latencies.saturating_record(took));
+        self.closed = true;
+    }
+
+    #[inline]
+    fn keeps(&mut self, took_ns: u64) -> bool {
+        let room = !self.closed && self.taken.len() < self.most;
+        if room {
+            self.taken.push(took_ns);
+        }
+        room
     }
 }
 
@@ -134,14 +142,8 @@ impl WorkProgress {
         let after = clock();
         self.position += operations;
         self.checksum = self.checksum.wrapping_add(checksum);
-        if wanted == 1 {
-            match self.early.taken.get_mut(self.early.len).filter(|_| !self.early.closed) {
-                Some(free) => {
-                    *free = after - begun;
-                    self.early.len += 1;
-                }
-                None => self.latencies.saturating_record(after - begun),
-            }
+        if wanted == 1 && !self.early.keeps(after - begun) {
+            self.latencies.saturating_record(after - begun);
         }
         self.stalls.note(operations, after - before);
         Ok(after)
@@ -152,13 +154,14 @@ impl WorkProgress {
 pub(super) struct Gaps {
     random: Random,
     mean: u64,
-    /// Consecutive measures that did not change the mean, up to [`STEADY_MEASURES`].
-    steady: u32,
+    /// Consecutive measures that did not double the mean, up to `gap_measures`.
+    steady: u64,
+    policy: SamplingPolicy,
 }
 
 impl Gaps {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), mean: 1, steady: 0 }
+    pub(super) fn new(seed: u64, policy: SamplingPolicy) -> Self {
+        Self { random: Random::new(seed), mean: 1, steady: 0, policy }
     }
 
     /// Draw from 1 to twice the mean, exclusive.
@@ -166,31 +169,32 @@ impl Gaps {
         1 + self.random.below(2 * self.mean - 1)
     }
 
-    /// Adapt the mean gap to last 40 to 160 us, after a gap of `gap` operations that took
-    /// `took_ns`. Short gaps are not used, since the clock is a part of their time. Return true
-    /// while the mean grows from 1: operations until now were timed more often than the following
-    /// ones.
+    /// Adapt the mean gap to last as long as the policy says, after a gap of `gap` operations that
+    /// took `took_ns`. Short gaps are not used, since the clock is a part of their time. Return
+    /// true while the mean grows from 1: operations until now were timed more often than the
+    /// following ones.
     pub(super) fn adapt(&mut self, gap: u64, took_ns: u64) -> bool {
         if gap < self.mean {
             return false;
         }
+        let SamplingPolicy { gap_min_ns, gap_max_ns, gap_measures, .. } = self.policy;
         let mean_takes_ns = Batch { operations: gap, took_ns }.pace(self.mean);
-        if mean_takes_ns < GAP_MIN_NS {
+        if mean_takes_ns < gap_min_ns {
             self.mean *= 2;
-            let begins = self.steady < STEADY_MEASURES;
+            let begins = self.steady < gap_measures;
             self.steady = if begins { 0 } else { self.steady };
             return begins;
         }
-        if self.mean > 1 && mean_takes_ns > GAP_MAX_NS {
+        if self.mean > 1 && mean_takes_ns > gap_max_ns {
             self.mean /= 2;
         }
-        self.steady = (self.steady + 1).min(STEADY_MEASURES);
+        self.steady = (self.steady + 1).min(gap_measures);
         false
     }
 
     /// True if the mean has stopped growing from 1.
     fn is_found(&self) -> bool {
-        self.steady == STEADY_MEASURES
+        self.steady == self.policy.gap_measures
     }
 }
 

@@ -3,7 +3,8 @@
 //! Reads by the offset table are bounded by time ([`timed`]); a scan, records and blocks are a
 //! fixed amount of work ([`fixed`]). Both read the clock once per batch of operations and leave no
 //! gap between two batches, so that no stall ([`stalls`]) is missed. Records that are committed
-//! ([`commits`]) have a clock around each.
+//! ([`commits`]) have a clock around each. The numbers of these rules come with the job
+//! ([`SamplingPolicy`](pagewise_protocol::SamplingPolicy)).
 
 pub mod commits;
 pub mod fixed;
@@ -14,11 +15,6 @@ use std::sync::atomic::AtomicBool;
 
 use crate::operations::Latencies;
 use stalls::Stalls;
-
-/// A shorter batch is doubled.
-const BATCH_MIN_NS: u64 = 50_000;
-/// A longer batch of several operations is halved.
-const BATCH_MAX_NS: u64 = 200_000;
 
 /// The clock by which sampling decides, in ns; [`now_ns`](crate::clock::now_ns) but in tests.
 pub trait Clock: Fn() -> u64 {}

@@ -1,14 +1,11 @@
 //! Stalled operations, found in the times of batches without gaps between them: the rule of
 //! `workers/PROTOCOL.md`.
 //!
-//! A batch is stalled if it takes over 1 ms longer than its operations take on average, and over
-//! twice as long. A stalled batch counts in that average with its expected time; otherwise one long
-//! stall would hide later ones. The factor of two is needed because operations of several
+//! A batch is stalled if it takes longer by over `stall_ns` than its operations take on average,
+//! and over twice as long. A stalled batch counts in that average with its expected time; otherwise
+//! one long stall would hide later ones. The factor of two is needed because operations of several
 //! milliseconds scatter by more than one: an average that left out everything above it would sink
 //! until all of them were stalled.
-
-/// Excess of a stalled batch over its operations' average.
-const STALL_NS: u64 = 1_000_000;
 
 /// Operations and their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +23,10 @@ impl Batch {
 }
 
 /// Counts stalled batches.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Stalls {
+    /// Excess of a stalled batch over its operations' average.
+    stall_ns: u64,
     /// Their number.
     pub count: u64,
     /// The longest, less the average of the other operations in its batch.
@@ -39,10 +38,14 @@ pub struct Stalls {
 }
 
 impl Stalls {
+    pub(super) fn new(stall_ns: u64) -> Self {
+        Self { stall_ns, count: 0, longest_ns: 0, first: None, calm: None }
+    }
+
     #[inline(always)]
     pub(super) fn note(&mut self, operations: u64, took_ns: u64) {
         match &mut self.calm {
-            Some(calm) if took_ns < STALL_NS => {
+            Some(calm) if took_ns < self.stall_ns => {
                 calm.operations += operations;
                 calm.took_ns += took_ns;
             }
@@ -60,7 +63,7 @@ impl Stalls {
         };
         let due_ns = calm.pace(batch.operations);
         let mut counted_ns = batch.took_ns;
-        if batch.took_ns > due_ns + due_ns.max(STALL_NS) {
+        if batch.took_ns > due_ns + due_ns.max(self.stall_ns) {
             self.count += 1;
             let others_ns = calm.pace(batch.operations.saturating_sub(1));
             self.longest_ns = self.longest_ns.max(batch.took_ns - others_ns);
@@ -85,7 +88,7 @@ mod tests {
     use super::*;
 
     fn stalls(batches: &[(u64, u64)]) -> (u64, u64) {
-        let mut stalls = Stalls::default();
+        let mut stalls = Stalls::new(1_000_000);
         batches.iter().for_each(|(operations, took_ns)| stalls.note(*operations, *took_ns));
         (stalls.count, stalls.longest_ns)
     }

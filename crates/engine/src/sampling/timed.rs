@@ -12,18 +12,15 @@
 //!
 use std::sync::atomic::Ordering;
 
-use pagewise_protocol::CallFailure;
+use pagewise_protocol::{CallFailure, SamplingPolicy};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use super::stalls::Stalls;
-use super::{BATCH_MAX_NS, BATCH_MIN_NS, Clock, PhaseSync, ThreadSample};
+use super::{Clock, PhaseSync, ThreadSample};
 use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
 
-/// Interval of checks of the device budget, which cost a system call.
-const BUDGET_CHECK_NS: u64 = 1_000_000;
-
-/// Ends of the phases.
+/// Ends of the phases, and lengths of batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Length of the throughput phase.
@@ -34,6 +31,8 @@ pub struct Limits {
     pub max_operations: u64,
     /// Bytes that storage may read for the process in both phases; 0: unbounded.
     pub max_device_bytes: u64,
+    /// Of the job.
+    pub policy: SamplingPolicy,
 }
 
 impl Limits {
@@ -54,14 +53,15 @@ struct DeviceBudget {
     file: Option<OwnedFd>,
     end_bytes: u64,
     next_check_ns: u64,
+    check_ns: u64,
 }
 
 impl DeviceBudget {
-    fn new(bytes: u64) -> Self {
+    fn new(bytes: u64, check_ns: u64) -> Self {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file =
             (bytes > 0).then(|| rustix::fs::open("/proc/self/io", flags, Mode::empty()).ok()).flatten();
-        let mut budget = Self { file, end_bytes: u64::MAX, next_check_ns: 0 };
+        let mut budget = Self { file, end_bytes: u64::MAX, next_check_ns: 0, check_ns };
         budget.end_bytes = budget.read_bytes().map_or(u64::MAX, |begin| begin.saturating_add(bytes));
         budget
     }
@@ -79,7 +79,7 @@ impl DeviceBudget {
         if self.file.is_none() || now_ns < self.next_check_ns {
             return false;
         }
-        self.next_check_ns = now_ns + BUDGET_CHECK_NS;
+        self.next_check_ns = now_ns + self.check_ns;
         self.read_bytes().is_some_and(|bytes| bytes >= self.end_bytes)
     }
 }
@@ -98,7 +98,8 @@ pub fn sample(
     mut latencies: Latencies,
     clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
-    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS);
+    let check_ns = limits.policy.device_check_ns;
+    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS, check_ns);
     let bytes_before = work.bytes();
     rendezvous();
     let throughput = throughput_phase(work, first_operation, limits, &mut budget, &mut latencies, &clock);
@@ -153,12 +154,13 @@ fn throughput_phase(
         bounded => (bounded * THROUGHPUT_QUARTERS / 4).max(1),
     };
     let end = limits.end(first_operation);
+    let SamplingPolicy { batch_min_ns, batch_max_ns, stall_ns, .. } = limits.policy;
     let mut phase = Throughput {
         started_ns: clock(),
         ended_ns: 0,
         operations: 0,
         checksum: 0,
-        stalls: Stalls::default(),
+        stalls: Stalls::new(stall_ns),
         batched: false,
     };
     let mut batch_operations = 1u64;
@@ -179,10 +181,10 @@ fn throughput_phase(
         if after >= deadline || phase.operations == max_operations || budget.is_spent(after) {
             break;
         }
-        if done == batch_operations && took < BATCH_MIN_NS {
+        if done == batch_operations && took < batch_min_ns {
             batch_operations *= 2;
             phase.batched = true;
-        } else if batch_operations > 1 && took > BATCH_MAX_NS {
+        } else if batch_operations > 1 && took > batch_max_ns {
             batch_operations /= 2;
         }
         before = after;
@@ -203,7 +205,7 @@ fn latency_phase(
         0 => u64::MAX,
         bounded => bounded.saturating_sub(sample.operations),
     };
-    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4);
+    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4, limits.policy.device_check_ns);
     let first = first_operation + sample.operations;
     let end = limits.end(first_operation);
     // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a
@@ -275,7 +277,14 @@ mod tests {
 
     /// No end but that of the operations.
     fn limits(max_operations: u64) -> Limits {
-        Limits { sample_ns: u64::MAX / 2, latency_ns: u64::MAX / 2, max_operations, max_device_bytes: 0 }
+        let policy = SamplingPolicy::default();
+        Limits {
+            sample_ns: u64::MAX / 2,
+            latency_ns: u64::MAX / 2,
+            max_operations,
+            max_device_bytes: 0,
+            policy,
+        }
     }
 
     #[test]
@@ -303,7 +312,7 @@ mod tests {
     #[test]
     fn slow_operations_are_their_own_latencies() {
         let time = Time::default();
-        let mut work = FakeWork { op_ns: BATCH_MIN_NS, ..FakeWork::new(&time) };
+        let mut work = FakeWork { op_ns: 50_000, ..FakeWork::new(&time) };
         let sample = sampled(&mut work, 0, limits(40), time.clock());
         assert_eq!(work.asked, [1; 30], "a batch that takes long enough is an operation");
         assert_eq!((sample.latency_operations, sample.latencies.len()), (0, sample.operations));
@@ -325,10 +334,7 @@ mod tests {
         let readings = work.asked.len() as u64 + 2;
         let took = sample.ended_ns - sample.started_ns;
         assert_eq!(took, sample.operations * 10 + 3_000_000 + (readings - 1) * 20);
-        assert!(
-            (10_000_000..10_000_000 + 2 * BATCH_MAX_NS).contains(&took),
-            "{took}: the end is that of a batch"
-        );
+        assert!((10_000_000..10_000_000 + 2 * 200_000).contains(&took), "{took}: the end is that of a batch");
         assert_eq!(sample.checksum, 1000 * sample.operations + 7, "with what was in flight");
     }
 

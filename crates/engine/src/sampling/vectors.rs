@@ -1,5 +1,6 @@
 //! `workers/vectors.json`: results that every worker must compute from the same seeds and times.
 
+use pagewise_protocol::SamplingPolicy;
 use serde::Deserialize;
 
 use super::empty_latencies;
@@ -13,6 +14,9 @@ enum Vector {
     /// operations.
     Gaps {
         seed: u64,
+        gap_min_ns: u64,
+        gap_max_ns: u64,
+        gap_measures: u64,
         /// Time of an operation, for each gap.
         op_ns: Vec<u64>,
         gaps: Vec<u64>,
@@ -20,7 +24,7 @@ enum Vector {
         grows: Vec<u64>,
     },
     /// Batches: their operations and times.
-    Stalls { operations: Vec<u64>, took_ns: Vec<u64>, stalls: u64, stall_longest_ns: u64 },
+    Stalls { stall_ns: u64, operations: Vec<u64>, took_ns: Vec<u64>, stalls: u64, stall_longest_ns: u64 },
     /// Times, and the histogram of a worker whose buckets are 1/128 of a power of two.
     Latencies { took_ns: Vec<u64>, latency_ns: Vec<u64>, latency_counts: Vec<u64> },
 }
@@ -39,8 +43,10 @@ fn the_native_worker_reproduces_the_vectors() {
     assert!(vectors.len() > 20);
     for (index, vector) in vectors.into_iter().enumerate() {
         match vector {
-            Vector::Gaps { seed, op_ns, gaps, grows } => {
-                let mut drawn = Gaps::new(seed);
+            Vector::Gaps { seed, gap_min_ns, gap_max_ns, gap_measures, op_ns, gaps, grows } => {
+                let policy =
+                    SamplingPolicy { gap_min_ns, gap_max_ns, gap_measures, ..SamplingPolicy::default() };
+                let mut drawn = Gaps::new(seed, policy);
                 let made = op_ns.iter().map(|op_ns| {
                     let gap = drawn.draw();
                     (gap, u64::from(drawn.adapt(gap, gap * op_ns)))
@@ -48,8 +54,8 @@ fn the_native_worker_reproduces_the_vectors() {
                 let (found, thrown): (Vec<u64>, Vec<u64>) = made.unzip();
                 assert_eq!((found, thrown), (gaps, grows), "vector {index}");
             }
-            Vector::Stalls { operations, took_ns, stalls, stall_longest_ns } => {
-                let mut found = Stalls::default();
+            Vector::Stalls { stall_ns, operations, took_ns, stalls, stall_longest_ns } => {
+                let mut found = Stalls::new(stall_ns);
                 operations.iter().zip(took_ns).for_each(|(operations, took)| found.note(*operations, took));
                 assert_eq!((found.count, found.longest_ns), (stalls, stall_longest_ns), "vector {index}");
             }

@@ -82,6 +82,7 @@ impl Fixture {
             thread_reads: Vec::new(),
             ballast_bytes: 0,
             heartbeat_ns: 0,
+            policy: pagewise_protocol::SamplingPolicy::default(),
             handover_path: String::new(),
         };
         Self { _folder: temporary, job, source }

@@ -21,7 +21,7 @@ macro_rules! sources {
 pub(super) const JVM: &[SourceFile] = sources!(
     "jvm/pagewise", ".java":
     CallFailure CommitSampling Commits JobThreads Failures Files FixedSampling Gaps Heap Heartbeats
-    Histogram Job Json Libc Native Offers Part Pieces Prefetcher Reader Readers Request Sampling Scanner
+    Histogram Job Json Libc Native Offers Part Pieces Policy Prefetcher Reader Readers Request Sampling Scanner
     Scanners Stalls Target TimedSampling Words Work Worker Writers
 );
 

@@ -7,7 +7,7 @@ use crate::sampling::fake::{FakeWork, Time};
 /// Work with this many operations, all of it, from `first` on.
 fn run(work: &mut FakeWork<'_>, time: &Time, first: u64, operations: u64) -> ThreadSample {
     work.done = first;
-    let amount = Amount { operations, gap_seed: 5 };
+    let amount = Amount { operations, gap_seed: 5, policy: SamplingPolicy::default() };
     sample(work, first, amount, u64::MAX, empty_latencies(), time.clock()).expect("no call fails")
 }
 
@@ -38,7 +38,7 @@ fn slow_operations_are_all_timed() {
 #[test]
 fn time_that_is_up_ends_the_work_early() {
     let time = Time::default();
-    let amount = Amount { operations: 1000, gap_seed: 5 };
+    let amount = Amount { operations: 1000, gap_seed: 5, policy: SamplingPolicy::default() };
     for (sample_ns, done) in [(0, 0), (1, 2), (999_999, 20), (u64::MAX, 1000)] {
         let mut work = FakeWork { op_ns: 50_000, ..FakeWork::new(&time) };
         let sample = sample(&mut work, 0, amount, sample_ns, empty_latencies(), time.clock());
@@ -70,10 +70,14 @@ fn the_first_operation_does_not_weigh_more_than_others() {
     assert_eq!(sample.latencies.max(), 1, "it was timed because the mean gap was still 1");
 }
 
+fn gaps_of(seed: u64) -> Gaps {
+    Gaps::new(seed, SamplingPolicy::default())
+}
+
 #[test]
 fn gaps_are_drawn_from_the_seed_and_repeat() {
     let draw = |seed| {
-        let mut gaps = Gaps { mean: 100, ..Gaps::new(seed) };
+        let mut gaps = Gaps { mean: 100, ..gaps_of(seed) };
         (0..1000).map(|_| gaps.draw()).collect::<Vec<_>>()
     };
     let gaps = draw(9);
@@ -82,12 +86,12 @@ fn gaps_are_drawn_from_the_seed_and_repeat() {
     assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&1), Some(&199)));
     let mean = gaps.iter().sum::<u64>() / 1000;
     assert!((95..=105).contains(&mean), "{mean}");
-    assert_eq!(Gaps::new(3).draw(), 1, "the first operation is timed");
+    assert_eq!(gaps_of(3).draw(), 1, "the first operation is timed");
 }
 
 #[test]
 fn the_mean_gap_takes_40_us_and_short_gaps_are_no_measure() {
-    let mut gaps = Gaps::new(1);
+    let mut gaps = gaps_of(1);
     // 10 ns an operation.
     while gaps.mean < 4096 {
         let before = gaps.mean;
