@@ -23,7 +23,7 @@ use pagewise_engine::sampling::{PhaseSync, empty_latencies};
 use pagewise_model::pieces::{Masks, piece_reads};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
-use pagewise_protocol::{Go, Job, SamplingPolicy};
+use pagewise_protocol::{Go, Job, PhaseBounds, SamplingPolicy};
 use pagewise_sys::{FileMapping, SharedMemory};
 
 use crate::bare::Bare;
@@ -237,8 +237,7 @@ impl EngineSide {
         let limits = Limits {
             sample_ns: u64::MAX / 2,
             latency_ns: 0,
-            max_operations: sampling_operations(operations as u64),
-            max_device_bytes: 0,
+            bounds: PhaseBounds::of_throughput(operations as u64, 0),
             policy: SamplingPolicy::default(),
         };
         // `sample` meets the others twice: at the start and behind the throughput phase.
@@ -379,25 +378,12 @@ fn part_of(offsets: Offsets<'_>, first: usize, operations: usize, reads_per_op: 
     offsets.part(first * reads_per_op, operations * reads_per_op)
 }
 
-/// The bound for which the throughput phase does just `operations`: it takes three quarters of the
-/// bound.
-fn sampling_operations(operations: u64) -> u64 {
-    (operations * 4).div_ceil(3)
-}
-
 #[cfg(test)]
 mod tests {
     use pagewise_model::Bytes;
 
     use super::*;
     use crate::dataset::Scratch;
-
-    #[test]
-    fn the_throughput_phase_gets_the_operations_that_it_is_meant_to() {
-        for operations in 1..1000 {
-            assert_eq!(sampling_operations(operations) * 3 / 4, operations);
-        }
-    }
 
     #[test]
     fn both_sides_consume_the_same_bytes_in_all_cells() {

@@ -47,7 +47,7 @@ static void operate(u64 operation, u64 in_pass) {  // the masks are 0 unless rea
 }
 static void go(u64 first, u64 sample_ns) {
     u64 done = 0, stalls = 0, longest = 0, calm = 0, took, usual, shift, device = device_bytes(), start, after, look;
-    u64 ops = max_ops == 0 ? ~0ull : max_ops < 4 ? 1 : max_ops / 4 * 3;  // a quarter is left, for workers with a latency phase
+    u64 ops = max_ops == 0 ? ~0ull : max_ops;
     memset(bucket, 0, sizeof bucket), checksum = begun = last = 0, start = after = look = now();
     do {
         took = after, operate(first + done, done % (reads / per_op)), done++, after = now(), took = after - took;
@@ -56,7 +56,7 @@ static void go(u64 first, u64 sample_ns) {
         if (done == 2 && took < calm) usual = took, took = calm, calm = usual;  // of the first two the faster measures the other
         usual = done > 1 ? calm / (done - 1) : took;  // stalled ones count as what they should have taken
         if (took > usual + (usual > stall ? usual : stall)) stalls++, longest = took > longest ? took : longest, took = usual;
-        if (calm += took, max_device && after > look && (look = after + check, device_bytes() - device >= max_device / 4 * 3)) break;
+        if (calm += took, max_device && after > look && (look = after + check, device_bytes() - device >= max_device)) break;
     } while (after - start < sample_ns && done < ops);
     printf("{\"type\":\"sample\",\"operations\":%llu,\"elapsed_ns\":%llu,\"latency_operations\":0,\"latency_elapsed_ns\":0,\"bytes\":%llu,"
            "\"thread_operations\":[%llu],\"checksum\":\"%016llx\",\"stalls\":%llu,\"stall_longest_ns\":%llu,\"latency_ns\":",
@@ -71,7 +71,7 @@ static void open_job(u64 start) {
     size = number("read_bytes"), per_op = number("reads_per_op"), reads = per_op ? number("table_reads") / per_op * per_op : 0;
     if (!says("method", "get\"") || !size || !reads || number("threads") != 1 || says("consume", "lines"))
         fail("open", 0, 0, "this example has one method, get, for reads by a table in one thread, and counts no lines", 1);
-    max_ops = number("max_thread_operations"), max_device = number("max_device_bytes"), link_mask = number("dependent") ? ~0ull : 0, piece = (number("piece_reads") ? number("piece_reads") : reads) / per_op;
+    max_ops = number("throughput_operations"), max_device = number("throughput_device_bytes"), link_mask = number("dependent") ? ~0ull : 0, piece = (number("piece_reads") ? number("piece_reads") : reads) / per_op;
     stride = says("consume", "sum") ? 8 : number("page_bytes"), last_at = size < 8 ? 0 : size - 8, stall = number("stall_ns"), check = number("device_check_ns");
     last_mask = says("consume", "touch") && number("touch_last") ? ~0ull : 0, buffer = calloc(1, size + 8);
     int offsets = open_at("table_path", O_RDONLY);  // zeros until go, another table with each: mapped, and read from there

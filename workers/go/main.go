@@ -59,34 +59,36 @@ type hello struct {
 
 // job is what `open` carries; see ../PROTOCOL.md.
 type job struct {
-	Method              string `json:"method"`
-	Workload            string `json:"workload"`
-	Path                string `json:"path"`
-	FileBytes           uint64 `json:"file_bytes"`
-	SpanBytes           uint64 `json:"span_bytes"`
-	Threads             uint64 `json:"threads"`
-	Descriptor          string `json:"descriptor"`
-	TablePath           string `json:"table_path"`
-	TableReads          uint64 `json:"table_reads"`
-	PieceReads          uint64 `json:"piece_reads"`
-	ReadBytes           uint64 `json:"read_bytes"`
-	ReadsPerOp          uint64 `json:"reads_per_op"`
-	Consume             string `json:"consume"`
-	PageBytes           uint64 `json:"page_bytes"`
-	TouchLast           uint64 `json:"touch_last"`
-	Dependent           uint64 `json:"dependent"`
-	WarmPageTables      uint64 `json:"warm_page_tables"`
-	MaxThreadOperations uint64 `json:"max_thread_operations"`
-	MaxDeviceBytes      uint64 `json:"max_device_bytes"`
-	RecordBytes         uint64 `json:"record_bytes"`
-	Records             uint64 `json:"records"`
-	Sync                string `json:"sync"`
-	SyncCall            string `json:"sync_call"`
-	SourcePath          string `json:"source_path"`
-	SourcePeriod        uint64 `json:"source_period"`
-	GapSeed             uint64 `json:"gap_seed"`
-	HandoverPath        string `json:"handover_path"`
-	HeartbeatNs         uint64 `json:"heartbeat_ns"`
+	Method                string `json:"method"`
+	Workload              string `json:"workload"`
+	Path                  string `json:"path"`
+	FileBytes             uint64 `json:"file_bytes"`
+	SpanBytes             uint64 `json:"span_bytes"`
+	Threads               uint64 `json:"threads"`
+	Descriptor            string `json:"descriptor"`
+	TablePath             string `json:"table_path"`
+	TableReads            uint64 `json:"table_reads"`
+	PieceReads            uint64 `json:"piece_reads"`
+	ReadBytes             uint64 `json:"read_bytes"`
+	ReadsPerOp            uint64 `json:"reads_per_op"`
+	Consume               string `json:"consume"`
+	PageBytes             uint64 `json:"page_bytes"`
+	TouchLast             uint64 `json:"touch_last"`
+	Dependent             uint64 `json:"dependent"`
+	WarmPageTables        uint64 `json:"warm_page_tables"`
+	MaxThreadOperations   uint64 `json:"max_thread_operations"`
+	ThroughputOperations  uint64 `json:"throughput_operations"`
+	ThroughputDeviceBytes uint64 `json:"throughput_device_bytes"`
+	LatencyDeviceBytes    uint64 `json:"latency_device_bytes"`
+	RecordBytes           uint64 `json:"record_bytes"`
+	Records               uint64 `json:"records"`
+	Sync                  string `json:"sync"`
+	SyncCall              string `json:"sync_call"`
+	SourcePath            string `json:"source_path"`
+	SourcePeriod          uint64 `json:"source_period"`
+	GapSeed               uint64 `json:"gap_seed"`
+	HandoverPath          string `json:"handover_path"`
+	HeartbeatNs           uint64 `json:"heartbeat_ns"`
 	policy
 }
 

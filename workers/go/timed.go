@@ -77,7 +77,7 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 	received := member.work.bytes()
 	member.work.(*tableReads).begin(request)
 	checkNs := c.job.DeviceCheckNs
-	budget, rest := newBudget(c.job.MaxDeviceBytes/4*3, checkNs), newBudget(0, checkNs)
+	budget, rest := newBudget(c.job.ThroughputDeviceBytes, checkNs), newBudget(0, checkNs)
 	defer func() { budget.close(); rest.close() }()
 	c.rendezvous.wait()
 	// Guarded, so that a thread whose access faults still comes to where the others wait for it.
@@ -94,7 +94,7 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 	}
 	if c.batched.Load() && request.LatencyNs > 0 {
 		member.latencies.reset()
-		rest = newBudget(c.job.MaxDeviceBytes/4, checkNs)
+		rest = newBudget(c.job.LatencyDeviceBytes, checkNs)
 		if err := latency(member, request, rest, c.job.MaxThreadOperations); err != nil {
 			return err
 		}
@@ -106,11 +106,9 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 // throughput reads the clock once a batch. It returns whether any batch had several operations: then their times are no
 // latencies.
 func throughput(member *member, request *request, budget *budget, job *job) (bool, error) {
-	maxOperations, batchMinNs, batchMaxNs := job.MaxThreadOperations, job.BatchMinNs, job.BatchMaxNs
+	maxOperations, batchMinNs, batchMaxNs := job.ThroughputOperations, job.BatchMinNs, job.BatchMaxNs
 	if maxOperations == 0 {
 		maxOperations = math.MaxUint64
-	} else {
-		maxOperations = max(maxOperations/4*3+maxOperations%4*3/4, 1)
 	}
 	work, latencies, part, position := member.work, member.latencies, &member.part, request.FirstOperation
 	batch, batched, operations, checksum := uint64(1), false, uint64(0), uint64(0)

@@ -38,6 +38,11 @@ class Budget:
             return
         self.end = self.read_bytes() + size
 
+    @classmethod
+    def of(cls, size, job):
+        """None where there is no bound."""
+        return cls(size, job.device_check_ns) if size > 0 else None
+
     def read_bytes(self):
         """Bytes that storage has read for the process."""
         text = os.pread(self.counters.fileno(), 512, 0)
@@ -56,10 +61,10 @@ def throughput(work, part, go, job, budget):
     read, reads_per_op, clock, record = work.read, work.reads_per_op, now_ns, part.latencies.record
     note = part.stalls.note
     shortest, longest, end = job.batch_min_ns, job.batch_max_ns, work.operations * work.reads_per_op
-    max_operations = job.max_thread_operations
+    max_operations = job.throughput_operations
     # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
     start = go["first_operation"] % work.operations * reads_per_op
-    base, bound = -start, (max(max_operations * 3 // 4, 1) if max_operations > 0 else 1 << 60) * reads_per_op
+    base, bound = -start, (max_operations if max_operations > 0 else 1 << 60) * reads_per_op
     limit = min(end, bound - base)
     checksum, batch, batched, look = 0, reads_per_op, False, 0
     part.begun = before = clock()
@@ -97,12 +102,13 @@ def throughput(work, part, go, job, budget):
     return batched
 
 
-def latency(work, part, go, max_operations, budget):
+def latency(work, part, go, job, budget):
     """Goes on where throughput ended, with a clock around each operation."""
     read, operations, reads_per_op = work.read, work.operations, work.reads_per_op
     clock, record = now_ns, part.latencies.record
     position = go["first_operation"] + part.operations
-    left = max(max_operations - part.operations, 0) if max_operations > 0 else 1 << 64
+    most = job.max_thread_operations
+    left = max(most - part.operations, 0) if most > 0 else 1 << 64
     done = checksum = 0
     part.latency_begun = after = clock()
     deadline = after + go["latency_ns"]

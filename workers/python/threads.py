@@ -96,7 +96,7 @@ class JobThreads:
     def read_for(self, member, go, job):
         """One thread's part of a sample of reads. All threads are in the same phase."""
         part = Part(job)
-        budget = Budget(job.max_device_bytes // 4 * 3, job.device_check_ns) if job.max_device_bytes > 0 else None
+        budget = Budget.of(job.throughput_device_bytes, job)
         member.work.begin(go)
         self.rendezvous.wait()
         try:
@@ -107,8 +107,7 @@ class JobThreads:
             self.rendezvous.wait()
         if self.batched and go["latency_ns"] > 0:
             part.latencies = Histogram()
-            budget = Budget(job.max_device_bytes // 4, job.device_check_ns) if job.max_device_bytes > 0 else None
-            latency(member.work, part, go, job.max_thread_operations, budget)
+            latency(member.work, part, go, job, Budget.of(job.latency_device_bytes, job))
         return part
 
     def hand_over(self, offsets):

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, SampleReply, SamplingPolicy};
+use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, PhaseBounds, SampleReply, SamplingPolicy};
 use pagewise_sys::SharedMemory;
 
 use crate::clock::now_ns;
@@ -33,10 +33,8 @@ enum Answer {
 pub enum Bounds {
     /// When its time is up.
     Timed {
-        /// Maximum operations of a thread; 0: unbounded.
-        max_operations: u64,
-        /// Maximum bytes that storage may read for the process; 0: unbounded.
-        max_device_bytes: u64,
+        /// Of the job.
+        bounds: PhaseBounds,
         /// Of the job.
         policy: SamplingPolicy,
     },
@@ -49,11 +47,7 @@ pub enum Bounds {
 impl Bounds {
     /// Bounds of reads by the offset table.
     pub const fn timed(job: &Job) -> Self {
-        Bounds::Timed {
-            max_operations: job.max_thread_operations,
-            max_device_bytes: job.max_device_bytes,
-            policy: job.policy,
-        }
+        Bounds::Timed { bounds: job.bounds, policy: job.policy }
     }
 
     /// Bounds of this many operations of each thread.
@@ -86,9 +80,9 @@ impl Common {
         };
         work.begin(go);
         match self.bounds {
-            Bounds::Timed { max_operations, max_device_bytes, policy } => {
+            Bounds::Timed { bounds, policy } => {
                 let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);
-                let limits = Limits { sample_ns, latency_ns, max_operations, max_device_bytes, policy };
+                let limits = Limits { sample_ns, latency_ns, bounds, policy };
                 let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &self.timed_phase };
                 timed::sample(work, go.first_operation, limits, phases, latencies, now_ns)
             }

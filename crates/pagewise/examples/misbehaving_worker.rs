@@ -151,7 +151,10 @@ impl Bent {
         let first = self.first_path.get_or_insert_with(|| job["path"].clone()).clone();
         let method = job["method"].as_str().unwrap_or_default().to_string();
         match self.kind.as_str() {
-            "ignores-bound" => job["max_thread_operations"] = json!(0),
+            "ignores-bound" => {
+                job["max_thread_operations"] = json!(0);
+                job["throughput_operations"] = json!(0);
+            }
             "ignores-span" => job["span_bytes"] = job["file_bytes"].clone(),
             "ignores-last" => job["touch_last"] = json!(0),
             "ignores-sync" => job["sync"] = json!("none"),

@@ -3,7 +3,7 @@
 //!
 //! * [`messages`]: the lines and their fields;
 //! * [`conversation`]: a worker, its lines, and its end;
-//! * [`SamplingPolicy`]: the numbers by which samples are taken;
+//! * [`SamplingPolicy`] and [`PhaseBounds`]: the numbers by which samples are taken;
 //! * [`claims`]: the claims of a sample and their tolerances.
 //!
 //! The engine answers with these messages, `run` and `conformance` send them, and a run file is
@@ -26,4 +26,4 @@ pub use messages::{
     CallFailure, Go, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood,
     Verify,
 };
-pub use sampling::SamplingPolicy;
+pub use sampling::{PhaseBounds, SamplingPolicy};

@@ -36,7 +36,7 @@ use pagewise_model::{
     Skew, Sync, SyncCall, Work, Workload,
 };
 
-use crate::SamplingPolicy;
+use crate::{PhaseBounds, SamplingPolicy};
 
 /// Version of the protocol. A worker that speaks another one is refused.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -242,11 +242,9 @@ pub struct Job {
     pub direct_alignment: u64,
     /// 1: page tables of the span are filled before `ready`.
     pub warm_page_tables: u32,
-    /// The throughput phase ends after this many operations of a thread; 0: unbounded, and the
-    /// table may be repeated.
-    pub max_thread_operations: u64,
-    /// Bytes that storage reads for the worker, after which the sample ends; 0: unbounded.
-    pub max_device_bytes: u64,
+    /// Ends of the phases besides their times. Without one the table may be repeated.
+    #[serde(flatten)]
+    pub bounds: PhaseBounds,
     /// Size of a record of `append` or a block of `fill`: record i goes to
     /// `i mod (file_bytes / record_bytes) * record_bytes`, none straddles the end of the file.
     pub record_bytes: u64,

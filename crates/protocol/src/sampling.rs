@@ -1,5 +1,6 @@
-//! The policy of sampling: the numbers by which every worker takes a sample, in one place. They are
-//! sent with each job; `workers/PROTOCOL.md` has the rules that use them.
+//! The policy of sampling, in one place: the numbers by which every worker takes a sample, and the
+//! bounds of its phases. They are sent with each job; `workers/PROTOCOL.md` has the rules that use
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,5 +36,60 @@ impl Default for SamplingPolicy {
             stall_ns: 1_000_000,
             device_check_ns: 1_000_000,
         }
+    }
+}
+
+/// Bounds of the phases of a `go`, which ends early so that a cold file stays cold and a table is
+/// not repeated; 0: unbounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseBounds {
+    /// Operations of a thread in both phases.
+    pub max_thread_operations: u64,
+    /// Operations of a thread in the throughput phase.
+    pub throughput_operations: u64,
+    /// Bytes that storage reads for the worker in the throughput phase.
+    pub throughput_device_bytes: u64,
+    /// Bytes that storage reads for the worker in the latency phase.
+    pub latency_device_bytes: u64,
+}
+
+impl PhaseBounds {
+    /// Bounds of two phases that do at most so much together: the first has three quarters of it.
+    pub const fn shared(operations: u64, device_bytes: u64) -> Self {
+        let quarter = device_bytes / 4;
+        Self {
+            max_thread_operations: operations,
+            throughput_operations: operations - operations.div_ceil(4) + (operations == 1) as u64,
+            throughput_device_bytes: quarter * 3,
+            latency_device_bytes: quarter,
+        }
+    }
+
+    /// Bounds of a `go` that no latency phase follows.
+    pub const fn of_throughput(operations: u64, device_bytes: u64) -> Self {
+        Self {
+            max_thread_operations: operations,
+            throughput_operations: operations,
+            throughput_device_bytes: device_bytes,
+            latency_device_bytes: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_throughput_phase_has_three_quarters_and_at_least_an_operation() {
+        for (operations, of_throughput) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3), (1000, 750), (1001, 750)]
+        {
+            let bounds = PhaseBounds::shared(operations, 4096);
+            assert_eq!(bounds.throughput_operations, of_throughput, "{operations}");
+            assert_eq!((bounds.throughput_device_bytes, bounds.latency_device_bytes), (3072, 1024));
+        }
+        let most = PhaseBounds::shared(u64::MAX, u64::MAX);
+        assert_eq!(most.throughput_operations, u64::MAX / 4 * 3 + 2);
+        assert_eq!(PhaseBounds::shared(0, 0), PhaseBounds::default(), "unbounded");
     }
 }

@@ -31,7 +31,9 @@ final class Job {
     final int directAlignment;
     final boolean warm;
     final long maxThreadOperations;
-    final long maxDeviceBytes;
+    final long throughputOperations;
+    final long throughputDeviceBytes;
+    final long latencyDeviceBytes;
     final int recordBytes;
     final long records;
     final String sync;
@@ -83,7 +85,9 @@ final class Job {
         directAlignment = Math.max(1, open.count("direct_alignment"));
         warm = open.flag("warm_page_tables");
         maxThreadOperations = open.bound("max_thread_operations");
-        maxDeviceBytes = open.bound("max_device_bytes");
+        throughputOperations = open.bound("throughput_operations");
+        throughputDeviceBytes = open.bound("throughput_device_bytes");
+        latencyDeviceBytes = open.bound("latency_device_bytes");
         recordBytes = open.count("record_bytes");
         records = open.bound("records");
         sync = open.text("sync");

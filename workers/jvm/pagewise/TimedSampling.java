@@ -24,7 +24,7 @@ final class TimedSampling extends Sampling {
 
     @Override
     void perform(JobThreads.Order order) {
-        budget.begin(threads.job.maxDeviceBytes / 4 * 3);
+        budget.begin(threads.job.throughputDeviceBytes);
         batched = false;
         rendezvous();
         try {
@@ -54,8 +54,8 @@ final class TimedSampling extends Sampling {
 
     /** Timed region: {@code for each batch: operations; clock}. */
     private void throughput(JobThreads.Order order) throws CallFailure {
-        long bound = threads.job.maxThreadOperations;
-        long most = bound == 0 ? Long.MAX_VALUE : Math.max(1, bound - (bound + 3) / 4);
+        long bound = threads.job.throughputOperations;
+        long most = bound == 0 ? Long.MAX_VALUE : bound;
         long batchMinNs = threads.job.policy.batchMinNs();
         long batchMaxNs = threads.job.policy.batchMaxNs();
         long first = order.firstOperation();
@@ -89,7 +89,7 @@ final class TimedSampling extends Sampling {
         long bound = threads.job.maxThreadOperations;
         long most = bound == 0 ? Long.MAX_VALUE : bound - operations;
         long position = order.firstOperation() + operations;
-        budget.begin(threads.job.maxDeviceBytes / 4);
+        budget.begin(threads.job.latencyDeviceBytes);
         long before = latencyStartedNs = System.nanoTime();
         while (latencyOperations < most) {
             latencyOperations += work.perform(position + latencyOperations, 1);
@@ -116,7 +116,7 @@ final class TimedSampling extends Sampling {
 
         DeviceBudget(Job job) throws CallFailure {
             checkNs = job.policy.deviceCheckNs();
-            channel = job.maxDeviceBytes == 0 ? null : Files.openChannel("/proc/self/io", StandardOpenOption.READ);
+            channel = job.throughputDeviceBytes == 0 ? null : Files.openChannel("/proc/self/io", StandardOpenOption.READ);
             text = ByteBuffer.allocateDirect(channel == null ? 0 : 512);
             if (channel != null) {
                 job.closeLater(channel::close);
@@ -126,7 +126,7 @@ final class TimedSampling extends Sampling {
         void begin(long bytes) {
             if (channel != null) {
                 long end = readBytes() + bytes;
-                endBytes = end < 0 ? Long.MAX_VALUE : end;
+                endBytes = bytes == 0 || end < 0 ? Long.MAX_VALUE : end;
                 nextCheckNs = System.nanoTime() + checkNs;
             }
         }

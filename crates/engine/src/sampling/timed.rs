@@ -12,7 +12,7 @@
 //!
 use std::sync::atomic::Ordering;
 
-use pagewise_protocol::{CallFailure, SamplingPolicy};
+use pagewise_protocol::{CallFailure, PhaseBounds, SamplingPolicy};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
@@ -27,10 +27,8 @@ pub struct Limits {
     pub sample_ns: u64,
     /// Length of the latency phase, if there is one; 0: none.
     pub latency_ns: u64,
-    /// Operations of this thread in both phases; 0: unbounded.
-    pub max_operations: u64,
-    /// Bytes that storage may read for the process in both phases; 0: unbounded.
-    pub max_device_bytes: u64,
+    /// Of the job.
+    pub bounds: PhaseBounds,
     /// Of the job.
     pub policy: SamplingPolicy,
 }
@@ -39,11 +37,13 @@ impl Limits {
     /// The operation after the last one of a sample that begins with operation `first`. If the
     /// table must not be repeated, it bounds the operations, so nothing is read ahead past its end.
     fn end(&self, first: u64) -> u64 {
-        match self.max_operations {
-            0 => u64::MAX,
-            bounded => first.saturating_add(bounded),
-        }
+        first.saturating_add(bound(self.bounds.max_thread_operations))
     }
+}
+
+/// A bound of which 0 means that there is none.
+const fn bound(most: u64) -> u64 {
+    if most == 0 { u64::MAX } else { most }
 }
 
 /// Stops a phase when storage has read enough for this process: a file that fills the cache is no
@@ -84,10 +84,6 @@ impl DeviceBudget {
     }
 }
 
-/// Share of a bounded cold sample that the throughput phase may use, in quarters; the rest is left
-/// for a latency phase.
-const THROUGHPUT_QUARTERS: u64 = 3;
-
 /// Take one thread's sample. `latencies` is empty, and allocated beforehand because its size is
 /// noticeable.
 pub fn sample(
@@ -99,7 +95,7 @@ pub fn sample(
     clock: impl Clock,
 ) -> Result<ThreadSample, CallFailure> {
     let check_ns = limits.policy.device_check_ns;
-    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4 * THROUGHPUT_QUARTERS, check_ns);
+    let mut budget = DeviceBudget::new(limits.bounds.throughput_device_bytes, check_ns);
     let bytes_before = work.bytes();
     rendezvous();
     let throughput = throughput_phase(work, first_operation, limits, &mut budget, &mut latencies, &clock);
@@ -149,10 +145,7 @@ fn throughput_phase(
     latencies: &mut Latencies,
     clock: &impl Clock,
 ) -> Result<Throughput, CallFailure> {
-    let max_operations = match limits.max_operations {
-        0 => u64::MAX,
-        bounded => (bounded * THROUGHPUT_QUARTERS / 4).max(1),
-    };
+    let max_operations = bound(limits.bounds.throughput_operations);
     let end = limits.end(first_operation);
     let SamplingPolicy { batch_min_ns, batch_max_ns, stall_ns, .. } = limits.policy;
     let mut phase = Throughput {
@@ -201,16 +194,13 @@ fn latency_phase(
     sample: &mut ThreadSample,
     clock: &impl Clock,
 ) -> Result<(), CallFailure> {
-    let max_operations = match limits.max_operations {
-        0 => u64::MAX,
-        bounded => bounded.saturating_sub(sample.operations),
-    };
-    let mut budget = DeviceBudget::new(limits.max_device_bytes / 4, limits.policy.device_check_ns);
+    let max_operations = bound(limits.bounds.max_thread_operations).saturating_sub(sample.operations);
+    let mut budget = DeviceBudget::new(limits.bounds.latency_device_bytes, limits.policy.device_check_ns);
     let first = first_operation + sample.operations;
     let end = limits.end(first_operation);
     // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a
     // device budget.
-    let mut batch_operations = if limits.max_device_bytes > 0 { 1 } else { 8 };
+    let mut batch_operations = if limits.bounds.latency_device_bytes > 0 { 1 } else { 8 };
     let started = clock();
     let deadline = started + limits.latency_ns;
     let mut after = started;
@@ -277,14 +267,8 @@ mod tests {
 
     /// No end but that of the operations.
     fn limits(max_operations: u64) -> Limits {
-        let policy = SamplingPolicy::default();
-        Limits {
-            sample_ns: u64::MAX / 2,
-            latency_ns: u64::MAX / 2,
-            max_operations,
-            max_device_bytes: 0,
-            policy,
-        }
+        let (bounds, policy) = (PhaseBounds::shared(max_operations, 0), SamplingPolicy::default());
+        Limits { sample_ns: u64::MAX / 2, latency_ns: u64::MAX / 2, bounds, policy }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use pagewise_model::pieces::Masks;
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
+use pagewise_protocol::PhaseBounds;
 use pagewise_sys::FileMapping;
 
 use super::*;
@@ -98,8 +99,8 @@ fn go_again_and_again(text: &str, job: &Job, consume: Consume, gos: &[Go]) {
             assert_eq!(sample.bytes, all * READS_PER_OP * job.read_bytes, "{what}");
             let timed: u64 = sample.latency_counts.iter().sum();
             assert!(sample.latency_operations == 0 || sample.latency_operations == timed, "{what}");
-            if job.max_thread_operations > 0 {
-                let most = job.max_thread_operations;
+            if job.bounds.max_thread_operations > 0 {
+                let most = job.bounds.max_thread_operations;
                 assert!(sample.thread_operations.iter().all(|done| *done <= most), "{what}");
             }
         }
@@ -190,7 +191,7 @@ fn a_piece_of_other_data_ends_with_a_sentence() {
 #[test]
 fn a_bounded_sample_goes_on_where_the_one_before_ended() {
     let fixture = Fixture::new(FILE_BYTES);
-    let job = Job { max_thread_operations: 9, ..fixture.job(4096, 4096, THREADS) };
+    let job = Job { bounds: PhaseBounds::shared(9, 0), ..fixture.job(4096, 4096, THREADS) };
     // Bounded by operations alone.
     let gos: Vec<Go> = [0, 9, 18, 27]
         .map(|first_operation| Go {

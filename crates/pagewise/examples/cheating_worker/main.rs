@@ -349,7 +349,7 @@ impl Reader {
     fn thread(&mut self, through: &File, thread: u32, go: &Go) -> io::Result<(u64, u64)> {
         let reads_per_op = u64::from(self.job.reads_per_op);
         let part = self.job.table_reads / reads_per_op / u64::from(self.job.threads);
-        let bounded = match (self.kind, self.job.max_thread_operations) {
+        let bounded = match (self.kind, self.job.bounds.max_thread_operations) {
             (Kind::BeyondTable, _) => part + 1,
             (Kind::MapsAnew, _) => 200,
             (_, 0) => u64::MAX,
@@ -360,9 +360,9 @@ impl Reader {
             return Ok((bounded.min(1000), 0));
         }
         let fixed = matches!(self.kind, Kind::BeyondTable | Kind::MapsAnew);
-        let device_end = match self.job.max_device_bytes {
+        let device_end = match self.job.bounds.throughput_device_bytes {
             0 => u64::MAX,
-            bytes => device_read_bytes()?.saturating_add(bytes / 2),
+            bytes => device_read_bytes()?.saturating_add(bytes / 3 * 2),
         };
         let started = Instant::now();
         let mut looked = started;

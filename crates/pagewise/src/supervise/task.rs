@@ -9,7 +9,7 @@ use pagewise_host::{OperationOrder, PiecesOfGo, TableError, TableMemory, referen
 use pagewise_model::pieces::piece_reads;
 use pagewise_model::random::mix;
 use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Work};
-use pagewise_protocol::{Job, SampleReply};
+use pagewise_protocol::{Job, PhaseBounds, SampleReply};
 
 use super::accesses::{Accesses, AccessesCache};
 use super::files::Input;
@@ -119,15 +119,16 @@ impl Tasks {
 }
 
 impl Task<'_> {
-    /// Maximum operations of a thread; 0: unbounded.
-    fn max_thread_operations(&self, conditions: &Conditions) -> u64 {
+    /// Bounds of one `go`.
+    fn bounds(&self, conditions: &Conditions) -> PhaseBounds {
         match self {
             Task::Reads(accesses) => {
-                let most = accesses.max_thread_operations();
-                bound_of_go(conditions, most).max(most.min(1))
+                let cold = conditions.cache == CacheState::Cold;
+                let device_bytes = if cold { conditions.cold_budget_bytes() } else { 0 };
+                bounds_of_go(conditions, accesses.max_thread_operations(), device_bytes)
             }
-            Task::Pass { .. } | Task::Replay(_) => 1,
-            Task::Records(records) => records.ring.records(),
+            Task::Pass { .. } | Task::Replay(_) => PhaseBounds::of_throughput(1, 0),
+            Task::Records(records) => PhaseBounds::of_throughput(records.ring.records(), 0),
         }
     }
 
@@ -221,17 +222,11 @@ impl Task<'_> {
 
     /// Complete the job.
     pub fn describe(&self, cell: &Cell, job: &mut Job) {
-        let conditions = &cell.conditions;
-        let cold = conditions.cache == CacheState::Cold;
-        job.max_thread_operations = self.max_thread_operations(conditions);
+        job.bounds = self.bounds(&cell.conditions);
         job.piece_reads = self.piece_reads(cell);
         match self {
             Task::Reads(accesses) => {
                 job.table_reads = accesses.entries();
-                job.max_device_bytes = match cold {
-                    true => bound_of_go(conditions, conditions.cold_budget_bytes()),
-                    false => 0,
-                };
             }
             Task::Pass { .. } => {}
             Task::Replay(replay) => {
@@ -246,12 +241,15 @@ impl Task<'_> {
     }
 }
 
-/// The bound of one `go` of a sample that may do `most` in all. Under a device cap no latency phase
-/// follows, so the throughput phase has all of its share, of which the protocol lets it use three
-/// quarters.
-fn bound_of_go(conditions: &Conditions, most: u64) -> u64 {
-    let share = conditions.measured_share(most);
-    if conditions.host_settings.device_cap.is_some() { share / 3 * 4 } else { share }
+/// The bounds of one `go` of a sample that may do so much in all. Under a device cap no latency
+/// phase follows, so the throughput phase has all of its share.
+fn bounds_of_go(conditions: &Conditions, operations: u64, device_bytes: u64) -> PhaseBounds {
+    let operations_share = conditions.measured_share(operations).max(operations.min(1));
+    let device_share = conditions.measured_share(device_bytes);
+    match conditions.host_settings.device_cap {
+        Some(_) => PhaseBounds::of_throughput(operations_share, device_share),
+        None => PhaseBounds::shared(operations_share, device_share),
+    }
 }
 
 #[cfg(test)]
@@ -269,10 +267,11 @@ mod tests {
             },
             ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(96))
         };
-        let throughput_phase = |bound: u64| bound / 4 * 3;
         let (capped, free) = (of(Some("emmc")), of(None));
         let quarter = free.cold_budget_bytes();
-        assert_eq!(throughput_phase(bound_of_go(&capped, quarter)), quarter / 2);
-        assert_eq!(bound_of_go(&free, quarter), quarter);
+        let of_capped = bounds_of_go(&capped, 1000, quarter);
+        assert_eq!((of_capped.throughput_operations, of_capped.throughput_device_bytes), (500, quarter / 2));
+        assert_eq!(bounds_of_go(&capped, 1, quarter).throughput_operations, 1, "none would be unbounded");
+        assert_eq!(bounds_of_go(&free, 1000, quarter), PhaseBounds::shared(1000, quarter));
     }
 }

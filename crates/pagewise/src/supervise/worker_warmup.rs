@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use pagewise_host::{OffsetTable, TableError, TableMemory};
 use pagewise_model::{Bytes, CacheState, Cell, Conditions, Content, WorkerWarmup};
-use pagewise_protocol::{Conversation, ConversationError, Go, Job, SampleReply, Wait, inherited_path};
+use pagewise_protocol::{
+    Conversation, ConversationError, Go, Job, PhaseBounds, SampleReply, Wait, inherited_path,
+};
 use pagewise_sys::SharedMemory;
 
 /// The usual size of the small file.
@@ -77,8 +79,7 @@ impl WarmupFile {
         let mut job = Job {
             file_bytes: self.file_bytes,
             span_bytes: self.file_bytes,
-            max_thread_operations: 0,
-            max_device_bytes: 0,
+            bounds: PhaseBounds::default(),
             heartbeat_ns: 0,
             piece_reads: 0,
             ..job

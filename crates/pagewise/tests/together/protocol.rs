@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use crate::support::{PAGEWISE, Place};
 use pagewise_model::checksum::Consumption;
 use pagewise_model::{Consume, content};
-use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request, Verify};
+use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, PhaseBounds, Reply, Request, Verify};
 
 const READ_BYTES: u64 = 4096;
 const FILE_BYTES: u64 = 64 * READ_BYTES;
@@ -90,7 +90,7 @@ fn job(place: &Place, method: &str) -> (Job, Vec<u64>) {
         direct_flag: rustix::fs::OFlags::DIRECT.bits(),
         direct_alignment: 4096,
         warm_page_tables: 1,
-        max_thread_operations: 4,
+        bounds: PhaseBounds::shared(4, 0),
         handover_path: text(&handover),
         ..Job::default()
     };

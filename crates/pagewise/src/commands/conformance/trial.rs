@@ -6,7 +6,7 @@ use pagewise_host::{OperationOrder, ReadBack};
 use pagewise_model::sample::{Measurement, Written};
 use pagewise_model::{Access, Cell, CheckContext, Conditions, Evidence, Failure, FailureKind, Method, Role};
 use pagewise_protocol::claims::{Asked, false_time};
-use pagewise_protocol::{Conversation, ConversationError, Job, SampleReply};
+use pagewise_protocol::{Conversation, ConversationError, Job, PhaseBounds, SampleReply};
 
 use super::mistakes::Summed;
 use super::test_files::{check_holder, check_released, check_span};
@@ -128,7 +128,7 @@ pub struct Onlooker<'a> {
 impl Follower for Onlooker<'_> {
     fn job(&self, job: &mut Job) {
         if self.trial.max_operations > 0 {
-            job.max_thread_operations = self.trial.max_operations;
+            job.bounds = PhaseBounds::shared(self.trial.max_operations, 0);
         }
         (self.trial.change)(job);
     }
@@ -218,14 +218,14 @@ impl Onlooker<'_> {
 
     fn check_bound(&self, reply: &SampleReply) -> Result<(), String> {
         let most = self.trial.max_operations;
-        let of_phase = most * 3 / 4;
+        let of_phase = PhaseBounds::shared(most, 0).throughput_operations;
         let by_thread = &reply.thread_operations;
         if most == 0 || reply.operations <= of_phase && by_thread.iter().all(|done| *done <= most) {
             return Ok(());
         }
         Err(format!(
             "{by_thread:?} operations by thread, {} of them in the throughput phase: max_thread_operations is {most} for both, \
-             and three quarters of it ({of_phase}) for the first",
+             and throughput_operations {of_phase} for the first",
             reply.operations
         ))
     }
