@@ -6,11 +6,9 @@
 //! the size of a piece. The loops are compiled for each kind of consumption; each piece costs one
 //! comparison of its length.
 
-mod anonymous;
-mod mmap;
+mod call;
+mod memory;
 mod pieces;
-mod pread;
-mod stream;
 mod uring;
 
 use pagewise_model::checksum::Consumption;
@@ -60,11 +58,10 @@ pub fn open(method: &Method, job: &Job, consume: Consume) -> Result<Box<dyn Scan
         },
     };
     match method.access() {
-        Access::Mmap => mmap::open(target),
-        Access::Read => stream::open(target),
-        Access::Pread => pread::open(target),
+        Access::Mmap => memory::mapped(target),
+        Access::Anonymous => memory::loaded(target),
+        access @ (Access::Pread | Access::Read) => call::open(access, target),
         Access::Uring => uring::open(target),
-        Access::Anonymous => anonymous::open(target),
         Access::Pwrite | Access::Write | Access::Unknown => {
             Err(refusal("open", &job.path, format!("{method} is not a method to scan a file")))
         }
