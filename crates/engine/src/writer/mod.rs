@@ -12,6 +12,7 @@
 //! * `mmap`, `anonymous`: stores directly into memory;
 //! * `call`: pwrite(2) and write(2);
 //! * `staging`: records that are collected in a buffer first;
+//! * `blocks`: buffers of whole blocks;
 //! * `scattered`: records in no order;
 //! * `uring`: writes in flight;
 //! * `durable`: the sync call;
@@ -19,6 +20,7 @@
 //! * `pretouch`: a thread that makes pages writable ahead of the stores.
 
 mod anonymous;
+mod blocks;
 mod call;
 mod durable;
 mod group;

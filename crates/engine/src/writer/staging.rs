@@ -8,9 +8,9 @@ use pagewise_model::Bytes;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
+use super::blocks::Filling;
 use super::progress::WriteProgress;
 use super::record_source::RecordSource;
-use super::setup::impossible;
 use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
 use crate::operations::Latencies;
 
@@ -120,80 +120,8 @@ pub(super) struct BlockStream<S> {
     sink: S,
     source: RecordSource,
     progress: WriteProgress,
-    blocks: BlockRules,
     buffer: AnonymousMemory,
-    /// Offset in the file of the buffer's first byte: a multiple of the alignment.
-    base: u64,
-    filled: usize,
-    /// Bytes of the buffer that a [`Writer::finish`] has already put into the file.
-    put: usize,
-    /// Content of the file in the block of the last byte.
-    block: AnonymousMemory,
-}
-
-/// Constraints of O_DIRECT on a ring.
-#[derive(Clone, Copy)]
-pub(super) struct BlockRules {
-    alignment: usize,
-    capacity: usize,
-    ring_bytes: u64,
-}
-
-impl BlockRules {
-    /// Rules for a buffer of whole blocks. Fails if the last block of the ring would make the file
-    /// longer.
-    pub(super) fn new(capacity: Bytes, target: &WriteTarget) -> Result<Self, CallFailure> {
-        let alignment = target.direct_alignment;
-        let end = target.ring_bytes.next_multiple_of(alignment as u64);
-        if end > target.file_bytes {
-            return Err(impossible(
-                &target.path,
-                format!(
-                    "the last record ends at {}, its block of {alignment} bytes ends past the end of the file ({} bytes): O_DIRECT writes whole blocks",
-                    target.ring_bytes, target.file_bytes
-                ),
-            ));
-        }
-        Ok(Self { alignment, capacity: capacity.0 as usize, ring_bytes: target.ring_bytes })
-    }
-
-    /// Blocks of one byte, for writes without O_DIRECT.
-    pub(super) fn bytes(capacity: usize, target: &WriteTarget) -> Self {
-        Self { alignment: 1, capacity, ring_bytes: target.ring_bytes }
-    }
-
-    /// Capacity of a buffer that begins at `base` of the file: up to its size or the end of the
-    /// ring.
-    #[inline(always)]
-    pub(super) fn limit(&self, base: u64) -> usize {
-        match usize::try_from(self.ring_bytes - base) {
-            Ok(room) => room.min(self.capacity),
-            Err(_) => self.capacity,
-        }
-    }
-
-    /// Offset of the buffer after one of `len` bytes at `base`.
-    #[inline(always)]
-    pub(super) fn next(&self, base: u64, len: usize) -> u64 {
-        let next = base + len as u64;
-        if next == self.ring_bytes { 0 } else { next }
-    }
-
-    /// Length of whole blocks that hold `len` bytes.
-    #[inline(always)]
-    pub(super) fn padded(&self, len: usize) -> usize {
-        if self.alignment == 1 { len } else { len.next_multiple_of(self.alignment) }
-    }
-
-    /// Size of the buffer.
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Size of a block.
-    pub(super) fn alignment(&self) -> usize {
-        self.alignment
-    }
+    filling: Filling,
 }
 
 impl<S: BlockSink> BlockStream<S> {
@@ -203,46 +131,33 @@ impl<S: BlockSink> BlockStream<S> {
         target: &WriteTarget,
         source: RecordSource,
     ) -> Result<Self, CallFailure> {
-        let blocks = BlockRules::new(buffer, target)?;
-        Ok(Self {
-            sink,
-            source,
-            progress: target.progress(),
-            blocks,
-            buffer: target.memory(blocks.capacity)?,
-            base: 0,
-            filled: 0,
-            put: 0,
-            block: target.memory(blocks.alignment)?,
-        })
+        let filling = Filling::of_blocks(buffer, target)?;
+        let buffer = target.memory(filling.capacity())?;
+        Ok(Self { sink, source, progress: target.progress(), buffer, filling })
     }
 
-    /// Put a full buffer into the file; after the end of the ring its last block is filled up with
-    /// zeros.
+    /// Put a full buffer into the file.
     fn flush(&mut self) -> Result<(), CallFailure> {
-        let padded = self.blocks.padded(self.filled);
-        self.buffer.bytes_mut()[self.filled..padded].fill(0);
-        put_synced(&mut self.sink, &mut self.progress, &self.buffer.bytes()[..padded], self.base)?;
-        let due = self.progress.reach((self.filled - self.put) as u64);
-        self.base = self.blocks.next(self.base, self.filled);
-        (self.filled, self.put) = (0, 0);
+        let len = self.filling.close(self.buffer.bytes_mut());
+        let due = self.put(len)?;
+        self.filling.next();
         if due { sync_now(&mut self.sink, &mut self.progress) } else { Ok(()) }
     }
 
-    /// Put a part of a buffer into the file. The file's content in the rest of the last block does
-    /// not change; the buffer is filled further and written again when it is full.
+    /// Put a part of a buffer into the file.
     fn flush_part(&mut self) -> Result<(), CallFailure> {
-        let padded = self.blocks.padded(self.filled);
-        if padded > self.filled {
-            let start = padded - self.blocks.alignment;
-            self.sink.read_block(self.block.bytes_mut(), self.base + start as u64)?;
-            let rest = &self.block.bytes()[self.filled - start..];
-            self.buffer.bytes_mut()[self.filled..padded].copy_from_slice(rest);
-        }
-        put_synced(&mut self.sink, &mut self.progress, &self.buffer.bytes()[..padded], self.base)?;
-        self.progress.reach((self.filled - self.put) as u64);
-        self.put = self.filled;
+        self.filling.read_last_block(|block, offset| self.sink.read_block(block, offset))?;
+        let len = self.filling.close_part(self.buffer.bytes_mut());
+        self.put(len)?;
+        self.filling.put();
         Ok(())
+    }
+
+    /// Put `len` bytes of the buffer into the file. Return true if a sync is due.
+    fn put(&mut self, len: usize) -> Result<bool, CallFailure> {
+        let bytes = &self.buffer.bytes()[..len];
+        put_synced(&mut self.sink, &mut self.progress, bytes, self.filling.base())?;
+        Ok(self.progress.reach(self.filling.fresh()))
     }
 }
 
@@ -252,22 +167,18 @@ impl<S: BlockSink> Writer for BlockStream<S> {
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
-            if self.filled == self.blocks.limit(self.base) {
+            if self.filling.is_full() {
                 self.flush()?;
             }
-            let room = self.blocks.limit(self.base) - self.filled;
-            let len = room.min(usize::try_from(left).unwrap_or(usize::MAX));
-            self.source.stream(&mut self.buffer.bytes_mut()[self.filled..self.filled + len]);
-            self.filled += len;
-            left -= len as u64;
+            left -= self.filling.fill(self.buffer.bytes_mut(), &mut self.source, left);
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<(), CallFailure> {
-        if self.filled == self.blocks.limit(self.base) {
+        if self.filling.is_full() {
             self.flush()?;
-        } else if self.filled > self.put {
+        } else if self.filling.fresh() > 0 {
             self.flush_part()?;
         }
         sync_rest(&mut self.sink, &mut self.progress)

@@ -12,16 +12,16 @@ use std::io;
 
 use pagewise_model::{Bytes, Method, SyncCall};
 use pagewise_protocol::CallFailure;
-use pagewise_sys::{AnonymousMemory, Completion, Ring, RingOptions};
+use pagewise_sys::{Completion, Ring, RingOptions};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::blocks::Filling;
 use super::call::{needs_buffer, read_block};
 use super::durable::sync_ranges;
 use super::progress::WriteProgress;
 use super::record_source::RecordSource;
 use super::setup::write_failure;
-use super::staging::BlockRules;
 use super::{WriteTarget, Writer};
 use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
@@ -52,22 +52,15 @@ struct UringWriter {
     path: String,
     file_bytes: u64,
     sync_call: SyncCall,
-    blocks: BlockRules,
     pieces: Vec<QueuedWrite>,
     /// The slot whose buffer is being filled.
     slot: usize,
-    /// Offset of that buffer in the file.
-    base: u64,
-    filled: usize,
-    /// Bytes of it that a [`Writer::finish`] has already put into the file.
-    put: usize,
+    filling: Filling,
     /// Bytes queued since the last sync.
     queued: u64,
     at_once: bool,
     /// True if writes of two passes could overlap in flight.
     passes_apart: bool,
-    /// Content of the file in the block of the last byte.
-    block: AnonymousMemory,
 }
 
 pub(super) fn open(
@@ -76,16 +69,16 @@ pub(super) fn open(
     source: RecordSource,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     let record_bytes = target.record_bytes;
-    let blocks = match target.effects.buffer {
-        Some(buffer) if target.effects.direct => BlockRules::new(buffer, target)?,
-        Some(Bytes(buffer)) => BlockRules::bytes(buffer as usize / record_bytes * record_bytes, target),
+    let filling = match target.effects.buffer {
+        Some(buffer) if target.effects.direct => Filling::of_blocks(buffer, target)?,
+        Some(Bytes(buffer)) => Filling::of_bytes(buffer as usize / record_bytes * record_bytes, target)?,
         None if target.effects.direct => return Err(needs_buffer(method, target)),
-        None => BlockRules::bytes(record_bytes, target),
+        None => Filling::of_bytes(record_bytes, target)?,
     };
     let access = if target.effects.direct { OFlags::RDWR } else { OFlags::WRONLY };
     let file = target.open(access, target.effects.direct)?;
     target.allocate_for(&file)?;
-    let (depth, capacity) = (target.effects.depth as usize, blocks.capacity());
+    let (depth, capacity) = (target.effects.depth as usize, filling.capacity());
     let dsync = target.sync_call == SyncCall::RwfDsync;
     let options = RingOptions { depth: target.effects.depth, slot_bytes: capacity, fixed: false, dsync };
     let ring =
@@ -97,61 +90,49 @@ pub(super) fn open(
         path: target.path.clone(),
         file_bytes: target.file_bytes,
         sync_call: target.sync_call,
-        blocks,
         pieces: vec![QueuedWrite::default(); depth],
         slot: 0,
-        base: 0,
-        filled: 0,
-        put: 0,
+        filling,
         queued: 0,
         at_once: capacity >= SUBMITTED_AT_ONCE_BYTES || progress.writes_sync(),
         progress,
         passes_apart: (depth * capacity) as u64 > target.ring_bytes,
-        block: target.memory(blocks.alignment())?,
     }))
 }
 
 impl UringWriter {
     /// Queue the content of the buffer, `len` bytes including the filling of the last block.
     fn queue(&mut self, len: usize) {
-        let fresh = (self.filled - self.put) as u64;
+        let (fresh, base) = (self.filling.fresh(), self.filling.base());
         let queued_ns = if self.progress.writes_sync() { now_ns() } else { 0 };
-        self.pieces[self.slot] = QueuedWrite { base: self.base, start: 0, end: len, fresh, queued_ns };
-        self.ring.queue_write(self.slot, 0..len, self.base);
+        self.pieces[self.slot] = QueuedWrite { base, start: 0, end: len, fresh, queued_ns };
+        self.ring.queue_write(self.slot, 0..len, base);
         self.queued += fresh;
     }
 
-    /// Queue a full buffer and continue with the next one; after the end of the ring its last block
-    /// is filled up with zeros.
+    /// Queue a full buffer and continue with the next one.
     fn flush(&mut self) -> Result<(), CallFailure> {
-        let padded = self.blocks.padded(self.filled);
-        self.ring.buffer_mut(self.slot)[self.filled..padded].fill(0);
-        self.queue(padded);
+        let len = self.filling.close(self.ring.buffer_mut(self.slot));
+        self.queue(len);
         if self.at_once {
             self.enter(0)?;
         }
         self.slot = (self.slot + 1) % self.pieces.len();
-        self.base = self.blocks.next(self.base, self.filled);
-        (self.filled, self.put) = (0, 0);
-        if self.base == 0 && self.passes_apart {
+        self.filling.next();
+        if self.filling.base() == 0 && self.passes_apart {
             self.drain()?;
         }
         if self.queued >= self.progress.sync_bytes() { self.sync_now() } else { Ok(()) }
     }
 
-    /// Put a part of a buffer into the file. The file's content in the rest of the last block does
-    /// not change; the buffer is filled further and written again when it is full.
+    /// Put a part of a buffer into the file.
     fn flush_part(&mut self) -> Result<(), CallFailure> {
         self.drain()?;
-        let (padded, alignment) = (self.blocks.padded(self.filled), self.blocks.alignment());
-        if padded > self.filled {
-            let start = padded - alignment;
-            read_block(self.ring.file(), &self.path, self.block.bytes_mut(), self.base + start as u64)?;
-            let rest = &self.block.bytes()[self.filled - start..];
-            self.ring.buffer_mut(self.slot)[self.filled..padded].copy_from_slice(rest);
-        }
-        self.queue(padded);
-        self.put = self.filled;
+        let (file, path) = (self.ring.file(), &self.path);
+        self.filling.read_last_block(|block, offset| read_block(file, path, block, offset))?;
+        let len = self.filling.close_part(self.ring.buffer_mut(self.slot));
+        self.queue(len);
+        self.filling.put();
         Ok(())
     }
 
@@ -223,13 +204,8 @@ impl Writer for UringWriter {
             while self.ring.is_in_flight(self.slot) {
                 self.enter(1)?;
             }
-            let limit = self.blocks.limit(self.base);
-            let len = (limit - self.filled).min(usize::try_from(left).unwrap_or(usize::MAX));
-            let buffer = self.ring.buffer_mut(self.slot);
-            self.source.stream(&mut buffer[self.filled..self.filled + len]);
-            self.filled += len;
-            left -= len as u64;
-            if self.filled == limit {
+            left -= self.filling.fill(self.ring.buffer_mut(self.slot), &mut self.source, left);
+            if self.filling.is_full() {
                 self.flush()?;
             }
         }
@@ -237,7 +213,7 @@ impl Writer for UringWriter {
     }
 
     fn finish(&mut self) -> Result<(), CallFailure> {
-        if self.filled > self.put {
+        if self.filling.fresh() > 0 {
             self.flush_part()?;
         }
         self.drain()?;
