@@ -9,7 +9,7 @@ use pagewise_sys::AnonymousMemory;
 
 use super::mmap::copy_reads;
 use super::order::{Independent, Order, ReadInOrder};
-use super::{Due, ReadTarget, Reader};
+use super::{Due, ReadRange, ReadTarget, Reader};
 
 struct AnonymousReader {
     memory: Arc<AnonymousMemory>,
@@ -35,8 +35,8 @@ impl ReadInOrder for AnonymousReader {
 }
 
 impl Reader for AnonymousReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.read_in(due, Independent::of(&self.target))
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+        self.read_in(reads.due(), Independent::of(&self.target))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {

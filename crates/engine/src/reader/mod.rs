@@ -33,14 +33,10 @@ pub use table::TableReads;
 
 /// A reader, bound to a file and one thread's buffer.
 pub trait Reader: Send {
-    /// Do the reads that are due, which are whole operations, and consume their bytes. Return the
-    /// weighted sum of the checksums of the reads completed in this call: reads may stay in flight.
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure>;
-
-    /// Like [`Reader::read`] of the reads that are due, for a reader that uses the following ones.
-    fn read_ahead(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
-        self.read(reads.due())
-    }
+    /// Do the reads that are due, which are whole operations, and consume their bytes; the reads
+    /// after them may be advised. Return the weighted sum of the checksums of the reads completed
+    /// in this call: reads may stay in flight.
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure>;
 
     /// Wait for reads in flight and return the weighted sum of their checksums.
     fn finish(&mut self) -> Result<u64, CallFailure> {
@@ -53,7 +49,7 @@ pub trait Reader: Send {
         Ok(None)
     }
 
-    /// Like [`Reader::read_ahead`], with the time of each operation of `reads_per_op` reads
+    /// Like [`Reader::read`], with the time of each operation of `reads_per_op` reads
     /// recorded: from requesting its first byte to having consumed its last.
     /// [`Reader::finish_timed`] follows.
     fn read_timed(
@@ -65,7 +61,7 @@ pub trait Reader: Send {
         let mut total = 0u64;
         let mut before = now_ns();
         for operation in reads.operations(reads_per_op) {
-            total = total.wrapping_add(self.read_ahead(operation)?);
+            total = total.wrapping_add(self.read(operation)?);
             let after = now_ns();
             latencies.saturating_record(after - before);
             before = after;

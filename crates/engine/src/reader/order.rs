@@ -10,7 +10,7 @@ use pagewise_model::trace::range_of;
 use pagewise_model::{Method, Workload};
 use pagewise_protocol::{CallFailure, Job};
 
-use super::{Due, ReadTarget, Reader};
+use super::{Due, ReadRange, ReadTarget, Reader};
 use crate::failure::refusal;
 
 /// An order of reads.
@@ -91,8 +91,8 @@ struct OrderedReader<R, O> {
 }
 
 impl<R: ReadInOrder, O: Order> Reader for OrderedReader<R, O> {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.reader.read_in(due, self.order)
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+        self.reader.read_in(reads.due(), self.order)
     }
 
     fn warm_page_tables(&mut self) {

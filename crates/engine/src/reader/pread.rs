@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::order::{Independent, Order, ReadInOrder, Stopped};
 use super::widening::{Widened, widen, widest};
-use super::{Due, ReadTarget, Reader, share};
+use super::{Due, ReadRange, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
 use crate::file::{FailedRead, IoMode};
 
@@ -85,12 +85,12 @@ impl ReadInOrder for PreadReader {
 }
 
 impl Reader for PreadReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.read_in(due, Independent::of(&self.target))
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+        self.read_in(reads.due(), Independent::of(&self.target))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.read(Due::single(&[offset]))?;
+        self.read(ReadRange::alone(Due::single(&[offset])))?;
         let inner = match self.mode {
             IoMode::Direct => {
                 widen(offset, into.len(), self.target.file.direct_alignment, self.target.file.file_bytes)

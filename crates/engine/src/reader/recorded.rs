@@ -76,7 +76,7 @@ impl Operations for RecordedReads {
         let due = (self.passes * part.reads(), operations * part.reads());
         let checksum = part.walk(reader.as_mut(), due, u64::MAX, |reader, reads| {
             *bytes += reads.due().unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
-            reader.read(reads.due())
+            reader.read(reads)
         })?;
         let checksum = checksum.wrapping_add(self.reader.finish()?);
         self.passes += operations;

@@ -58,7 +58,7 @@ impl Operations for TableReads {
     }
 
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
-        self.batch((position, wanted, end), |reader, reads| reader.read_ahead(reads))
+        self.batch((position, wanted, end), |reader, reads| reader.read(reads))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {

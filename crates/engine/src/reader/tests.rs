@@ -162,7 +162,7 @@ fn every_method_reads_the_bytes_of_the_table() {
                 let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
                 let reader = &mut readers[0];
                 let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
-                let mut total = reader.read(from_table(&offsets)).expect(&what);
+                let mut total = reader.read(ReadRange::alone(from_table(&offsets))).expect(&what);
                 total = total.wrapping_add(reader.finish().expect(&what));
                 assert_eq!(total, expected, "{what}");
 
@@ -195,7 +195,7 @@ fn threads_share_a_file_or_have_their_own() {
             assert_eq!(readers.len(), 3);
             for mut reader in readers {
                 let total = reader
-                    .read(from_table(&offsets))
+                    .read(ReadRange::alone(from_table(&offsets)))
                     .and_then(|some| Ok(some.wrapping_add(reader.finish()?)));
                 assert_eq!(total, Ok(expected), "{text}");
             }
@@ -210,7 +210,10 @@ fn the_ceiling_of_memory_holds_the_bytes_of_the_file() {
     let offsets = [0, 65536, 4096, 4096];
     let readers = open(&Method::anonymous(), &job, Consume::Sum, false).map_err(|failure| failure.detail);
     for mut reader in readers.expect("anonymous memory") {
-        assert_eq!(reader.read(from_table(&offsets)), Ok(expected(&offsets, &job, Consume::Sum)));
+        assert_eq!(
+            reader.read(ReadRange::alone(from_table(&offsets))),
+            Ok(expected(&offsets, &job, Consume::Sum))
+        );
     }
 }
 
@@ -221,7 +224,8 @@ fn a_file_that_shrank_is_a_short_read() {
     fixture.file.as_file().set_len(4096 + 100).expect("shrink");
     for text in ["pread", "uring:depth=2", "pread:direct"] {
         let Some(mut readers) = open_or_skip(text, &job, Consume::Touch, false) else { continue };
-        let outcome = readers[0].read(from_table(&[0, 4096])).and_then(|_| readers[0].finish());
+        let outcome =
+            readers[0].read(ReadRange::alone(from_table(&[0, 4096]))).and_then(|_| readers[0].finish());
         let failure = outcome.expect_err(text);
         assert!(failure.detail.ends_with("returned 100 of 4096 bytes"), "{}", failure.detail);
         assert_eq!((failure.errno, failure.offset, failure.unavailable), (0, 4096, 0));
@@ -291,7 +295,7 @@ fn dependent_reads_follow_the_data() {
             for text in DEPENDENT_METHODS {
                 let Some(mut reader) = dependent_reader(text, &job, consume) else { continue };
                 let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
-                let total = reader.read(from_table(&entries)).expect(&what);
+                let total = reader.read(ReadRange::alone(from_table(&entries))).expect(&what);
                 assert_eq!((total, reader.finish()), (expected, Ok(0)), "{what}");
                 assert!(reader.is_sequential(), "{what}");
 
@@ -326,7 +330,7 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
         fixture.file.as_file().sync_all().expect("sync");
         for text in DEPENDENT_METHODS {
             let Some(mut reader) = dependent_reader(text, &job, Consume::Sum) else { continue };
-            match reader.read(from_table(&entries)) {
+            match reader.read(ReadRange::alone(from_table(&entries))) {
                 // One of the lowest bits leads to another offset within the span.
                 Ok(total) => assert_ne!(total, honest, "{text} with another byte at {changed_at}"),
                 Err(failure) => {
@@ -356,12 +360,12 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
         let Some(mut reader) = dependent_reader(text, &job, Consume::Touch) else { continue };
         let inside = [0, span - 4096];
         assert_eq!(
-            reader.read(from_table(&chained(&inside))),
+            reader.read(ReadRange::alone(from_table(&chained(&inside)))),
             Ok(expected(&inside, &job, Consume::Touch)),
             "{text} in the span"
         );
         for outside in [span - 4095, span, u64::MAX, u64::MAX - 4095] {
-            let failure = reader.read(from_table(&[outside])).expect_err(text);
+            let failure = reader.read(ReadRange::alone(from_table(&[outside]))).expect_err(text);
             assert_eq!((failure.call.as_str(), failure.offset), ("read by the table", outside), "{text}");
         }
     }

@@ -259,7 +259,8 @@ impl UringReader {
 }
 
 impl Reader for UringReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+        let due = reads.due();
         let order = Independent::of(&self.target);
         let consumption = due.consumption(self.target.consumption);
         by_consumer!(consumption, |consume| self.queue_reads(due, order, consume))
@@ -304,7 +305,7 @@ impl Reader for UringReader {
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.finish()?;
         let slot = self.free.last().copied().expect("no read is in flight");
-        self.read(Due::single(&[offset]))?;
+        self.read(ReadRange::alone(Due::single(&[offset])))?;
         let inner = self.reads[slot].inner;
         self.finish()?;
         into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);
@@ -358,7 +359,8 @@ struct RecordedRing {
 
 impl Reader for RecordedRing {
     /// Timed region: [`UringReader::queue_reads`].
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+        let due = reads.due();
         let Self { ring, order } = self;
         let consumption = due.consumption(ring.target.consumption);
         by_consumer!(consumption, |consume| ring.queue_reads(due, *order, consume))

@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
     use crate::reader::tests::{Fixture, mapped};
-    use crate::reader::{Due, Reader, TableReads};
+    use crate::reader::{ReadRange, Reader, TableReads};
     use crate::sampling::empty_latencies;
     use crate::sampling::fake::{FakeWork, Time};
 
@@ -240,7 +240,8 @@ mod tests {
     }
 
     impl Reader for Counting {
-        fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+        fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+            let due = reads.due();
             self.batches.lock().expect("one thread").push(due.entries.len());
             Ok(due.entries.iter().sum())
         }

@@ -10,7 +10,7 @@ use pagewise_protocol::CallFailure;
 use pagewise_sys::{Advice, AnonymousMemory, FileMapping};
 
 use super::order::{Independent, Order, OrderKind, ReadInOrder, Stopped, out_of_range};
-use super::{Due, ReadTarget, Reader, share};
+use super::{Due, ReadRange, ReadTarget, Reader, share};
 use crate::consume::by_consumer;
 use crate::effects::Effects;
 use crate::failure::failed;
@@ -128,13 +128,13 @@ impl ReadInOrder for MmapReader {
 }
 
 impl Reader for MmapReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let order = Independent::of(&self.target);
         if !self.prefetch {
-            return self.read_in(due, order);
+            return self.read_in(reads.due(), order);
         }
         let mut total = 0u64;
-        for operation in due.operations(self.target.reads_per_op) {
+        for operation in reads.due().operations(self.target.reads_per_op) {
             self.prefetch(operation)?;
             total = total.wrapping_add(self.read_in(operation, order)?);
         }

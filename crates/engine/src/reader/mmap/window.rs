@@ -5,7 +5,7 @@ use pagewise_protocol::CallFailure;
 
 use super::{MmapReader, advise_read};
 use crate::consume::by_consumer;
-use crate::reader::{Due, ReadRange, Reader};
+use crate::reader::{ReadRange, Reader};
 
 pub(super) struct WindowReader {
     reader: MmapReader,
@@ -62,11 +62,7 @@ impl AdviceWindow {
 }
 
 impl Reader for WindowReader {
-    fn read(&mut self, due: Due<'_>) -> Result<u64, CallFailure> {
-        self.read_ahead(ReadRange::alone(due))
-    }
-
-    fn read_ahead(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let MmapReader { mapping, buffer, target, in_place, .. } = &mut self.reader;
         let (source, len) = (mapping.bytes(), target.read_bytes);
         let buffer = &mut buffer.bytes_mut()[..len];
