@@ -1,13 +1,15 @@
 //! The command line as typed. Its meaning is decided elsewhere.
 
-pub mod choices;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pagewise_analysis::compare::Gate;
+use pagewise_lab::choices::{AllArguments, LengthArguments};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::plan::resolve::Variant;
+use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, Workload};
@@ -16,10 +18,6 @@ use crate::commands::advise::arguments::AdviseArguments;
 use crate::commands::conformance::ConformanceArguments;
 use crate::commands::inspect::InspectArguments;
 use crate::commands::record::arguments::RecordArguments;
-use crate::exit::Exit;
-use crate::plan::resolve::Variant;
-use crate::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
-use choices::{AllArguments, LengthArguments};
 
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
@@ -42,11 +40,6 @@ pub struct Arguments {
 pub fn words() -> impl Iterator<Item = OsString> {
     let is_comparison = std::env::args_os().nth(1).is_some_and(|word| word == "compare");
     std::env::args_os().map(move |word| if is_comparison && word == "--" { "--new".into() } else { word })
-}
-
-/// The words that were typed after the name of the program.
-pub fn typed() -> Vec<String> {
-    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 const EXAMPLES: &str = "\
@@ -149,7 +142,7 @@ pub enum Command {
         file: PathBuf,
         /// The part that is read
         #[command(flatten)]
-        fill: crate::supervise::warming::CacheFill,
+        fill: pagewise_lab::supervise::warming::CacheFill,
     },
 }
 

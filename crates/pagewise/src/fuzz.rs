@@ -3,15 +3,15 @@
 
 use clap::Parser;
 use pagewise_fuzz::{Campaign, lines};
+use pagewise_lab::plan::machine::Machine;
+use pagewise_lab::plan::resolve::{Variant, resolve};
+use pagewise_lab::plan::{Layer, QUESTIONS, Size, Threads, estimate, text};
+use pagewise_lab::planned::document;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::random::Random;
 use pagewise_model::{Bytes, CpuList, Environment, Plan, Source, WorkerChoices};
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::planned::document;
-use crate::plan::machine::Machine;
-use crate::plan::resolve::{Variant, resolve};
-use crate::plan::{Layer, QUESTIONS, Size, Threads, estimate, text};
 
 /// Memory for one plan: 5,000 cells take a few MiB.
 const DATA_BYTES: u64 = 96 << 20;

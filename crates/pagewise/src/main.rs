@@ -5,26 +5,18 @@
 
 mod arguments;
 mod commands;
-mod exit;
 #[cfg(test)]
 mod fuzz;
-mod output;
-mod plan;
-mod series;
-mod session;
-mod state;
-mod store;
-mod supervise;
-mod traced;
 mod usage;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use pagewise_lab::exit::{self, Exit};
+use pagewise_lab::{command_lines, output, supervise};
 
 use arguments::{Arguments, Command};
-use exit::Exit;
 
 fn main() -> ExitCode {
     output::outlive_size_limits();
@@ -80,7 +72,7 @@ fn explain(error: &clap::Error) -> ExitCode {
         output::help(error);
         return lost_output().unwrap_or(ExitCode::SUCCESS);
     }
-    let sentence = usage::sentence(error, &Arguments::command(), &arguments::typed());
+    let sentence = usage::sentence(error, &Arguments::command(), &command_lines::typed());
     output::say(format_args!("pagewise: {sentence}"));
     ExitCode::from(Exit::WrongUse.code())
 }

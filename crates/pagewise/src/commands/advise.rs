@@ -18,24 +18,24 @@ use anyhow::{Result, anyhow, bail, ensure};
 use pagewise_analysis::inspect::Inspection;
 use pagewise_analysis::judge;
 use pagewise_host::windows;
+use pagewise_lab::begin::{Destination, Options, Taken, claim, stop_flag};
+use pagewise_lab::choices::AllArguments;
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output::{self, say};
+use pagewise_lab::plan::{REPLAY, question};
+use pagewise_lab::prepare::TypedQuestion;
+use pagewise_lab::session::ProgramInTurn;
+use pagewise_lab::state::State;
+use pagewise_lab::store;
+use pagewise_lab::traced::Traced;
+use pagewise_lab::{answer, command_lines, measure};
 use pagewise_model::Workload;
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::{bytes, duration};
 use pagewise_report::inspect::{self as text, Shown};
 
-use super::begin::{Destination, Options, Taken, claim, stop_flag};
-use super::prepare::Asked;
 use super::record::{Limited, Recorded, Request, recorded_by, usual_name};
 use super::watched::{Needed, Started, command_of, exit_of};
-use super::{command_lines, report, run};
-use crate::arguments::choices::AllArguments;
-use crate::exit::Exit;
-use crate::output::{self, say};
-use crate::plan::REPLAY;
-use crate::session::ProgramInTurn;
-use crate::state::State;
-use crate::store;
-use crate::traced::Traced;
 use arguments::AdviseArguments;
 use choice::{Candidates, read_bytes_of};
 
@@ -102,7 +102,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
         taken => taken,
     };
     match taken {
-        Taken::File(path) => report::answer(&[path], arguments.print),
+        Taken::File(path) => answer::answer(&[path], arguments.print),
         Taken::Ended(ending) => Ok(ending),
     }
 }
@@ -349,12 +349,12 @@ fn replay(
     out: Option<PathBuf>,
     program: Option<ProgramInTurn>,
 ) -> Result<Taken> {
-    let text = run::question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
+    let text = question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
     let destination = Destination::File { path: traced.file.clone(), evict: true };
     let all = AllArguments { print: arguments.print, ..AllArguments::default() };
     let options = Options { out, all, program, ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());
-    run::measure(Asked { text, variant, chosen, destination, traced: Some(traced) }, &options)
+    measure::measure(TypedQuestion { text, variant, chosen, destination, traced: Some(traced) }, &options)
 }
 
 /// The position of stdin, if it is a file: a further run of a command begins there too.

@@ -4,12 +4,12 @@
 use std::io::Write;
 
 use anyhow::Result;
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output;
+use pagewise_lab::state::{CLEANING, OutOfReach, RunClaim, State, Swept, sweep_machine};
 use pagewise_model::Untrusted;
 
 use crate::arguments::CleanArguments;
-use crate::exit::Exit;
-use crate::output;
-use crate::state::{CLEANING, OutOfReach, RunClaim, State, Swept, sweep_machine};
 
 /// Sweep.
 pub fn clean(arguments: &CleanArguments) -> Result<Exit> {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output;
+use pagewise_lab::store;
 use pagewise_report::{compare as text, json, page};
 
 use crate::arguments::CompareArguments;
-use crate::exit::Exit;
-use crate::output;
-use crate::store;
 
 /// `pagewise compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Exit> {

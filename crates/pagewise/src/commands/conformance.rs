@@ -30,11 +30,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use pagewise_host::mounted;
+use pagewise_lab::begin::{claim, fresh_seed, stop_flag};
+use pagewise_lab::exit::Exit;
 use pagewise_model::{Method, Offer, SyncCall, Worker, Workload, WorkloadKind};
 use pagewise_protocol::{Hello, PROTOCOL_VERSION, Wait};
 
-use super::begin::{claim, fresh_seed, stop_flag};
-use crate::exit::Exit;
 pub use arguments::ConformanceArguments;
 use examiner::Examiner;
 use steps::Steps;

@@ -8,6 +8,9 @@ use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Availability, Capability};
 use pagewise_host::toolchain;
 use pagewise_host::{environment, files, mounted};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::measure::{text_of_control, text_of_memory};
+use pagewise_lab::output;
 use pagewise_model::format::bytes;
 use pagewise_model::{Environment, WorkerChoices};
 use pagewise_report::document::{Block, Document};
@@ -15,10 +18,7 @@ use pagewise_report::json;
 use pagewise_report::text_table::{TextCell, TextTable};
 use serde::Serialize;
 
-use super::run::{text_of_control, text_of_memory};
 use crate::arguments::DoctorArguments;
-use crate::exit::Exit;
-use crate::output;
 
 #[derive(Serialize)]
 struct Findings {

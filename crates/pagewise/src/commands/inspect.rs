@@ -9,13 +9,13 @@ use clap::Args;
 use pagewise_analysis::inspect::{Inspection, Subject};
 use pagewise_host::process::{self, ProcessKind};
 use pagewise_host::watch::Target;
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output;
 use pagewise_model::untrusted::shell_word;
 use pagewise_report::{inspect as text, json};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::watched::{Needed, Requests, Started, Watched, command_of, exit_of};
-use crate::exit::Exit;
-use crate::output;
 
 /// `pagewise inspect`.
 #[derive(Debug, Args)]

@@ -7,6 +7,9 @@ use anyhow::{Context, Result, bail};
 use pagewise_host::files;
 use pagewise_host::probe::{self, Capability};
 use pagewise_host::toolchain;
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output;
+use pagewise_lab::plan::{question, question_names};
 use pagewise_model::method::options::{OptionEntry, Since};
 use pagewise_model::method::{ListedMethod, listed, names};
 use pagewise_model::{MethodOption, Worker, WorkerChoices, Workload};
@@ -14,10 +17,7 @@ use pagewise_report::document::{Block, Document};
 use pagewise_report::json;
 use serde::Serialize;
 
-use super::run;
 use crate::arguments::MethodsArguments;
-use crate::exit::Exit;
-use crate::output;
 
 #[derive(Serialize)]
 struct Registry {
@@ -129,13 +129,13 @@ fn workloads_of(name: &str) -> Result<Vec<Workload>> {
     if let Ok(workload) = name.parse() {
         return Ok(vec![workload]);
     }
-    match run::question(name) {
+    match question(name) {
         Some(text) => Ok(text?.workloads()),
         None => {
             let workloads: Vec<&str> = Workload::ALL.iter().map(|workload| workload.name()).collect();
             bail!(
                 "'{name}' is neither a question ({}) nor a workload ({})",
-                run::question_names(),
+                question_names(),
                 workloads.join(", ")
             )
         }

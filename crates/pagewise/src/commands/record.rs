@@ -15,20 +15,20 @@ use pagewise_analysis::record::Recording;
 use pagewise_host::cgroup::{self, Control, Group};
 use pagewise_host::memory::Memory;
 use pagewise_host::{Space, cache, files, process, watch};
+use pagewise_lab::begin::{claim, fresh_seed};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output::new_file::NewFile;
+use pagewise_lab::output::{self, say};
+use pagewise_lab::plan::validate::ensure_within_machine;
+use pagewise_lab::state::State;
+use pagewise_lab::traced::MAX_TRACE_BYTES;
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{self, FORMAT, ProgramCost, TraceHeader, TraceTrailer};
 use pagewise_report::record as text;
 use pagewise_sys::Spawn;
 
-use super::begin::{claim, fresh_seed};
 use super::watched::{Needed, Started, command_of, exit_of};
-use crate::exit::Exit;
-use crate::output::new_file::NewFile;
-use crate::output::{self, say};
-use crate::plan::validate::ensure_within_machine;
-use crate::state::State;
-use crate::traced::MAX_TRACE_BYTES;
 use arguments::RecordArguments;
 
 /// `pagewise record`.

@@ -9,12 +9,12 @@ use pagewise_analysis::compare::{Gated, Split};
 use pagewise_analysis::inspect::Inspection;
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::reproduce::Reproduction;
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output;
 use pagewise_model::misspelt::nearest;
 use pagewise_report::json;
 
 use crate::arguments::{Arguments, Schemas};
-use crate::exit::Exit;
-use crate::output;
 
 /// Print the completions of a shell for the current arguments.
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit> {

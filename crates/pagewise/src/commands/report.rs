@@ -7,20 +7,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_analysis::compare::{Identity, refuse_twice};
-use pagewise_analysis::judge::Status;
-use pagewise_analysis::{Judged, judge, judge_at};
+use pagewise_analysis::{Judged, judge_at};
+use pagewise_lab::answer::{print, print_answer};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::output;
+use pagewise_lab::store;
+use pagewise_model::Untrusted;
 use pagewise_model::run::Run;
-use pagewise_model::{Role, Untrusted};
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots::colours::Colours;
 use pagewise_report::vmstat::VmstatRow;
-use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
+use pagewise_report::{csv, json, markdown, page, plots, svg, vmstat};
 
-use crate::arguments::choices::PrintArguments;
 use crate::arguments::{CsvRows, ReportArguments};
-use crate::exit::Exit;
-use crate::output;
-use crate::store;
 
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Exit> {
@@ -127,97 +126,4 @@ fn seconds(paths: &[PathBuf]) -> Result<Vec<VmstatRow>> {
         );
     }
     Ok(rows)
-}
-
-/// Print the answer of runs that were just measured: on one screen, below all tables if they are
-/// asked for, or as JSON. The page is written beside them.
-pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
-    let runs = paths.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
-    let judged: Vec<Judged> = runs.iter().map(judge).collect();
-    let mut out = output::stdout();
-    if arguments.json {
-        json::write(&mut out, &judged)?;
-        return Ok(ending(&judged));
-    }
-    if arguments.verbose {
-        for (judged, path) in judged.iter().zip(paths) {
-            print(judged, path, &mut out, true)?;
-            writeln!(out)?;
-        }
-    }
-    print_answer(&judged, paths, &mut out, true)?;
-    if !arguments.no_html {
-        match write_page(paths, &runs, &judged) {
-            Ok(page) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
-            // The run is complete and shown; its page can be written at any time.
-            Err(error) => output::say(format_args!("warning: there is no page: {error:#}")),
-        }
-    }
-    Ok(ending(&judged))
-}
-
-/// Write the page of runs beside them. One of the same runs is replaced, any other file is not.
-fn write_page(paths: &[PathBuf], runs: &[Run], judged: &[Judged]) -> Result<PathBuf> {
-    let page = page_of(paths);
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let documented: Vec<JudgedRun<'_>> = (runs.iter().zip(judged).zip(&names))
-        .map(|((run, judged), path)| JudgedRun { path, run, judged })
-        .collect();
-    let mark = page::mark(judged);
-    let is_ours = |text: &[u8]| String::from_utf8_lossy(text).contains(&mark);
-    output::file_again(&page, is_ours, |out| page::write(out, &documented))?;
-    Ok(page)
-}
-
-/// `NAME.html` beside `NAME.jsonl`; beside several, what their names begin with.
-fn page_of(paths: &[PathBuf]) -> PathBuf {
-    let first = &paths[0];
-    let name =
-        |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut shared = name(first);
-    for other in paths[1..].iter().map(|path| name(path)) {
-        let same = shared.chars().zip(other.chars()).take_while(|(one, other)| one == other);
-        shared = same.map(|(letter, _)| letter).collect::<String>().trim_end_matches('-').to_string();
-    }
-    match paths {
-        [only] => only.with_extension("html"),
-        _ => first.with_file_name(format!("{shared}.html")),
-    }
-}
-
-fn print_answer(
-    judged: &[Judged],
-    paths: &[PathBuf],
-    out: &mut output::TextOutput<'_>,
-    is_stdout: bool,
-) -> io::Result<()> {
-    let runs: Vec<screen::RunWithPath<'_>> =
-        judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
-    let is_coloured = is_stdout && output::is_coloured();
-    screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))
-}
-
-fn print(judged: &Judged, path: &Path, out: &mut output::TextOutput<'_>, is_stdout: bool) -> io::Result<()> {
-    let is_coloured = is_stdout && output::is_coloured();
-    let lines = table::document(judged).lines(output::width());
-    lines.iter().try_for_each(|line| out.line(line, is_coloured))?;
-    writeln!(out, "\nRun file: {}", Untrusted(path.display()))
-}
-
-/// Status of a run that was just measured. Ceilings answer no question.
-fn ending(judged: &[Judged]) -> Exit {
-    fn measured(judged: &Judged) -> impl Iterator<Item = Status> {
-        judged.cells.iter().filter(|cell| cell.role == Role::Measured).map(|cell| cell.status)
-    }
-    let is_unproven = |judged: &Judged| judged.self_replay.as_ref().is_some_and(|replay| !replay.stands);
-    let is_short = |judged: &Judged| {
-        is_unproven(judged)
-            || judged.fell_short()
-            || judged.lacks_rival()
-            || !measured(judged).any(|status| status == Status::Ok)
-    };
-    if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {
-        return Exit::NotMeasurable;
-    }
-    if judged.iter().any(is_short) { Exit::FellShort } else { Exit::Answered }
 }

@@ -7,6 +7,18 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_analysis::reproduce::{Reproduction, Study, judge_claims};
 use pagewise_host::files;
+use pagewise_lab::begin::Options;
+use pagewise_lab::choices::{AllArguments, PrintArguments};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::measure::{default_destination, execute_all};
+use pagewise_lab::output::{self, say};
+use pagewise_lab::plan::resolve::Variant;
+use pagewise_lab::plan::text::of_table;
+use pagewise_lab::plan::{Layer, PlanText, STUDIES};
+use pagewise_lab::prepare::{Prepared, TypedQuestion};
+use pagewise_lab::rights::ensure_settable;
+use pagewise_lab::store;
+use pagewise_lab::{command_lines, consent, planned};
 use pagewise_model::Plan;
 use pagewise_model::misspelt::meant;
 use pagewise_model::run::Run;
@@ -14,19 +26,7 @@ use pagewise_report::{json, reproduce as text};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::begin::Options;
-use super::prepare::{Asked, Prepared};
-use super::rights::ensure_settable;
-use super::run::{default_destination, execute_all};
-use super::{command_lines, consent, planned};
 use crate::arguments::ReproduceArguments;
-use crate::arguments::choices::{AllArguments, PrintArguments};
-use crate::exit::Exit;
-use crate::output::{self, say};
-use crate::plan::resolve::Variant;
-use crate::plan::text::of_table;
-use crate::plan::{Layer, PlanText, STUDIES};
-use crate::store;
 
 /// A study with the plans that measure it again, by the name of its runs.
 struct Loaded {
@@ -132,7 +132,7 @@ fn prepare(
     for Loaded { name, study, plans } in studies {
         for (run, plan) in plans {
             let of_plan = default_destination(plan, arguments.dir.as_deref()).and_then(|destination| {
-                let asked = Asked {
+                let asked = TypedQuestion {
                     text: plan.clone(),
                     variant,
                     chosen: Layer::default(),

@@ -11,24 +11,24 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::cgroup::Control;
 use pagewise_host::dataset;
 use pagewise_host::trusted::Refusal;
-use pagewise_model::run::{Header, Record};
-use pagewise_model::{Plan, Source, Work};
-
-use super::begin::{
+use pagewise_lab::begin::{
     Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, identity, stop_flag,
     unix_s,
 };
-use super::command_lines::line;
-use super::planned;
-use super::rights::ensure_settable;
+use pagewise_lab::command_lines::line;
+use pagewise_lab::output::say;
+use pagewise_lab::plan::Layer;
+use pagewise_lab::plan::axes::Setting;
+use pagewise_lab::plan::resolve::Variant;
+use pagewise_lab::planned;
+use pagewise_lab::rights::ensure_settable;
+use pagewise_lab::session::RunSession;
+use pagewise_lab::store::{Resumed, RunFile};
+use pagewise_lab::traced;
+use pagewise_model::run::{Header, Record};
+use pagewise_model::{Plan, Source, Work};
+
 use crate::arguments::QuestionArguments;
-use crate::output::say;
-use crate::plan::Layer;
-use crate::plan::axes::Setting;
-use crate::plan::resolve::Variant;
-use crate::session::RunSession;
-use crate::store::{Resumed, RunFile};
-use crate::traced;
 
 /// Continue a run where it stopped.
 pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Options) -> Result<Taken> {

@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use pagewise_lab::choices::{LengthArguments, PrintArguments};
+use pagewise_lab::plan::resolve::Variant;
+use pagewise_lab::plan::{Axes, Layer};
 use pagewise_model::{Bytes, Method};
-
-use crate::arguments::choices::{LengthArguments, PrintArguments};
-use crate::plan::resolve::Variant;
-use crate::plan::{Axes, Layer};
 
 /// `pagewise advise`.
 #[derive(Debug, Args)]

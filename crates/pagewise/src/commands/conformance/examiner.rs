@@ -5,6 +5,16 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 use pagewise_host::{HostReader, process};
+use pagewise_lab::exit::Exit;
+use pagewise_lab::plan::resolve::RETAKES;
+use pagewise_lab::supervise::accesses::Accesses;
+use pagewise_lab::supervise::answer_time::answer_ns;
+use pagewise_lab::supervise::conditions::{ConditionGuard, ConditionSetter};
+use pagewise_lab::supervise::files::NoState;
+use pagewise_lab::supervise::program::{Program, Stated};
+use pagewise_lab::supervise::sample_round::SampleRound;
+use pagewise_lab::supervise::task::{Task, Tasks};
+use pagewise_lab::supervise::worker_session::{WorkerSession, idle_ns};
 use pagewise_model::random::mix;
 use pagewise_model::{Beating, CheckContext, FailureKind, HostSettings, Plan, WorkerChoices};
 use pagewise_protocol::claims::ANSWER_NS;
@@ -13,16 +23,6 @@ use pagewise_protocol::{CallFailure, Conversation, ConversationError, EXIT_PATIE
 use super::steps::Steps;
 use super::test_files::TestFiles;
 use super::trial::{BEATS, IDLE_BEATS, Onlooker, SAMPLE, Trial, Tried};
-use crate::exit::Exit;
-use crate::plan::resolve::RETAKES;
-use crate::supervise::accesses::Accesses;
-use crate::supervise::answer_time::answer_ns;
-use crate::supervise::conditions::{ConditionGuard, ConditionSetter};
-use crate::supervise::files::NoState;
-use crate::supervise::program::{Program, Stated};
-use crate::supervise::sample_round::SampleRound;
-use crate::supervise::task::{Task, Tasks};
-use crate::supervise::worker_session::{WorkerSession, idle_ns};
 
 /// Length of the shown end of stderr.
 const SHOWN_CHARS: usize = 320;

@@ -1,12 +1,11 @@
 //! Known mistakes of workers in reads by a table, by the checksums to which they lead.
 
 use pagewise_host::OperationOrder;
+use pagewise_lab::supervise::accesses::Accesses;
+use pagewise_lab::supervise::files::Input;
 use pagewise_model::Consume;
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_protocol::SampleReply;
-
-use crate::supervise::accesses::Accesses;
-use crate::supervise::files::Input;
 
 /// A sample whose checksum is wrong.
 pub struct Summed<'a> {

@@ -1,11 +1,11 @@
 //! Jobs of reads by a table of offsets.
 
+use pagewise_lab::supervise::accesses::Parts;
 use pagewise_model::{Bytes, Conditions, Consume, Descriptor, Method, Reads, Skew, Work, Workload};
 
 use super::examiner::Examiner;
 use super::test_files::FILE_BYTES;
 use super::trial::Trial;
-use crate::supervise::accesses::Parts;
 
 /// Phases of the plain job, over which clocks are compared.
 const PLAIN_PHASES_NS: (u64, u64) = (60_000_000, 20_000_000);

@@ -3,12 +3,12 @@
 
 use std::os::unix::fs::FileExt;
 
+use pagewise_lab::supervise::files::Input;
 use pagewise_model::Content;
 use pagewise_protocol::{ConversationError, Job, died_of_sigbus};
 
 use super::examiner::Examiner;
 use super::trial::Trial;
-use crate::supervise::files::Input;
 
 /// A method that no worker has.
 const NO_METHOD: &str = "no-such-method";

@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
+use pagewise_lab::output;
 use pagewise_model::Untrusted;
 use pagewise_report::json;
 use serde::Serialize;
-
-use crate::output;
 
 /// One step.
 #[derive(Debug, Serialize)]

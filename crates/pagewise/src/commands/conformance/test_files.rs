@@ -7,12 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use pagewise_host::{Dataset, FileKey, cache, files, process};
+use pagewise_lab::state::State;
+use pagewise_lab::supervise::files::Input;
 use pagewise_model::random::mix;
 use pagewise_model::{Alignment, Conditions, Content};
 use pagewise_protocol::Conversation;
-
-use crate::state::State;
-use crate::supervise::files::Input;
 
 /// Sizes of the files to read; the text ends within a page and a word.
 pub const FILE_BYTES: [u64; 2] = [2 << 20, (3 << 19) + 4096];

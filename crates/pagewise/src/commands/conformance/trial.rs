@@ -3,6 +3,11 @@
 
 use pagewise_analysis::proof::{self, CPU_OF_OTHERS};
 use pagewise_host::{OperationOrder, ReadBack};
+use pagewise_lab::supervise::accesses::{Accesses, Parts};
+use pagewise_lab::supervise::files::Input;
+use pagewise_lab::supervise::follower::Follower;
+use pagewise_lab::supervise::records::RecordTask;
+use pagewise_lab::supervise::sample::read_back;
 use pagewise_model::sample::{Measurement, Written};
 use pagewise_model::{Access, Cell, CheckContext, Conditions, Evidence, Failure, FailureKind, Method, Role};
 use pagewise_protocol::claims::{Asked, false_time};
@@ -10,11 +15,6 @@ use pagewise_protocol::{Conversation, ConversationError, Job, PhaseBounds, Sampl
 
 use super::mistakes::Summed;
 use super::test_files::{check_holder, check_released, check_span};
-use crate::supervise::accesses::{Accesses, Parts};
-use crate::supervise::files::Input;
-use crate::supervise::follower::Follower;
-use crate::supervise::records::RecordTask;
-use crate::supervise::sample::read_back;
 
 /// Parts of a job, each of which may be a step.
 pub const OPENS: &str = "opens the file and is ready";

@@ -7,8 +7,12 @@ use pagewise_model::Source;
 use pagewise_model::run::Header;
 use pagewise_model::untrusted::shell_word;
 
-use crate::arguments::typed;
 use crate::plan::axes::Axes;
+
+/// The words that were typed after the name of the program.
+pub fn typed() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
 
 /// The command line that continues a run described by the user's own file.
 pub fn line_of(path: &Path, header: &Header) -> String {
@@ -17,7 +21,7 @@ pub fn line_of(path: &Path, header: &Header) -> String {
 
 /// The command line that continues a run: its programs, and with `touched` its changes to the
 /// machine.
-pub(super) fn line(path: &Path, header: &Header, touched: bool) -> String {
+pub fn line(path: &Path, header: &Header, touched: bool) -> String {
     let plan = &header.plan;
     let mut words: Vec<String> = ["pagewise", "run", "--resume", "--out"].map(str::to_string).to_vec();
     words.push(shell_word(&path.to_string_lossy()));
@@ -49,12 +53,12 @@ pub(super) fn line(path: &Path, header: &Header, touched: bool) -> String {
 }
 
 /// The command line that prints the answer of run files.
-pub(super) fn answer_of(paths: &[PathBuf]) -> String {
+pub fn answer_of(paths: &[PathBuf]) -> String {
     format!("pagewise report --answer {}", words_of(paths))
 }
 
 /// The command line that judges the claims of published studies by run files.
-pub(super) fn claims_of(paths: &[PathBuf]) -> String {
+pub fn claims_of(paths: &[PathBuf]) -> String {
     format!("pagewise reproduce --from {}", words_of(paths))
 }
 
@@ -63,13 +67,13 @@ fn words_of(paths: &[PathBuf]) -> String {
 }
 
 /// The command line of this process with more arguments.
-pub(super) fn typed_with(more: &[&str]) -> String {
+pub fn typed_with(more: &[&str]) -> String {
     let typed = typed();
     line_of_words(typed.iter().map(String::as_str).chain(more.iter().copied()))
 }
 
 /// The command line of this process with more arguments behind the name of its command.
-pub(super) fn typed_first(more: &[&str]) -> String {
+pub fn typed_first(more: &[&str]) -> String {
     let typed = typed();
     let (command, rest) = typed.split_at(typed.len().min(1));
     let words = command.iter().map(String::as_str).chain(more.iter().copied());

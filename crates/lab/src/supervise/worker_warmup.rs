@@ -114,8 +114,11 @@ fn memory(content: Content, len: u64) -> Result<SharedMemory, ConversationError>
 
 /// A worker and its warm-up file.
 pub struct WarmingWorker<'a> {
+    /// The worker.
     pub worker: &'a mut Conversation,
+    /// The file of its warm-up.
     pub warmup_file: &'a WarmupFile,
+    /// Time limit of replies, and the order to stop.
     pub wait: Wait<'a>,
 }
 

@@ -70,7 +70,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The trace at `path`, and the reads of `chosen`, or of the [`usual`] file; by one thread in
+    /// The trace at `path`, and the reads of `chosen`, or of the usual file; by one thread in
     /// the order of time, or by as many as read at once.
     pub fn load(path: &Path, chosen: Option<&Path>, by_one: bool) -> Result<Self> {
         let trace = read(path)?;

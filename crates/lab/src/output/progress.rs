@@ -21,7 +21,7 @@ pub struct Progress {
 
 impl Progress {
     /// Progress of a run that begins now.
-    pub fn new() -> Self {
+    pub fn on_stderr() -> Self {
         let (target, last_line) = match std::io::stderr().is_terminal() {
             true => (ProgressDrawTarget::stderr_with_hz(8), None),
             false => (ProgressDrawTarget::hidden(), Some(Cell::new(Instant::now()))),

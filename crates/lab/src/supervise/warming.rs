@@ -1,7 +1,7 @@
 //! Preparation of the page cache as a cell requests, with the memory charged to the worker's group.
 //!
 //! Under a memory limit the file is evicted and then read by a process within the group
-//! ([`from_inside`]). If the span does not fit the cache, what is read first is as the workload
+//! (`from_inside`). If the span does not fit the cache, what is read first is as the workload
 //! would leave it ([`CacheFill`]), and the workload itself continues in windows until its reads
 //! from the device per operation are steady (`pagewise_analysis::proof::steady`).
 

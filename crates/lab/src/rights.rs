@@ -8,14 +8,14 @@ use pagewise_host::cgroup::{Control, NoControl, OwnLimit};
 use pagewise_host::settings::SettingGuard;
 use pagewise_model::{HostSettings, Plan, Role, Source};
 
-use super::begin::enter_scope;
+use crate::begin::enter_scope;
 use crate::exit::Exit;
 
 /// Refuse a plan of which nothing could be measured without a limit, a cap or a setting of the
 /// kernel that cannot be set here. Cells that need none can do without: then the others are
 /// unavailable. A run enters a scope of systemd if only that gives the right; a dry run takes for
 /// granted that it could.
-pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<()> {
+pub fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<()> {
     if !dry_run {
         enter_scope(plan, control);
     }
@@ -61,7 +61,7 @@ pub(super) fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> 
 }
 
 /// Reason that there is no limit here, and the ways to get one; the one in place, if there is one.
-pub(super) fn ways(refusal: &NoControl, in_place: Option<&OwnLimit>) -> String {
+pub fn ways(refusal: &NoControl, in_place: Option<&OwnLimit>) -> String {
     let own = in_place.map_or_else(String::new, |own| {
         format!("; or use the limit that this process has itself, {own}: --memory {}", own.bytes)
     });

@@ -56,17 +56,29 @@ const IDLE_MAX_NS: u64 = 500_000_000;
 
 /// The conversation with one worker about one cell.
 pub struct WorkerSession<'a> {
+    /// The cell.
     pub cell: &'a Cell,
+    /// Its input file.
     pub input: &'a Input,
+    /// The task of the worker.
     pub task: Task<'a>,
+    /// The round.
     pub round: SampleRound<'a>,
+    /// Alignment of direct reads on this filesystem.
     pub direct_alignment: u64,
+    /// The device behind the file, if there is one.
     pub device: Option<&'a BlockDevice>,
+    /// The conditions in force.
     pub guard: &'a ConditionGuard,
+    /// The conditions of the run.
     pub setter: &'a ConditionSetter,
+    /// The device is capped only once the cache is warm.
     pub warmed_first: bool,
+    /// The facts that checks need.
     pub context: CheckContext,
+    /// The counters of the host.
     pub host: &'a mut HostReader,
+    /// An examination that goes along with it.
     pub follower: &'a mut dyn Follower,
 }
 

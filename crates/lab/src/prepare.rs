@@ -9,29 +9,33 @@ use pagewise_host::cgroup::{self, Control};
 use pagewise_host::{BlockDevice, cache, dataset, placement};
 use pagewise_model::{Bytes, CpuList, Environment, Plan, Source};
 
-use super::begin::{Destination, Options, examine, fresh_seed};
-use super::rights;
+use crate::begin::{Destination, Options, examine, fresh_seed};
 use crate::output::say;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
 use crate::plan::{Lacking, Layer, OrNone, PlanText};
+use crate::rights;
 use crate::traced::Traced;
 
 /// A question as typed.
 #[derive(Clone)]
-pub(super) struct Asked {
-    pub(super) text: PlanText,
-    pub(super) variant: Variant,
-    pub(super) chosen: Layer,
-    pub(super) destination: Destination,
+pub struct TypedQuestion {
+    /// The question or plan file.
+    pub text: PlanText,
+    /// Its variant.
+    pub variant: Variant,
+    /// The choices that were typed.
+    pub chosen: Layer,
+    /// The place of its files.
+    pub destination: Destination,
     /// The trace to be replayed, if there is one.
-    pub(super) traced: Option<Traced>,
+    pub traced: Option<Traced>,
 }
 
-impl Asked {
+impl TypedQuestion {
     /// Add the choices of the recording: the memory limit of the program, and its own method, which
     /// shows whether the trace stands for it.
-    pub(super) fn with_recording(mut self) -> Self {
+    pub fn with_recording(mut self) -> Self {
         let Some(traced) = &self.traced else { return self };
         let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
         self.chosen.axes.memory = self.chosen.axes.memory.take().or_else(usual);
@@ -48,15 +52,19 @@ impl Asked {
 }
 
 /// A question with its plan.
-pub(super) struct Prepared {
-    pub(super) asked: Asked,
-    pub(super) plan: Plan,
-    pub(super) environment: Environment,
-    pub(super) control: Control,
+pub struct Prepared {
+    /// The question as typed.
+    pub asked: TypedQuestion,
+    /// The plan.
+    pub plan: Plan,
+    /// The machine.
+    pub environment: Environment,
+    /// The groups in which limits can be set.
+    pub control: Control,
     /// The device or filesystem of its files; `None` in memory.
-    pub(super) device: Option<String>,
+    pub device: Option<String>,
     /// Limit of the bytes that its workloads write.
-    pub(super) max_written_bytes: Option<Bytes>,
+    pub max_written_bytes: Option<Bytes>,
     free_bytes: u64,
     seed: u64,
     online_cpus: CpuList,
@@ -66,7 +74,7 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Examine the machine and resolve the plan.
-    pub(super) fn of(asked: Asked, options: &Options) -> Result<Self> {
+    pub fn of(asked: TypedQuestion, options: &Options) -> Result<Self> {
         let (source, environment, free_bytes) = examine(asked.destination.clone())?;
         let path = match &source {
             Source::Dataset { directory } => directory,
@@ -97,7 +105,7 @@ impl Prepared {
     }
 
     /// Resolve the plan again, with changed choices or the measured pace of the device.
-    pub(super) fn resolve(&mut self, options: &Options, write_pace: Option<u64>) -> Result<()> {
+    pub fn resolve(&mut self, options: &Options, write_pace: Option<u64>) -> Result<()> {
         let machine = Machine {
             environment: &self.environment,
             free_bytes: self.free_bytes,
@@ -111,7 +119,7 @@ impl Prepared {
             workers: &options.workers,
             replay: self.asked.traced.as_ref().map(|traced| traced.work),
         };
-        let Asked { text, variant, chosen, .. } = &mut self.asked;
+        let TypedQuestion { text, variant, chosen, .. } = &mut self.asked;
         let mut resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
         let lacks_limit = |error: &anyhow::Error| {
             matches!(error.downcast_ref(), Some(Lacking::MemoryLimit(_) | Lacking::MultipleOfCache))
@@ -145,7 +153,7 @@ impl Prepared {
     }
 
     /// Check that its files fit on their filesystem.
-    pub(super) fn ensure_space(&self) -> Result<()> {
+    pub fn ensure_space(&self) -> Result<()> {
         if let Source::Dataset { directory } = &self.plan.source {
             dataset::check_space(&Path::new(directory).join("dataset"), self.plan.space_bytes().0)?;
         }
@@ -153,7 +161,7 @@ impl Prepared {
     }
 
     /// Limit what its workloads write.
-    pub(super) fn limit_writes(&mut self, limit: Bytes) {
+    pub fn limit_writes(&mut self, limit: Bytes) {
         self.max_written_bytes = Some(limit);
         self.plan.max_written_bytes = Some(limit);
     }

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use anyhow::Context;
 use pagewise_model::planned_table::PlannedTable;
 use pagewise_model::{Bytes, SyncCall, Workload};
 
@@ -241,4 +242,16 @@ impl PlanText {
         }
         self
     }
+}
+
+/// The names of the shipped questions.
+pub fn question_names() -> String {
+    QUESTIONS.iter().chain([&REPLAY]).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// A shipped question; `None`: there is none of this name.
+pub fn question(name: &str) -> Option<anyhow::Result<PlanText>> {
+    let name = if name == BEYOND_MEMORY { "cliff" } else { name };
+    let (_, text) = QUESTIONS.iter().chain([&REPLAY]).find(|(known, _)| *known == name)?;
+    Some(text::parse(name, text).with_context(|| format!("the question {name}")))
 }

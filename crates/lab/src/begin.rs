@@ -13,8 +13,8 @@ use pagewise_host::{Space, environment, files, mounted, toolchain};
 use pagewise_model::random::mix;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
-use super::command_lines::line_of;
-use crate::arguments::choices::AllArguments;
+use crate::choices::AllArguments;
+use crate::command_lines::line_of;
 use crate::exit::Exit;
 use crate::output::say;
 use crate::session::{ProgramInTurn, RunSession, SamplingEnd};
@@ -23,7 +23,7 @@ use crate::supervise::program::{Program, Stated};
 use crate::supervise::programs::{self, Programs};
 
 /// Claim the right to run; also return true if a setting of the machine was restored for it.
-pub(super) fn claim() -> Result<(State, bool)> {
+pub fn claim() -> Result<(State, bool)> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
     match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
         RunClaim::Refused { holder } => Err(Exit::Busy.because(anyhow!(
@@ -38,13 +38,13 @@ pub(super) fn claim() -> Result<(State, bool)> {
 }
 
 /// A seed of 53 bits, so that every JSON reader keeps it exactly.
-pub(super) fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     mix(since.as_nanos() as u64 ^ u64::from(std::process::id())) >> 11
 }
 
 /// Flag set by SIGINT, SIGTERM and SIGHUP.
-pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
+pub fn stop_flag() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -54,7 +54,7 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
 }
 
 /// Result of a command that measures.
-pub(super) enum Taken {
+pub enum Taken {
     /// A complete run file.
     File(PathBuf),
     /// Nothing to show.
@@ -62,15 +62,21 @@ pub(super) enum Taken {
 }
 
 /// Arguments that do not choose cells.
-pub(super) struct Options {
-    pub(super) out: Option<PathBuf>,
-    pub(super) all: AllArguments,
-    pub(super) worker_command: Option<String>,
-    pub(super) patience: Duration,
-    pub(super) drop_caches: bool,
-    pub(super) workers: WorkerChoices,
+pub struct Options {
+    /// The run file that was named.
+    pub out: Option<PathBuf>,
+    /// Writes and prints.
+    pub all: AllArguments,
+    /// Another program instead of the own worker.
+    pub worker_command: Option<String>,
+    /// Time that a worker may take for an answer beyond the requested work.
+    pub patience: Duration,
+    /// The page cache of the whole machine may be dropped.
+    pub drop_caches: bool,
+    /// Workers in other languages.
+    pub workers: WorkerChoices,
     /// The program whose trace is replayed, if it may be run again.
-    pub(super) program: Option<ProgramInTurn>,
+    pub program: Option<ProgramInTurn>,
 }
 
 impl Default for Options {
@@ -87,19 +93,27 @@ impl Default for Options {
     }
 }
 
+/// The place of the files of a run.
 #[derive(Clone)]
-pub(super) enum Destination {
+pub enum Destination {
+    /// Files are made in this directory.
     Directory(PathBuf),
-    File { path: PathBuf, evict: bool },
+    /// The user's own file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// It may be dropped from the page cache.
+        evict: bool,
+    },
 }
 
 /// Text that identifies a worker.
-pub(super) fn identity(worker: &WorkerFound) -> &str {
+pub fn identity(worker: &WorkerFound) -> &str {
     if worker.unavailable.is_some() { "unavailable" } else { worker.version.as_str() }
 }
 
 /// Find and build the workers of other languages, and report anything unusual.
-pub(super) fn find_workers(
+pub fn find_workers(
     plan: &Plan,
     options: &Options,
     stop: &AtomicBool,
@@ -129,7 +143,7 @@ pub(super) fn find_workers(
 }
 
 /// Complete a run file.
-pub(super) fn finish(
+pub fn finish(
     session: RunSession,
     programs: Programs,
     options: &Options,
@@ -151,7 +165,7 @@ pub(super) fn finish(
 
 /// If only systemd can give the right to limit memory, execute the whole program again in a scope;
 /// returns if that is not so, or failed.
-pub(super) fn enter_scope(plan: &Plan, control: &Control) {
+pub fn enter_scope(plan: &Plan, control: &Control) {
     let needs = |pick: fn(&pagewise_model::HostSettings) -> bool| {
         plan.cells.iter().any(|cell| pick(&cell.conditions.host_settings))
     };
@@ -170,7 +184,7 @@ pub(super) fn enter_scope(plan: &Plan, control: &Control) {
 }
 
 /// Source, environment, and free space of the destination.
-pub(super) fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
+pub fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
     mounted::proc_missing().map_or(Ok(()), |missing| Err(Exit::NotMeasurable.because(anyhow!(missing))))?;
     match destination {
         Destination::Directory(directory) => {
@@ -228,6 +242,7 @@ fn text_of(path: &Path) -> Result<String> {
     }
 }
 
-pub(super) fn unix_s() -> u64 {
+/// Seconds since 1970.
+pub fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -79,7 +79,7 @@ impl RunSession {
         patience: Duration,
         stop: &AtomicBool,
     ) -> Result<(SamplingEnd, PathBuf)> {
-        let progress = Progress::new();
+        let progress = Progress::on_stderr();
         let outcome = self.measure(programs, patience, stop, &progress);
         progress.clear();
         let swept = self.state.sweep();

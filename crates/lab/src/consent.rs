@@ -11,18 +11,18 @@ use anyhow::{Result, bail};
 use pagewise_model::format::{bytes, duration};
 use pagewise_model::{Bytes, Plan};
 
-use super::begin::Options;
-use super::command_lines;
-use super::prepare::Prepared;
+use crate::begin::Options;
+use crate::command_lines;
 use crate::output::{self, say};
 use crate::plan::estimate;
+use crate::prepare::Prepared;
 
 /// Bytes that are written without a question.
 const FREE: Bytes = Bytes::gib(8);
 
 /// Limit the writes of runs that follow each other to what is allowed; false if the user refuses
 /// them. A dry run asks nothing. What does not fit at all is refused first.
-pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<bool> {
+pub fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<bool> {
     if !options.all.dry_run {
         runs.iter().try_for_each(Prepared::ensure_space)?;
     }
@@ -71,7 +71,7 @@ pub(super) fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<b
 }
 
 /// A line about what the runs will do.
-pub(super) fn announcement(runs: &[Prepared]) -> String {
+pub fn announcement(runs: &[Prepared]) -> String {
     let takes = runs.iter().map(|one| estimate::duration_ns(&one.plan)).fold(0, u64::saturating_add);
     let amounts = amounts(runs, estimate::most_written_bytes);
     let writes = match amounts.as_slice() {

@@ -7,9 +7,11 @@ use pagewise_protocol::Wait;
 /// Facts of a round on this machine.
 #[derive(Clone, Copy)]
 pub struct SampleRound<'a> {
+    /// The plan of the run.
     pub plan: &'a Plan,
     /// Its number, from 0.
     pub number: u32,
+    /// Size of a page.
     pub page_bytes: u64,
     /// Time limit of replies, and the order to stop.
     pub wait: Wait<'a>,

@@ -1,0 +1,252 @@
+//! Plans measured: what was asked becomes a run file, once its consents are given.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail, ensure};
+use pagewise_host::{cache, cgroup, pace};
+use pagewise_model::date::compact_utc;
+use pagewise_model::format::counted;
+use pagewise_model::run::{Header, SCHEMA_VERSION};
+use pagewise_model::{Alignment, Source};
+
+use crate::begin::{
+    Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, stop_flag,
+};
+use crate::command_lines::typed;
+use crate::exit::Exit;
+use crate::output::{self, say};
+use crate::plan::resolve::{Variant, limited};
+use crate::plan::validate;
+use crate::plan::{Lacking, PlanText};
+use crate::prepare::{Prepared, TypedQuestion};
+use crate::rights::ensure_settable;
+use crate::session::RunSession;
+use crate::state::directories;
+use crate::store::RunFile;
+use crate::supervise::answer_time;
+use crate::{command_lines, consent, planned};
+
+/// The usual place of files in memory.
+const IN_MEMORY: &str = "/dev/shm";
+/// Run files of one second are numbered up to here.
+const MAX_NUMBERED_RUNS: u32 = 999;
+
+/// Measure what is asked, once its consents are given.
+pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
+    if let Some(traced) = &asked.traced {
+        traced.notes.iter().for_each(|note| say(format_args!("note: {note}")));
+    }
+    let asked = asked.with_recording();
+    let mut prepared = match prepare_with_consent(asked.clone(), options) {
+        Err(refused) if matches!(refused.downcast_ref(), Some(Lacking::Time(_))) => {
+            before_time(asked, options)?;
+            return Err(refused);
+        }
+        prepared => prepared?,
+    };
+    ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
+    let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared));
+    notes.for_each(|note| say(format_args!("note: {note}")));
+    if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
+        return Ok(Taken::Ended(Exit::Interrupted));
+    }
+    if options.all.dry_run {
+        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.all.print.json)?));
+    }
+    let announcement = consent::announcement(std::slice::from_ref(&prepared));
+    execute(prepared, options, Some(announcement), None)
+}
+
+/// Run plans in order. The files of all, or the ending of one that did not complete, after it was
+/// said what to do with those before.
+pub fn execute_all(
+    prepared: Vec<Prepared>,
+    options: &Options,
+    next: impl Fn(&[PathBuf]) -> String,
+) -> Result<Result<Vec<PathBuf>, Exit>> {
+    let (number, mut announcement) = (prepared.len(), Some(consent::announcement(&prepared)));
+    let mut taken: Vec<PathBuf> = Vec::new();
+    for (index, one) in prepared.into_iter().enumerate() {
+        match execute(one, options, announcement.take(), Some((index + 1, number)))? {
+            Taken::File(path) => taken.push(path),
+            Taken::Ended(ending) => {
+                if !taken.is_empty() {
+                    let complete = counted(taken.len() as u64, "question");
+                    say(format_args!("complete before that: {complete}. {}", next(&taken)));
+                }
+                return Ok(Err(ending));
+            }
+        }
+    }
+    Ok(Ok(taken))
+}
+
+/// Run a plan, which is that question of so many; say first what it does, once nothing refuses it
+/// any more.
+fn execute(
+    mut prepared: Prepared,
+    options: &Options,
+    announcement: Option<String>,
+    question: Option<(usize, usize)>,
+) -> Result<Taken> {
+    let stop = stop_flag()?;
+    let (state, restored) = claim()?;
+    if let (Variant::Quick, Source::Dataset { directory }, false) =
+        (prepared.asked.variant, &prepared.plan.source, prepared.plan.datasets().is_empty())
+    {
+        // A quick run on a slow device gets a smaller dataset. Measuring the device writes to it,
+        // which needs the right to run, so the plan is resolved again.
+        let pace = pace::write_pace(Path::new(directory)).ok();
+        prepared.resolve(options, pace)?;
+    }
+    let Prepared { asked, plan, mut environment, control, .. } = prepared;
+    if restored {
+        // The environment above was that of the settings before they were restored.
+        environment = examine(asked.destination)?.1;
+    }
+    environment.memory_control = Some(text_of_memory(&control));
+    environment.device_control = Some(text_of_control(control.device()));
+    environment.worker_answer_ns = answer_time::answer_ns(environment.page_bytes, options.patience, &stop);
+    let (programs, workers) = find_workers(&plan, options, &stop)?;
+    if stop.load(Ordering::Relaxed) {
+        say("stopped before anything was measured");
+        return Ok(Taken::Ended(Exit::Interrupted));
+    }
+    let worker_command = options.worker_command.clone();
+    let header =
+        Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command, typed: typed() };
+    let store = match &options.out {
+        Some(path) => RunFile::create(path, header.clone())?,
+        None => create_named(&header)?,
+    };
+    announcement.iter().for_each(say);
+    finish(
+        RunSession {
+            header,
+            store,
+            earlier: Vec::new(),
+            program_runs: Vec::new(),
+            elapsed_before_ns: 0,
+            state,
+            random: fresh_seed(),
+            question,
+            program: options.program.clone(),
+        },
+        programs,
+        options,
+        &stop,
+    )
+}
+
+/// Obstacles that more time does not remove: rights, files, space.
+fn before_time(mut asked: TypedQuestion, options: &Options) -> Result<()> {
+    asked.chosen.sampling.time_ns = None;
+    let prepared = Prepared::of(asked, options)?;
+    ensure_settable(&prepared.plan, &prepared.control, true)?;
+    options.out.as_deref().map_or(Ok(()), output::can_appear)?;
+    prepared.ensure_space()
+}
+
+/// Note on what a question measures without a memory limit alone, unless it is asked for.
+fn not_measured(prepared: &Prepared) -> Option<String> {
+    let TypedQuestion { text, variant, chosen, .. } = &prepared.asked;
+    let limited = limited(text, *variant, chosen)?;
+    let mut options = Vec::new();
+    if limited.axes.cache.is_some() && chosen.axes.cache.is_none() {
+        options.push("--cache warm,cold");
+    }
+    if limited.axes.threads.is_some() && chosen.axes.threads.is_none() && *variant == Variant::Standard {
+        options.push("--threads 1,cpus");
+    }
+    (!options.is_empty()).then(|| {
+        format!(
+            "under a memory limit {} is measured warm, by one thread; for more write {}",
+            text.name,
+            options.join(" ")
+        )
+    })
+}
+
+/// Methods of a replay that nobody named and that cannot do it, with the reasons.
+fn left_out(prepared: &Prepared) -> Vec<String> {
+    let Prepared { asked, plan, .. } = prepared;
+    let (Some(_), None) = (&asked.traced, &asked.chosen.axes.methods) else { return Vec::new() };
+    let Some(conditions) = plan.cells.first().map(|cell| &cell.conditions) else { return Vec::new() };
+    let usual = asked.text.base.axes.methods.iter().flatten();
+    let missing = usual.filter(|method| !plan.cells.iter().any(|cell| cell.method == **method));
+    missing
+        .filter_map(|method| {
+            let reason = validate::leaves_out(method, conditions, Alignment::ANY)?;
+            Some(format!("{method} is left out: {reason}"))
+        })
+        .collect()
+}
+
+/// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now
+/// or on the command line.
+fn prepare_with_consent(asked: TypedQuestion, options: &Options) -> Result<Prepared> {
+    let refused = match Prepared::of(asked.clone(), options) {
+        Ok(prepared) => return Ok(prepared),
+        Err(error) => error,
+    };
+    match (refused.downcast_ref::<Lacking>(), &asked.destination) {
+        (Some(Lacking::Evict(_)), Destination::File { path, .. }) => {
+            let asks = !options.all.dry_run;
+            if asks
+                && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))
+                    == Some(true)
+            {
+                let destination = Destination::File { path: path.clone(), evict: true };
+                return Prepared::of(TypedQuestion { destination, ..asked }, options);
+            }
+            bail!("{refused}: allow it with: {}", command_lines::typed_with(&["--evict"]))
+        }
+        _ => Err(refused),
+    }
+}
+
+/// Directory of the files of a plan unless one is named for it: `usual` or the current one, or in
+/// memory if the plan requires that.
+pub fn default_destination(plan: &PlanText, usual: Option<&Path>) -> Result<Destination> {
+    if !plan.in_memory {
+        return Ok(Destination::Directory(usual.unwrap_or(Path::new(".")).to_path_buf()));
+    }
+    let memory = PathBuf::from(IN_MEMORY);
+    let in_memory = std::fs::File::open(&memory).ok().and_then(|directory| cache::in_memory(&directory));
+    ensure!(
+        in_memory.is_some(),
+        "{} makes its files in memory, but {IN_MEMORY} is not a tmpfs here: name a directory with --dir",
+        plan.name
+    );
+    Ok(Destination::Directory(memory))
+}
+
+/// Create a run file whose name says when, where and what was measured; names that are taken are
+/// passed over.
+fn create_named(header: &Header) -> Result<RunFile> {
+    let Header { plan, environment, .. } = header;
+    let date = compact_utc(environment.started_unix_s);
+    let stem = format!("pagewise-{date}-{}-{}", directories::host_word(), plan.question);
+    let path = |number: u32| match number {
+        1 => PathBuf::from(format!("{stem}.jsonl")),
+        more => PathBuf::from(format!("{stem}-{more}.jsonl")),
+    };
+    RunFile::create_first((1..=MAX_NUMBERED_RUNS).map(path), header.clone())?.with_context(|| {
+        format!("there are {MAX_NUMBERED_RUNS} run files of '{stem}' here: name one with --out")
+    })
+}
+
+/// Text of the memory limit's place, or of the limit in place.
+pub fn text_of_memory(control: &cgroup::Control) -> String {
+    let in_place = control.limit_in_place().map(|own| format!("only the limit in place: {own}"));
+    in_place.unwrap_or_else(|| text_of_control(control.memory()))
+}
+
+/// Text of a limit's parent group, or of the reason that there is none.
+pub fn text_of_control(parent: Result<&cgroup::ParentGroup, &cgroup::NoControl>) -> String {
+    match parent {
+        Ok(parent) => parent.to_string(),
+        Err(refusal) => format!("none: {refusal}"),
+    }
+}
