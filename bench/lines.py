@@ -46,10 +46,11 @@ def main():
     parser.add_argument("--rooms", action="store_true", help="each folder and file directly below `src` too")
     arguments = parser.parse_args()
     total = 0
-    for crate in sorted((ROOT / "crates").iterdir()):
+    folders = [*(ROOT / "crates").iterdir(), *(ROOT / "extras").iterdir()]
+    for crate in sorted(folders, key=lambda folder: (folder.parent.name, folder.name)):
         counted = lines(crate / "src") if (crate / "src").is_dir() else {}
         total += sum(counted.values())
-        print(f"{sum(counted.values()):7,}  {crate.name}")
+        print(f"{sum(counted.values()):7,}  {crate.name if crate.parent.name == 'crates' else crate.relative_to(ROOT)}")
         rooms = {}
         for path, count in counted.items():
             room = path.parts[0].removesuffix(".rs")

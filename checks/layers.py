@@ -10,7 +10,10 @@ import re
 from pathlib import Path
 
 # Programs that hold only tests without a machine: all of a package, or one target of it.
-WITHOUT_MACHINE = {"pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise/arrows", "pagewise/gate"}
+WITHOUT_MACHINE = {
+    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims",
+    "pagewise/arrows", "pagewise/gate",
+}
 # Programs of both kinds.
 OF_BOTH_KINDS = {
     "pagewise-host/pagewise_host", "pagewise-engine/pagewise_engine", "pagewise-protocol/pagewise_protocol",

@@ -153,7 +153,8 @@ class Layers(unittest.TestCase):
         """No clock, no waiting, no dataset: their tests' texts are searched for the words."""
         for name in layers.WITHOUT_MACHINE:
             package, _, target = name.partition("/")
-            crate = tests.ROOT / "crates" / package.replace("pagewise-", "")
+            folders = [tests.ROOT / parent / package.removeprefix("pagewise-") for parent in ("crates", "extras")]
+            crate = next(folder for folder in folders if folder.is_dir())
             folder = crate / "tests" if target else crate
             paths = [path for path in folder.rglob("*.rs") if not target or target in path.relative_to(folder).parts[0]]
             self.assertTrue(paths, name)

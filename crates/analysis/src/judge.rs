@@ -27,6 +27,8 @@ pub mod syncs;
 pub(crate) mod tests;
 pub mod verdict;
 
+pub use comparison::rates_by_conditions;
+
 use std::collections::HashMap;
 
 use pagewise_model::Role;

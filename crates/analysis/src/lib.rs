@@ -1,12 +1,11 @@
-//! Judgement: from samples to verdicts, as pure functions, in seven modules.
+//! Judgement: from samples to verdicts, as pure functions.
 //!
 //! Nothing here reads a file, a clock or the machine, so the same run is judged alike on any
 //! machine. [`proof`] decides whether one sample is valid: while it is taken, and again when a run
 //! file is read. [`mod@judge`] begins with a whole run, and the report makes the judged JSON and
 //! its sentences of the result of [`judge()`]. [`search`] decides which cells to measure next.
-//! [`compare`] compares judged runs with judged runs, and [`reproduce`] judges published claims by
-//! runs. All of them use [`statistics`]. [`inspect`] adds up what a watched program did, and needs
-//! no run; [`mod@record`] makes a trace of its reads.
+//! [`compare`] compares judged runs with judged runs. All of them use [`statistics`]. [`inspect`]
+//! adds up what a watched program did, and needs no run; [`mod@record`] makes a trace of its reads.
 
 // The report's words, which are tested here by what they are made of, name this crate.
 #[cfg(test)]
@@ -17,7 +16,6 @@ pub mod inspect;
 pub mod judge;
 pub mod proof;
 pub mod record;
-pub mod reproduce;
 pub mod search;
 pub mod statistics;
 

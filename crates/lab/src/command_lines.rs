@@ -57,12 +57,8 @@ pub fn answer_of(paths: &[PathBuf]) -> String {
     format!("pagewise report --answer {}", words_of(paths))
 }
 
-/// The command line that judges the claims of published studies by run files.
-pub fn claims_of(paths: &[PathBuf]) -> String {
-    format!("pagewise reproduce --from {}", words_of(paths))
-}
-
-fn words_of(paths: &[PathBuf]) -> String {
+/// Paths as words of a command line.
+pub fn words_of(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| shell_word(&path.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,21 +3,23 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pagewise_analysis::compare::Gate;
 use pagewise_lab::choices::{AllArguments, LengthArguments};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
+use pagewise_model::Workload;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, Workload};
 
 use crate::commands::advise::arguments::AdviseArguments;
 use crate::commands::conformance::ConformanceArguments;
 use crate::commands::inspect::InspectArguments;
 use crate::commands::record::arguments::RecordArguments;
+use crate::extras::{EXTRAS, ExtraCommand};
+use crate::schemas;
 
 /// Fastest way to read and write files on this machine, measured and verified.
 ///
@@ -42,7 +44,8 @@ pub fn words() -> impl Iterator<Item = OsString> {
     std::env::args_os().map(move |word| if is_comparison && word == "--" { "--new".into() } else { word })
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: [&str; 2] = [
+    "\
 Examples:
   pagewise                                   overview of the current directory
   pagewise --dir /data --time 60s            the same of another directory, in a minute
@@ -56,15 +59,18 @@ Examples:
   pagewise run plan.toml --dry-run           what a plan would do, write and take
   pagewise report pagewise-*-read.jsonl --json
   pagewise compare base/ -- new/             what changed between two sets of runs
-  pagewise reproduce scan --quick            which claims of a published study hold here
-  pagewise advise --evict -- sqlite3 my.db 'select count(*) from t'
+",
+    "  pagewise advise --evict -- sqlite3 my.db 'select count(*) from t'
                                              by which method your own program should read
   pagewise inspect -- sqlite3 my.db .dump    what a program does to its files, and what it waits for
-  pagewise doctor --dir /data                what can be measured there, and what not and why";
+  pagewise doctor --dir /data                what can be measured there, and what not and why",
+];
 
 /// Examples and the meanings of exit statuses.
 fn help() -> String {
-    format!("{EXAMPLES}\n\n{}", Exit::table())
+    let [before, behind] = EXAMPLES;
+    let extras: String = EXTRAS.iter().map(|extra| extra.door.examples).collect();
+    format!("{before}{extras}{behind}\n\n{}", Exit::table())
 }
 
 /// `pagewise` without a command: four questions.
@@ -94,8 +100,9 @@ pub enum Command {
     Report(ReportArguments),
     /// Compare runs before and after a change, or many runs by a fact of their machines
     Compare(CompareArguments),
-    /// Measure published studies again, and judge which of their claims hold here
-    Reproduce(ReproduceArguments),
+    /// A command of an extra.
+    #[command(flatten)]
+    Extra(ExtraCommand),
     /// Advise which method a program of yours should read its file by: watch, record and replay it
     Advise(AdviseArguments),
     /// Watch a program: what it does to its files, and what its threads wait for
@@ -129,8 +136,8 @@ pub enum Command {
     /// Print the JSON Schema of what --json prints
     Schema {
         /// The command that prints it
-        #[arg(value_name = "COMMAND", default_value = "report")]
-        of: Schemas,
+        #[arg(value_name = "COMMAND", default_value = "report", value_parser = schemas::names())]
+        of: String,
     },
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
@@ -144,21 +151,6 @@ pub enum Command {
         #[command(flatten)]
         fill: pagewise_lab::supervise::warming::CacheFill,
     },
-}
-
-/// Commands whose JSON has a schema.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Schemas {
-    /// `report`, and every question
-    Report,
-    /// `compare`
-    Compare,
-    /// `compare --by`
-    CompareBy,
-    /// `reproduce`
-    Reproduce,
-    /// `inspect`
-    Inspect,
 }
 
 /// The questions, and any plan.
@@ -400,46 +392,6 @@ Examples:
   pagewise compare base/ -- new/                          three runs or more in each folder
   pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
   pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it";
-
-/// `pagewise reproduce`.
-#[derive(Debug, Args)]
-#[command(after_help = REPRODUCE_EXAMPLES)]
-pub struct ReproduceArguments {
-    /// The study: append, scan, lucene, fill [default: all of them]
-    #[arg(value_name = "STUDY")]
-    pub study: Option<String>,
-    /// Smaller files and fewer conditions: about a quarter of an hour for all studies
-    #[arg(long)]
-    pub quick: bool,
-    /// Make the files in this directory [default: the current one; for fill one in memory]
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-    /// Judge the claims by these runs of it; measure nothing
-    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["quick", "dir", "dry_run", "max_writes"])]
-    pub from: Vec<PathBuf>,
-    /// Print Markdown: a section for each study, with its claims
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Print all cases of each claim, or with --dry-run all cells of each run
-    #[arg(long, short, conflicts_with = "json")]
-    pub verbose: bool,
-    /// Write at most this much to a device, in all runs together: more than the usual 8GiB is asked
-    /// about on a terminal, and refused elsewhere
-    #[arg(long, value_name = "SIZE")]
-    pub max_writes: Option<Bytes>,
-    /// Print what the runs will write, and the time they will take; measure nothing
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-const REPRODUCE_EXAMPLES: &str = "\
-Examples:
-  pagewise reproduce --quick --dry-run       what all studies would write, and how long they would take
-  pagewise reproduce append --quick          the claims about appending through a mapping
-  pagewise reproduce --from pagewise-*.jsonl the claims once more, from the runs of before";
 
 /// Rows of a CSV.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

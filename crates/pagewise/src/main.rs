@@ -5,8 +5,10 @@
 
 mod arguments;
 mod commands;
+mod extras;
 #[cfg(test)]
 mod fuzz;
+mod schemas;
 mod usage;
 
 use std::process::ExitCode;
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
         Some(Command::Measure(question)) => commands::run::run(question.what(), question.arguments()),
         Some(Command::Report(report)) => commands::report::report(report),
         Some(Command::Compare(compare)) => commands::compare::compare(compare),
-        Some(Command::Reproduce(study)) => commands::reproduce::reproduce(study),
+        Some(Command::Extra(extra)) => extra.run(),
         Some(Command::Advise(advise)) => commands::advise::advise(advise),
         Some(Command::Inspect(inspect)) => commands::inspect::inspect(inspect),
         Some(Command::Record(record)) => commands::record::record(record),
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
         Some(Command::Clean(clean)) => commands::clean::clean(clean),
         Some(Command::Completions { shell }) => commands::reference::completions(*shell),
         Some(Command::Man { command, dir }) => commands::reference::man(command.as_deref(), dir.as_deref()),
-        Some(Command::Schema { of }) => commands::reference::schema(*of),
+        Some(Command::Schema { of }) => commands::reference::schema(of),
         Some(Command::Worker) => worker(),
         Some(Command::Warm { file, fill }) => {
             supervise::warming::read_into_cache(file, fill).map(|()| Exit::Answered)

@@ -81,7 +81,7 @@ impl Block {
     }
 
     /// A secondary remark.
-    pub(crate) fn remark(text: impl Into<String>) -> Self {
+    pub fn remark(text: impl Into<String>) -> Self {
         Self::Paragraph(Line(vec![Span::weak(text)]))
     }
 }

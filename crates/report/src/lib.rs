@@ -20,7 +20,6 @@ pub mod paragraph;
 pub mod plots;
 pub mod printed;
 pub mod record;
-pub mod reproduce;
 pub mod screen;
 pub mod svg;
 pub mod table;

@@ -24,19 +24,23 @@ pub struct Span {
 }
 
 impl Span {
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
+    /// Text without emphasis.
+    pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Plain }
     }
 
-    pub(crate) fn strong(text: impl Into<String>) -> Self {
+    /// Text that stands out.
+    pub fn strong(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Strong }
     }
 
-    pub(crate) fn bad(text: impl Into<String>) -> Self {
+    /// Text about a fault.
+    pub fn bad(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Bad }
     }
 
-    pub(crate) fn weak(text: impl Into<String>) -> Self {
+    /// Text that is secondary.
+    pub fn weak(text: impl Into<String>) -> Self {
         Self { text: text.into(), emphasis: Emphasis::Weak }
     }
 }
@@ -50,19 +54,23 @@ impl Line {
         Self::default()
     }
 
-    pub(crate) fn plain(text: String) -> Self {
+    /// A line without emphasis.
+    pub fn plain(text: String) -> Self {
         Self(vec![Span::plain(text)])
     }
 
-    pub(crate) fn strong(text: String) -> Self {
+    /// A line that stands out.
+    pub fn strong(text: String) -> Self {
         Self(vec![Span::strong(text)])
     }
 
-    pub(crate) fn bad(text: String) -> Self {
+    /// A line about a fault.
+    pub fn bad(text: String) -> Self {
         Self(vec![Span::bad(text)])
     }
 
-    pub(crate) fn weak(text: String) -> Self {
+    /// A line that is secondary.
+    pub fn weak(text: String) -> Self {
         Self(vec![Span::weak(text)])
     }
 

@@ -189,6 +189,11 @@ pub(crate) fn sides<'a>(cells: &'a [CellSamples<'a>]) -> Vec<Side<'a>> {
     sides
 }
 
+/// The ranked figures of the cells under each set of conditions.
+pub fn rates_by_conditions(cells: &[CellSamples<'_>]) -> Vec<Vec<Rates>> {
+    sides(cells).iter().map(Side::rates).collect()
+}
+
 impl<'a> Side<'a> {
     /// The ranked figures of its measured cells.
     pub(crate) fn rates(&self) -> Vec<Rates> {

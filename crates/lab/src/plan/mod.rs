@@ -43,14 +43,6 @@ pub const QUESTIONS: &[(&str, &str)] = &[
 /// The question about a trace, by name; it needs one.
 pub const REPLAY: (&str, &str) = ("replay", include_str!("../../../../questions/replay.toml"));
 
-/// The published studies by name: their claims, and the plans that measure them again.
-pub const STUDIES: &[(&str, &str)] = &[
-    ("append", include_str!("../../../../claims/append.toml")),
-    ("scan", include_str!("../../../../claims/scan.toml")),
-    ("lucene", include_str!("../../../../claims/lucene.toml")),
-    ("fill", include_str!("../../../../claims/fill.toml")),
-];
-
 /// A plan that cannot be resolved as it was typed, and can with one more argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {

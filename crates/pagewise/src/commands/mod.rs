@@ -10,7 +10,6 @@ pub mod methods;
 pub mod record;
 pub mod reference;
 pub mod report;
-pub mod reproduce;
 mod resume;
 pub mod run;
 mod watched;

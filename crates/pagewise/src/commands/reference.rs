@@ -5,16 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
-use pagewise_analysis::compare::{Gated, Split};
-use pagewise_analysis::inspect::Inspection;
-use pagewise_analysis::judge::schema;
-use pagewise_analysis::reproduce::Reproduction;
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_model::misspelt::nearest;
 use pagewise_report::json;
 
-use crate::arguments::{Arguments, Schemas};
+use crate::arguments::Arguments;
+use crate::schemas;
 
 /// Print the completions of a shell for the current arguments.
 pub fn completions(shell: clap_complete::Shell) -> Result<Exit> {
@@ -72,15 +69,9 @@ fn visible(command: &Command) -> Command {
 }
 
 /// Print the JSON Schema of what a command prints.
-pub fn schema(of: Schemas) -> Result<Exit> {
-    let schema = match of {
-        Schemas::Report => json::schema(),
-        Schemas::Compare => schema::of::<Gated>(),
-        Schemas::CompareBy => schema::of::<Split>(),
-        Schemas::Reproduce => schema::of::<Reproduction>(),
-        Schemas::Inspect => schema::of::<Inspection>(),
-    };
-    json::write_one(&mut output::stdout(), &schema)?;
+pub fn schema(of: &str) -> Result<Exit> {
+    let json = schemas::all().find(|json| json.name == of).expect("clap knows the names");
+    json::write_one(&mut output::stdout(), &(json.schema)())?;
     Ok(Exit::Answered)
 }
 

@@ -1,15 +1,15 @@
 //! One case of a test: a quantity round by round, and whether it is within the bounds.
 
+use pagewise_analysis::judge::collected::CellSamples;
+use pagewise_analysis::judge::label::{label, texts};
+use pagewise_analysis::statistics::paired::{FEWEST_ROUNDS, PairedTest};
+use pagewise_analysis::statistics::{ByRound, median, paired_differences, paired_log_ratios};
 use pagewise_model::{Cell, Role, Sample};
 use serde::Serialize;
 
 use super::quantity::{Definition, Sampled};
 use super::selection::Pair;
 use super::study::Test;
-use crate::judge::collected::CellSamples;
-use crate::judge::label::{label, texts};
-use crate::statistics::paired::{FEWEST_ROUNDS, PairedTest};
-use crate::statistics::{ByRound, median, paired_differences, paired_log_ratios};
 
 /// Error probability of all cases of a test together, if they are said to be within their bounds,
 /// or beyond them (one-sided).

@@ -1,12 +1,11 @@
 //! The quantities that claims are about, one line each.
 
+use pagewise_analysis::judge::collected::figure_of;
+use pagewise_analysis::proof::measured::{duration_ns, operations, region_ns, total_ns};
+use pagewise_analysis::proof::steady::time_to_warm;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence};
 use serde::{Deserialize, Serialize, Serializer};
-
-use crate::judge::collected::figure_of;
-use crate::proof::measured::{duration_ns, operations, region_ns, total_ns};
-use crate::proof::steady::time_to_warm;
 
 /// A valid sample with what its figures are made from.
 pub struct Sampled<'a> {

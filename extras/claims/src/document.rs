@@ -1,13 +1,13 @@
 //! Published claims with what was found of them, as a document.
 
-use pagewise_analysis::reproduce::case::{Case, CaseFinding};
-use pagewise_analysis::reproduce::judged::{Counters, JudgedClaim, JudgedDefect, JudgedTest};
-use pagewise_analysis::reproduce::quantity::Unit;
-use pagewise_analysis::reproduce::{Cases, Reproduced, Reproduction, Word};
 use pagewise_model::format::{bytes, counted, factor, multiple, percent, plain, rate, time};
+use pagewise_report::document::{Block, Document};
+use pagewise_report::line::{Line, Span};
 
-use crate::document::{Block, Document};
-use crate::line::{Line, Span};
+use crate::judgement::case::{Case, CaseFinding};
+use crate::judgement::judged::{Counters, JudgedClaim, JudgedDefect, JudgedTest};
+use crate::judgement::quantity::Unit;
+use crate::judgement::{Cases, Reproduced, Reproduction, Word};
 
 /// The claims; with `all` cases, or only those that decide.
 pub fn document(reproduction: &Reproduction, all: bool) -> Document {

@@ -1,10 +1,10 @@
 //! Cells of a run by method and conditions, and the pairs of sides that a test compares.
 
+use pagewise_analysis::judge::collected::CellSamples;
+use pagewise_analysis::judge::label::data_over_cache;
 use pagewise_model::{CacheState, Cell, Conditions, Descriptor, DeviceCap, HostSettings, Numa, Role, Work};
 
 use super::study::{Cells, SizeRank, Test};
-use crate::judge::collected::CellSamples;
-use crate::judge::label::data_over_cache;
 
 /// The cells of one case: those of each side, of which the best counts.
 pub(super) struct Pair<'a> {

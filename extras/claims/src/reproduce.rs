@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use pagewise_analysis::reproduce::{Reproduction, Study, judge_claims};
 use pagewise_host::files;
 use pagewise_lab::begin::Options;
 use pagewise_lab::choices::{AllArguments, PrintArguments};
@@ -14,7 +13,7 @@ use pagewise_lab::measure::{default_destination, execute_all};
 use pagewise_lab::output::{self, say};
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::text::of_table;
-use pagewise_lab::plan::{Layer, PlanText, STUDIES};
+use pagewise_lab::plan::{Layer, PlanText};
 use pagewise_lab::prepare::{Prepared, TypedQuestion};
 use pagewise_lab::rights::ensure_settable;
 use pagewise_lab::store;
@@ -22,11 +21,14 @@ use pagewise_lab::{command_lines, consent, planned};
 use pagewise_model::Plan;
 use pagewise_model::misspelt::meant;
 use pagewise_model::run::Run;
-use pagewise_report::{json, reproduce as text};
+use pagewise_report::json;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::arguments::ReproduceArguments;
+use crate::document;
+use crate::judgement::{Reproduction, Study, judge_claims};
+use crate::studies::STUDIES;
 
 /// A study with the plans that measure it again, by the name of its runs.
 struct Loaded {
@@ -65,7 +67,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
         writeln!(output::stdout(), "{}", consent::announcement(&prepared))?;
         return Ok(Exit::Answered);
     }
-    let again = |files: &[PathBuf]| format!("Judge them again with: {}", command_lines::claims_of(files));
+    let again = |files: &[PathBuf]| format!("Judge them again with: {}", claims_of(files));
     let files = match execute_all(prepared, &options, again)? {
         Ok(files) => files,
         Err(ending) => return Ok(ending),
@@ -77,6 +79,11 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
     print(&studies, runs, arguments)?;
     say(again(&files));
     Ok(Exit::Answered)
+}
+
+/// The command line that judges the claims of published studies by run files.
+fn claims_of(paths: &[PathBuf]) -> String {
+    format!("pagewise reproduce --from {}", command_lines::words_of(paths))
 }
 
 /// The studies that were asked for.
@@ -194,18 +201,17 @@ fn print(studies: &[Loaded], mut runs: Runs, arguments: &ReproduceArguments) -> 
     if arguments.json {
         json::write_one(&mut output::stdout(), &reproduction)?;
     } else if arguments.markdown {
-        text::document(&reproduction, arguments.verbose).markdown(&mut output::stdout())?;
+        document::document(&reproduction, arguments.verbose).markdown(&mut output::stdout())?;
     } else {
-        output::lines(&text::document(&reproduction, arguments.verbose).lines(output::width()))?;
+        output::lines(&document::document(&reproduction, arguments.verbose).lines(output::width()))?;
     }
     Ok(Exit::Answered)
 }
 
 #[cfg(test)]
 mod tests {
-    use pagewise_analysis::reproduce::Word;
-
     use super::*;
+    use crate::judgement::Word;
 
     #[test]
     fn every_study_is_read_and_has_the_published_claims() {

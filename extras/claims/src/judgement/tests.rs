@@ -2,30 +2,55 @@
 
 use pagewise_model::run::{Header, Run};
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CacheState, Cell, Failure, FailureKind, Outcome, Plan, Role, Sample};
+use pagewise_model::{
+    Bytes, CacheState, Cell, Conditions, Evidence, Failure, FailureKind, Outcome, Plan, Reads, Role, Sample,
+    Work,
+};
 use serde_json::{Value, json};
 
 use super::case::CaseFinding;
 use super::judged::{JudgedClaim, Word, judge_claims};
 use super::study::Study;
-use crate::proof::honest;
 
 const ROUNDS: u32 = 8;
 
+/// A cell that reads 16 KiB sixteen times per operation, from 256 MiB.
 fn cell(method: &str, threads: u32, cache: CacheState) -> Cell {
-    let mut cell = honest::cell(method, cache);
-    cell.conditions.threads = threads;
-    cell
+    Cell {
+        role: Role::Measured,
+        method: method.parse().expect(method),
+        conditions: Conditions {
+            threads,
+            cache,
+            ..Conditions::of(
+                Work::RandomRead(Reads { reads_per_op: 16, ..Reads::of(Bytes::kib(16)) }),
+                Bytes::mib(256),
+            )
+        },
+    }
 }
 
+/// A valid sample of reads from the page cache, with so many thousands of operations.
 fn outcome(cell: &Cell, speed: u64) -> Outcome {
-    let operations = speed * 1000;
-    let measurement = Measurement { operations, ..honest::measurement() };
-    Outcome::Taken {
-        measurement: Box::new(measurement),
-        evidence: Box::new(honest::evidence(cell)),
-        failures: Vec::new(),
-    }
+    let measurement = Measurement {
+        setup_ns: 50_000,
+        measured_ns: 100_000_000,
+        operations: speed * 1000,
+        teardown_ns: 9_000,
+        latency_phase_ns: 50_000_000,
+        latency_phase_operations: 40,
+        latency_ns: vec![1_500_000, 2_000_000],
+        latency_counts: vec![30, 10],
+        ..Measurement::default()
+    };
+    let evidence = Evidence {
+        wall_ns: 151_000_000,
+        device_read_bytes: Some(0),
+        resident_before_bytes: Some(cell.conditions.span_bytes.0),
+        resident_after_bytes: Some(cell.conditions.span_bytes.0),
+        ..Evidence::default()
+    };
+    Outcome::Taken { measurement: Box::new(measurement), evidence: Box::new(evidence), failures: Vec::new() }
 }
 
 fn run(entries: &[(Cell, u64)]) -> Run {

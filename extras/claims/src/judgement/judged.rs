@@ -1,5 +1,10 @@
 //! The word of each claim: holds here, does not, or cannot be tested here.
 
+use pagewise_analysis::judge::collected::{CellSamples, collect};
+use pagewise_analysis::judge::label::label;
+use pagewise_analysis::judge::rates_by_conditions;
+use pagewise_analysis::proof;
+use pagewise_analysis::statistics::{lasting, median};
 use pagewise_model::Environment;
 use pagewise_model::run::Run;
 use serde::Serialize;
@@ -8,11 +13,6 @@ use super::case::{Case, CaseFinding, by_round, cases};
 use super::quantity::{Quantity, Unit};
 use super::selection::RunCells;
 use super::study::{Cases, Claim, Defect, Study, Test};
-use crate::judge::collected::{CellSamples, collect};
-use crate::judge::comparison::{self, Side};
-use crate::judge::label::label;
-use crate::proof;
-use crate::statistics::{ByRound, lasting, median};
 
 /// Share of cases that are most of them.
 const MOST: f64 = 0.8;
@@ -194,8 +194,7 @@ struct Measured<'a> {
 impl<'a> Measured<'a> {
     fn of(run: &'a Run) -> Self {
         let cells = collect(run);
-        let rates: Vec<Vec<ByRound>> = comparison::sides(&cells).iter().map(Side::rates).collect();
-        let inflation = lasting::inflation(&rates);
+        let inflation = lasting::inflation(&rates_by_conditions(&cells));
         Self { environment: &run.header.environment, cells, inflation }
     }
 }

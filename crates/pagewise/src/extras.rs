@@ -1,0 +1,102 @@
+//! The extras: commands whose folder, line and feature can be deleted, and everything else works.
+
+use std::fmt;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
+use pagewise_lab::door::Door;
+use pagewise_lab::exit::Exit;
+
+/// A command of an extra.
+pub struct Extra {
+    /// Name.
+    name: &'static str,
+    /// Effect, for help.
+    help: &'static str,
+    /// All else.
+    pub door: Door,
+}
+
+/// Every extra of this build.
+pub const EXTRAS: &[Extra] = &[
+    #[cfg(feature = "claims")]
+    Extra {
+        name: "reproduce",
+        help: "Measure published studies again, and judge which of their claims hold here",
+        door: pagewise_claims::REPRODUCE,
+    },
+];
+
+/// A command of an extra, as it was typed.
+pub struct ExtraCommand {
+    extra: &'static Extra,
+    typed: ArgMatches,
+}
+
+impl ExtraCommand {
+    /// Run it.
+    pub fn run(&self) -> Result<Exit> {
+        (self.extra.door.run)(&self.typed)
+    }
+}
+
+impl fmt::Debug for ExtraCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple(self.extra.name).field(&self.typed).finish()
+    }
+}
+
+impl Subcommand for ExtraCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        EXTRAS.iter().fold(command, |command, extra| {
+            let arguments = (extra.door.arguments)(Command::new(extra.name));
+            command.subcommand(arguments.about(extra.help).long_about(None))
+        })
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        EXTRAS.iter().any(|extra| extra.name == name)
+    }
+}
+
+impl FromArgMatches for ExtraCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let (name, typed) = matches.subcommand().ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
+        let extra = EXTRAS.iter().find(|extra| extra.name == name);
+        let extra = extra.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
+        Ok(Self { extra, typed: typed.clone() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    /// The commands of extras, and whether they are built in.
+    const NAMES: [(&str, bool); 1] = [("reproduce", cfg!(feature = "claims"))];
+
+    #[test]
+    fn a_command_is_known_if_its_extra_is_built_in() {
+        let help = Arguments::command().render_long_help().to_string();
+        for (name, is_built_in) in NAMES {
+            assert_eq!(ExtraCommand::has_subcommand(name), is_built_in, "{name}");
+            assert_eq!(help.contains(name), is_built_in, "{name}: {help}");
+            let parsed = Arguments::try_parse_from(["pagewise", name]).map(|_| ());
+            let unknown = parsed.err().filter(|error| error.kind() == ErrorKind::InvalidSubcommand);
+            assert_eq!(unknown.is_none(), is_built_in, "{name}");
+        }
+    }
+}

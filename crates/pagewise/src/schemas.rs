@@ -1,0 +1,24 @@
+//! The JSON that commands print.
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use pagewise_analysis::compare::{Gated, Split};
+use pagewise_analysis::inspect::Inspection;
+use pagewise_lab::door::{PrintedJson, printed};
+use pagewise_report::json;
+
+use crate::extras::EXTRAS;
+
+/// All JSON that is printed.
+pub fn all() -> impl Iterator<Item = PrintedJson> {
+    let report = PrintedJson { name: "report", help: "`report`, and every question", schema: json::schema };
+    let compare = printed::<Gated>("compare", "`compare`");
+    let compare_by = printed::<Split>("compare-by", "`compare --by`");
+    let of_extras = EXTRAS.iter().flat_map(|extra| extra.door.schemas).copied();
+    let inspect = printed::<Inspection>("inspect", "`inspect`");
+    [report, compare, compare_by].into_iter().chain(of_extras).chain([inspect])
+}
+
+/// The names of all JSON that has a schema.
+pub fn names() -> PossibleValuesParser {
+    all().map(|json| PossibleValue::new(json.name).help(json.help)).collect::<Vec<_>>().into()
+}
