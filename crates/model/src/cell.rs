@@ -256,7 +256,7 @@ impl Cell {
     /// The call that syncs what it writes; `None` without syncs.
     pub fn sync_call(&self) -> Option<SyncCall> {
         let writes = self.conditions.writes().filter(|writes| writes.sync != Sync::None)?;
-        Some(writes.sync_call.unwrap_or_else(|| SyncCall::usual(self.access() == Access::Mmap)))
+        Some(writes.sync_call.unwrap_or_else(|| self.method.usual_sync()))
     }
 
     /// True if the CPU copies bytes between the program and the page cache, a mapping or memory.

@@ -131,7 +131,7 @@ pub struct Hello {
     #[serde(flatten, deserialize_with = "by_workload")]
     pub offers: BTreeMap<Workload, String>,
     /// Calls by which it can make bytes of `append` and `fill` durable, separated by commas,
-    /// besides the usual one of a method ([`SyncCall::usual`]).
+    /// besides the usual one of a method ([`Method::usual_sync`]).
     #[serde(default)]
     pub sync_calls: String,
     /// Maximum threads of an append with `commit`; 0: `commit` is not offered.
@@ -149,9 +149,9 @@ impl Hello {
         list.split(',').map(str::trim).filter(|method| !method.is_empty()).collect()
     }
 
-    /// Reason that it does not offer a job, which must then not be sent to it.
-    pub fn refuses(&self, job: &Job) -> Option<String> {
-        self.refuses_sync(job).or_else(|| self.refuses_threads(job))
+    /// Reason that it does not offer a job of `method`, which must then not be sent to it.
+    pub fn refuses(&self, job: &Job, method: &Method) -> Option<String> {
+        self.refuses_sync(job, method).or_else(|| self.refuses_threads(job))
     }
 
     /// Reason that it does not offer the threads of a replay.
@@ -167,7 +167,7 @@ impl Hello {
     }
 
     /// Reason that it does not offer the syncs of a job, which must then not be sent to it.
-    fn refuses_sync(&self, job: &Job) -> Option<String> {
+    fn refuses_sync(&self, job: &Job, method: &Method) -> Option<String> {
         let Self { worker, commit_threads, .. } = self;
         if job.sync == Sync::Commit.to_string() && job.threads > *commit_threads {
             return Some(match commit_threads {
@@ -178,7 +178,7 @@ impl Hello {
                 ),
             });
         }
-        let usual = SyncCall::usual(is_mapping(&job.method)).name();
+        let usual = method.usual_sync().name();
         let offered = || self.sync_calls.split(',').map(str::trim).chain([usual, ""]);
         (!offered().any(|call| call == job.sync_call)).then(|| {
             format!("the worker '{worker}' does not sync by {}: it offers {}", job.sync_call, {
@@ -187,11 +187,6 @@ impl Hello {
             })
         })
     }
-}
-
-/// True if a method, without the name of its worker, writes to a mapping by its name.
-fn is_mapping(method: &str) -> bool {
-    method.split(':').next() == Some("mmap")
 }
 
 /// The accesses to perform. A field that does not apply to a workload is 0 or empty.
@@ -281,11 +276,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job that follows from the conditions alone. Paths, the table, bounds and alignments are
-    /// for the caller to add.
-    pub fn of(method: &str, conditions: &Conditions, page_bytes: u64) -> Self {
+    /// The job that follows from a method and the conditions alone. Paths, the table, bounds and
+    /// alignments are for the caller to add.
+    pub fn of(method: &Method, conditions: &Conditions, page_bytes: u64) -> Self {
         let mut job = Self {
-            method: method.to_string(),
+            method: method.spec(),
             workload: conditions.workload().name().to_string(),
             file_bytes: conditions.file_bytes.0,
             span_bytes: conditions.span_bytes.0,
@@ -309,22 +304,13 @@ impl Job {
         if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
             job.record_bytes = writes.record_bytes.0;
             job.records = ring.records();
-            job.sync = writes.sync_of_records().to_string();
+            job.sync = method.sync_of(&writes).to_string();
             if writes.sync != Sync::None {
-                let usual = || SyncCall::usual(is_mapping(method));
-                job.sync_call = writes.sync_call.unwrap_or_else(usual).to_string();
+                job.sync_call = writes.sync_call.unwrap_or_else(|| method.usual_sync()).to_string();
             }
             job.source_period = SOURCE_PERIOD;
         }
         job
-    }
-
-    /// The job with syncs after whole writes of `method`, whose text it has.
-    pub fn synced_by(self, method: &Method, conditions: &Conditions) -> Self {
-        match conditions.writes() {
-            Some(writes) => Self { sync: method.sync_of(&writes).to_string(), ..self },
-            None => self,
-        }
     }
 }
 

@@ -41,7 +41,7 @@ fn measure(page_bytes: u64, patience: Duration, stop: &AtomicBool) -> Result<Vec
         table_reads: table.reads(),
         direct_alignment: page_bytes,
         handover_path: inherited_path(handover.file()),
-        ..Job::of("pread", &conditions, page_bytes)
+        ..Job::of(&"pread".parse().expect("a method of its own"), &conditions, page_bytes)
     };
     let mut worker = Program::Own.start(|command| Ok(pagewise_sys::child::die_with_parent(command)))?;
     let wait = Wait { patience, stop };

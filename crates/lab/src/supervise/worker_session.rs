@@ -129,7 +129,7 @@ impl WorkerSession<'_> {
         warmup_file: Option<&WarmupFile>,
     ) -> Result<Option<WorkerWarmup>, ConversationError> {
         let hello = worker.greet(self.round.wait)?;
-        if let Some(detail) = hello.refuses(&self.job(memory)) {
+        if let Some(detail) = hello.refuses(&self.job(memory), &self.cell.method) {
             return Err(ConversationError::unavailable(detail));
         }
         let (1, Some(warmup_file)) = (hello.worker_warmup, warmup_file) else { return Ok(None) };
@@ -462,8 +462,7 @@ impl WorkerSession<'_> {
             ),
             table_path: memory.table.as_ref().map_or_else(String::new, |table| descriptor_path(table.file())),
             handover_path: descriptor_path(memory.handover.file()),
-            ..Job::of(&self.cell.method.spec(), conditions, self.round.page_bytes)
-                .synced_by(&self.cell.method, conditions)
+            ..Job::of(&self.cell.method, conditions, self.round.page_bytes)
         };
         self.task.describe(self.cell, &mut job);
         self.follower.job(&mut job);

@@ -84,6 +84,11 @@ impl Method {
         self.refuses(work, alignment).or_else(|| self.misses_interval(&work.writes()?))
     }
 
+    /// The call that syncs what this method writes, where none is named.
+    pub fn usual_sync(&self) -> SyncCall {
+        SyncCall::usual(self.access() == Access::Mmap)
+    }
+
     /// Times of the syncs of what this method writes: after whole writes, as many as are nearest to
     /// the interval.
     pub fn sync_of(&self, writes: &Writes) -> Sync {

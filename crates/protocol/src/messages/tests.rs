@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn method(text: &str) -> Method {
+    text.parse().expect(text)
+}
+
 #[test]
 fn a_message_is_one_flat_object() {
     let text = serde_json::to_string(&Reply::Opened { setup_ns: 5, ballast_ns: 0 }).expect("json");
@@ -38,7 +42,7 @@ fn a_job_is_understood_as_it_was_meant() {
             descriptor: Descriptor::PerThread,
             ..Conditions::of(work, Bytes::mib(1))
         };
-        let job = Job::of("pread", &conditions, 4096);
+        let job = Job::of(&method("pread"), &conditions, 4096);
         assert_eq!(job.understand(), Ok(Understood { work, per_thread: true }));
         for nonsense in [
             Job { workload: "read".into(), ..job.clone() },
@@ -73,29 +77,32 @@ fn fields_have_the_names_that_the_documentation_has() {
 
 #[test]
 fn syncs_are_named_and_asked_only_of_those_who_offer_them() {
-    let job = |method: &str, sync, sync_call| {
+    let job = |text: &str, sync, sync_call| {
         let append = Append { record_bytes: Bytes(100), passes: 1, sync, sync_call };
-        Job::of(method, &Conditions::of(Work::Append(append), Bytes::mib(1)), 4096)
+        Job::of(&method(text), &Conditions::of(Work::Append(append), Bytes::mib(1)), 4096)
     };
     let every = Sync::Every(Bytes::kib(4));
-    let call = |method, sync, sync_call| job(method, sync, sync_call).sync_call;
+    let call = |text, sync, sync_call| job(text, sync, sync_call).sync_call;
     assert_eq!(call("mmap:buffer=4KiB", every, None), "msync");
     assert_eq!(call("pwrite", Sync::End, None), "fdatasync");
     assert_eq!(call("mmap", Sync::Commit, Some(SyncCall::Fsync)), "fsync");
     assert_eq!(call("mmap", Sync::None, None), "");
 
     let some = Hello { worker: "w".into(), sync_calls: "fsync, O_DSYNC".into(), ..Hello::default() };
-    assert_eq!(some.refuses_sync(&job("pwrite", every, None)), None);
-    assert_eq!(some.refuses_sync(&job("pwrite", Sync::None, None)), None);
-    assert_eq!(some.refuses_sync(&job("pwrite", every, Some(SyncCall::ODsync))), None);
-    let refused = some.refuses_sync(&job("mmap", every, Some(SyncCall::Fdatasync)));
+    assert_eq!(some.refuses_sync(&job("pwrite", every, None), &method("pwrite")), None);
+    assert_eq!(some.refuses_sync(&job("pwrite", Sync::None, None), &method("pwrite")), None);
+    assert_eq!(some.refuses_sync(&job("pwrite", every, Some(SyncCall::ODsync)), &method("pwrite")), None);
+    let refused = some.refuses_sync(&job("mmap", every, Some(SyncCall::Fdatasync)), &method("mmap"));
     let text = "the worker 'w' does not sync by fdatasync: it offers fsync, O_DSYNC, msync";
     assert_eq!(refused.as_deref(), Some(text));
     let commit = job("pwrite", Sync::Commit, None);
-    assert!(some.refuses_sync(&commit).is_some_and(|text| text.ends_with("does not offer sync=commit")));
+    assert!(
+        some.refuses_sync(&commit, &method("pwrite"))
+            .is_some_and(|text| text.ends_with("does not offer sync=commit"))
+    );
     let alone = Hello { commit_threads: 1, ..some };
-    assert_eq!(alone.refuses_sync(&commit), None);
-    let several = alone.refuses_sync(&Job { threads: 2, ..commit });
+    assert_eq!(alone.refuses_sync(&commit, &method("pwrite")), None);
+    let several = alone.refuses_sync(&Job { threads: 2, ..commit }, &method("pwrite"));
     assert!(several.is_some_and(|text| text.starts_with("2 threads: the worker 'w'")));
 }
 
@@ -115,9 +122,9 @@ fn threads_of_a_replay_are_asked_only_of_those_who_offer_them() {
         ..Job::default()
     };
     let one = Hello { worker: "w".into(), ..Hello::default() };
-    assert_eq!(one.refuses(&job(Workload::Replay, 1)), None);
-    assert_eq!(one.refuses(&job(Workload::RandomRead, 3)), None);
+    assert_eq!(one.refuses(&job(Workload::Replay, 1), &method("pread")), None);
+    assert_eq!(one.refuses(&job(Workload::RandomRead, 3), &method("pread")), None);
     let text = "the worker 'w' replays a trace by at most 1 thread, and not by 3";
-    assert_eq!(one.refuses(&job(Workload::Replay, 3)).as_deref(), Some(text));
-    assert_eq!(Hello { replay_threads: 3, ..one }.refuses(&job(Workload::Replay, 3)), None);
+    assert_eq!(one.refuses(&job(Workload::Replay, 3), &method("pread")).as_deref(), Some(text));
+    assert_eq!(Hello { replay_threads: 3, ..one }.refuses(&job(Workload::Replay, 3), &method("pread")), None);
 }
