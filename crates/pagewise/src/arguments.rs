@@ -15,10 +15,9 @@ use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 
 use crate::commands::advise::arguments::AdviseArguments;
-use crate::commands::conformance::ConformanceArguments;
 use crate::commands::inspect::InspectArguments;
 use crate::commands::record::arguments::RecordArguments;
-use crate::extras::{EXTRAS, ExtraCommand};
+use crate::extras::{EXTRAS, ExtraCommand, OF_MACHINE, OF_RUNS};
 use crate::schemas;
 
 /// Fastest way to read and write files on this machine, measured and verified.
@@ -100,9 +99,9 @@ pub enum Command {
     Report(ReportArguments),
     /// Compare runs before and after a change, or many runs by a fact of their machines
     Compare(CompareArguments),
-    /// A command of an extra.
+    /// A command of an extra, about runs and programs.
     #[command(flatten)]
-    Extra(ExtraCommand),
+    OfRuns(ExtraCommand<OF_RUNS>),
     /// Advise which method a program of yours should read its file by: watch, record and replay it
     Advise(AdviseArguments),
     /// Watch a program: what it does to its files, and what its threads wait for
@@ -115,8 +114,9 @@ pub enum Command {
     /// List capabilities of this machine, reasons for missing ones, and settings that affect
     /// results
     Doctor(DoctorArguments),
-    /// Check a worker of your own, step by step, and explain its faults
-    Conformance(ConformanceArguments),
+    /// A command of an extra, about this machine and what is on it.
+    #[command(flatten)]
+    OfMachine(ExtraCommand<OF_MACHINE>),
     /// Remove the remains of killed runs, never those of a live one
     Clean(CleanArguments),
     /// Print the completions of a shell, to be sourced by it

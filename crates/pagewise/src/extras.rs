@@ -8,10 +8,17 @@ use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use pagewise_lab::door::Door;
 use pagewise_lab::exit::Exit;
 
+/// The place in lists behind `report` and `compare`.
+pub const OF_RUNS: usize = 0;
+/// The place behind `doctor`.
+pub const OF_MACHINE: usize = 1;
+
 /// A command of an extra.
 pub struct Extra {
     /// Name.
     name: &'static str,
+    /// Place in lists.
+    place: usize,
     /// Effect, for help.
     help: &'static str,
     /// All else.
@@ -23,33 +30,46 @@ pub const EXTRAS: &[Extra] = &[
     #[cfg(feature = "claims")]
     Extra {
         name: "reproduce",
+        place: OF_RUNS,
         help: "Measure published studies again, and judge which of their claims hold here",
         door: pagewise_claims::REPRODUCE,
     },
+    #[cfg(feature = "conformance")]
+    Extra {
+        name: "conformance",
+        place: OF_MACHINE,
+        help: "Check a worker of your own, step by step, and explain its faults",
+        door: pagewise_conformance::CONFORMANCE,
+    },
 ];
 
-/// A command of an extra, as it was typed.
-pub struct ExtraCommand {
+/// A command of an extra at a place, as it was typed.
+pub struct ExtraCommand<const PLACE: usize> {
     extra: &'static Extra,
     typed: ArgMatches,
 }
 
-impl ExtraCommand {
+/// The extras at a place.
+fn at(place: usize) -> impl Iterator<Item = &'static Extra> {
+    EXTRAS.iter().filter(move |extra| extra.place == place)
+}
+
+impl<const PLACE: usize> ExtraCommand<PLACE> {
     /// Run it.
     pub fn run(&self) -> Result<Exit> {
         (self.extra.door.run)(&self.typed)
     }
 }
 
-impl fmt::Debug for ExtraCommand {
+impl<const PLACE: usize> fmt::Debug for ExtraCommand<PLACE> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple(self.extra.name).field(&self.typed).finish()
     }
 }
 
-impl Subcommand for ExtraCommand {
+impl<const PLACE: usize> Subcommand for ExtraCommand<PLACE> {
     fn augment_subcommands(command: Command) -> Command {
-        EXTRAS.iter().fold(command, |command, extra| {
+        at(PLACE).fold(command, |command, extra| {
             let arguments = (extra.door.arguments)(Command::new(extra.name));
             command.subcommand(arguments.about(extra.help).long_about(None))
         })
@@ -60,14 +80,14 @@ impl Subcommand for ExtraCommand {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        EXTRAS.iter().any(|extra| extra.name == name)
+        at(PLACE).any(|extra| extra.name == name)
     }
 }
 
-impl FromArgMatches for ExtraCommand {
+impl<const PLACE: usize> FromArgMatches for ExtraCommand<PLACE> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let (name, typed) = matches.subcommand().ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
-        let extra = EXTRAS.iter().find(|extra| extra.name == name);
+        let extra = at(PLACE).find(|extra| extra.name == name);
         let extra = extra.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
         Ok(Self { extra, typed: typed.clone() })
     }
@@ -86,13 +106,14 @@ mod tests {
     use crate::arguments::Arguments;
 
     /// The commands of extras, and whether they are built in.
-    const NAMES: [(&str, bool); 1] = [("reproduce", cfg!(feature = "claims"))];
+    const NAMES: [(&str, bool); 2] =
+        [("reproduce", cfg!(feature = "claims")), ("conformance", cfg!(feature = "conformance"))];
 
     #[test]
     fn a_command_is_known_if_its_extra_is_built_in() {
         let help = Arguments::command().render_long_help().to_string();
         for (name, is_built_in) in NAMES {
-            assert_eq!(ExtraCommand::has_subcommand(name), is_built_in, "{name}");
+            assert_eq!(EXTRAS.iter().any(|extra| extra.name == name), is_built_in, "{name}");
             assert_eq!(help.contains(name), is_built_in, "{name}: {help}");
             let parsed = Arguments::try_parse_from(["pagewise", name]).map(|_| ());
             let unknown = parsed.err().filter(|error| error.kind() == ErrorKind::InvalidSubcommand);

@@ -3,7 +3,6 @@
 pub mod advise;
 pub mod clean;
 pub mod compare;
-pub mod conformance;
 pub mod doctor;
 pub mod inspect;
 pub mod methods;

@@ -23,7 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Which crates of the core an extra may see. It sees no other extra.
-const EXTRAS: &[(&str, &[&str])] = &[("claims", &["lab", "report", "analysis", "host", "model"])];
+const EXTRAS: &[(&str, &[&str])] = &[
+    ("claims", &["lab", "report", "analysis", "host", "model"]),
+    ("conformance", &["lab", "report", "analysis", "host", "protocol", "model"]),
+];
 
 /// The only file of the core that names extras.
 const TABLE: &str = "crates/pagewise/src/extras.rs";
