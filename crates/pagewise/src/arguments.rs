@@ -14,9 +14,6 @@ use pagewise_model::Workload;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 
-use crate::commands::advise::arguments::AdviseArguments;
-use crate::commands::inspect::InspectArguments;
-use crate::commands::record::arguments::RecordArguments;
 use crate::extras::{EXTRAS, ExtraCommand, OF_MACHINE, OF_RUNS};
 use crate::schemas;
 
@@ -59,10 +56,7 @@ Examples:
   pagewise report pagewise-*-read.jsonl --json
   pagewise compare base/ -- new/             what changed between two sets of runs
 ",
-    "  pagewise advise --evict -- sqlite3 my.db 'select count(*) from t'
-                                             by which method your own program should read
-  pagewise inspect -- sqlite3 my.db .dump    what a program does to its files, and what it waits for
-  pagewise doctor --dir /data                what can be measured there, and what not and why",
+    "  pagewise doctor --dir /data                what can be measured there, and what not and why",
 ];
 
 /// Examples and the meanings of exit statuses.
@@ -102,12 +96,6 @@ pub enum Command {
     /// A command of an extra, about runs and programs.
     #[command(flatten)]
     OfRuns(ExtraCommand<OF_RUNS>),
-    /// Advise which method a program of yours should read its file by: watch, record and replay it
-    Advise(AdviseArguments),
-    /// Watch a program: what it does to its files, and what its threads wait for
-    Inspect(InspectArguments),
-    /// Record which bytes of its files a program reads, by calls or through mappings
-    Record(RecordArguments),
     /// List methods and their options: meaning, system call, kernel, and whether they are available
     /// here
     Methods(MethodsArguments),

@@ -34,6 +34,27 @@ pub const EXTRAS: &[Extra] = &[
         help: "Measure published studies again, and judge which of their claims hold here",
         door: pagewise_claims::REPRODUCE,
     },
+    #[cfg(feature = "watch")]
+    Extra {
+        name: "advise",
+        place: OF_RUNS,
+        help: "Advise which method a program of yours should read its file by: watch, record and replay it",
+        door: pagewise_watch::ADVISE,
+    },
+    #[cfg(feature = "watch")]
+    Extra {
+        name: "inspect",
+        place: OF_RUNS,
+        help: "Watch a program: what it does to its files, and what its threads wait for",
+        door: pagewise_watch::INSPECT,
+    },
+    #[cfg(feature = "watch")]
+    Extra {
+        name: "record",
+        place: OF_RUNS,
+        help: "Record which bytes of its files a program reads, by calls or through mappings",
+        door: pagewise_watch::RECORD,
+    },
     #[cfg(feature = "conformance")]
     Extra {
         name: "conformance",
@@ -106,15 +127,23 @@ mod tests {
     use crate::arguments::Arguments;
 
     /// The commands of extras, and whether they are built in.
-    const NAMES: [(&str, bool); 2] =
-        [("reproduce", cfg!(feature = "claims")), ("conformance", cfg!(feature = "conformance"))];
+    const NAMES: [(&str, bool); 5] = [
+        ("reproduce", cfg!(feature = "claims")),
+        ("advise", cfg!(feature = "watch")),
+        ("inspect", cfg!(feature = "watch")),
+        ("record", cfg!(feature = "watch")),
+        ("conformance", cfg!(feature = "conformance")),
+    ];
 
     #[test]
     fn a_command_is_known_if_its_extra_is_built_in() {
         let help = Arguments::command().render_long_help().to_string();
         for (name, is_built_in) in NAMES {
             assert_eq!(EXTRAS.iter().any(|extra| extra.name == name), is_built_in, "{name}");
-            assert_eq!(help.contains(name), is_built_in, "{name}: {help}");
+            let is_listed = help.lines().any(|line| line.trim_start().starts_with(&format!("{name} ")));
+            let is_shown = help.contains(&format!("pagewise {name} "));
+            assert_eq!(is_listed, is_built_in, "{name}: {help}");
+            assert!(is_built_in || !is_shown, "{name}: {help}");
             let parsed = Arguments::try_parse_from(["pagewise", name]).map(|_| ());
             let unknown = parsed.err().filter(|error| error.kind() == ErrorKind::InvalidSubcommand);
             assert_eq!(unknown.is_none(), is_built_in, "{name}");

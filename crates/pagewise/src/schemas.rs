@@ -2,7 +2,6 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use pagewise_analysis::compare::{Gated, Split};
-use pagewise_analysis::inspect::Inspection;
 use pagewise_lab::door::{PrintedJson, printed};
 use pagewise_report::json;
 
@@ -14,8 +13,7 @@ pub fn all() -> impl Iterator<Item = PrintedJson> {
     let compare = printed::<Gated>("compare", "`compare`");
     let compare_by = printed::<Split>("compare-by", "`compare --by`");
     let of_extras = EXTRAS.iter().flat_map(|extra| extra.door.schemas).copied();
-    let inspect = printed::<Inspection>("inspect", "`inspect`");
-    [report, compare, compare_by].into_iter().chain(of_extras).chain([inspect])
+    [report, compare, compare_by].into_iter().chain(of_extras)
 }
 
 /// The names of all JSON that has a schema.

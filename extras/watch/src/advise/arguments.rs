@@ -68,3 +68,9 @@ impl AdviseArguments {
         Layer { axes: Axes { methods: self.methods.clone(), ..Axes::default() }, ..Layer::default() }
     }
 }
+
+/// Lines about it for `pagewise --help`.
+pub const EXAMPLES: &str = concat!(
+    "  pagewise advise --evict -- sqlite3 my.db 'select count(*) from t'\n",
+    "                                             by which method your own program should read\n",
+);

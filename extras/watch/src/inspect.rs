@@ -15,7 +15,7 @@ use pagewise_model::untrusted::shell_word;
 use pagewise_report::{inspect as text, json};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::watched::{Needed, Requests, Started, Watched, command_of, exit_of};
+use crate::watched::{Needed, Requests, Started, Watched, command_of, exit_of};
 
 /// `pagewise inspect`.
 #[derive(Debug, Args)]

@@ -34,8 +34,8 @@ use pagewise_model::date::compact_utc;
 use pagewise_model::format::{bytes, duration};
 use pagewise_report::inspect::{self as text, Shown};
 
-use super::record::{Limited, Recorded, Request, recorded_by, usual_name};
-use super::watched::{Needed, Started, command_of, exit_of};
+use crate::record::{Limited, Recorded, Request, recorded_by, usual_name};
+use crate::watched::{Needed, Started, command_of, exit_of};
 use arguments::AdviseArguments;
 use choice::{Candidates, read_bytes_of};
 

@@ -28,7 +28,7 @@ use pagewise_model::trace::{self, FORMAT, ProgramCost, TraceHeader, TraceTrailer
 use pagewise_report::record as text;
 use pagewise_sys::Spawn;
 
-use super::watched::{Needed, Started, command_of, exit_of};
+use crate::watched::{Needed, Started, command_of, exit_of};
 use arguments::RecordArguments;
 
 /// `pagewise record`.
