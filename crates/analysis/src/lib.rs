@@ -5,7 +5,7 @@
 //! file is read. [`mod@judge`] begins with a whole run, and the report makes the judged JSON and
 //! its sentences of the result of [`judge()`]. [`search`] decides which cells to measure next.
 //! [`compare`] compares judged runs with judged runs. All of them use [`statistics`]. [`inspect`]
-//! adds up what a watched program did, and needs no run; [`mod@record`] makes a trace of its reads.
+//! needs no run: it concludes from what a watched program did.
 
 // The report's words, which are tested here by what they are made of, name this crate.
 #[cfg(test)]
@@ -15,7 +15,6 @@ pub mod compare;
 pub mod inspect;
 pub mod judge;
 pub mod proof;
-pub mod record;
 pub mod search;
 pub mod statistics;
 

@@ -376,49 +376,16 @@ fn of_thread(thread: &InspectedThread, inspection: &Inspection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewise_analysis::inspect::{Accounts, Subject};
     use pagewise_model::inspection::{By, FileWait};
-    use pagewise_model::watched::{
-        Call, DescriptorBinding, Missing, Observation, Pages, Position, Tally, Transfer, WatchedFile, What,
-    };
+    use pagewise_model::watched::Missing;
 
-    fn file(path: &str) -> WatchedFile {
-        WatchedFile { device: (8, 1), inode: path.len() as u64, path: path.into() }
+    fn recorded(json: &str) -> Inspection {
+        serde_json::from_str(json).expect("an inspection")
     }
 
     /// A thread that waits for a mapping half of its time, and reads another file in order.
-    fn inspection(lost: u64) -> Inspection {
-        let mut accounts = Accounts::new(4096);
-        let mut add = |time_ns, what| accounts.add(Observation { time_ns, process: 7, thread: 7, what });
-        add(0, What::Named { name: "server".into(), executed: true });
-        let map = Some((file("/data/a b.db"), 0));
-        add(0, What::Mapped { start: 0, len: 1 << 20, file: map, executable: false });
-        for fault in 0..2 {
-            let from = fault * 400_000;
-            add(from, What::Left { preempted: false, instruction: None });
-            let pages = Pages { device: (8, 1), inode: 12, first: fault * 100, count: 16 };
-            add(from + 1, What::BroughtIn(pages));
-            add(from + 250_000, What::Resumed);
-            let address = fault * 100 * 4096;
-            let faulted = What::Faulted { address, major: true, window: None, instruction: None };
-            add(from + 250_000, faulted);
-        }
-        let log = DescriptorBinding::File { file: file("/data/log"), len: 1 << 20, direct: false };
-        add(700_000, What::Bound { descriptor: 3, to: log, anew: true });
-        for read in 0..3 {
-            let access = Transfer { descriptor: 3, at: Position::Current };
-            add(700_000 + read, What::Called(Call::Read(access)));
-            add(700_100 + read, What::Returned(if read < 2 { 8192 } else { -5 }));
-        }
-        add(1_000_000, What::Ended);
-        let subject = Subject {
-            command: "server --fast\nx".into(),
-            process: 7,
-            ended: Some("it ended".into()),
-            ..Subject::default()
-        };
-        let tally = Tally { event: "calls".into(), counted: 9, recorded: 9 - lost, lost: Some(lost) };
-        accounts.inspection(subject, (0, 1_000_000), &[], (vec![tally], 0))
+    fn inspection() -> Inspection {
+        recorded(include_str!("../tests/inspections/server.json"))
     }
 
     fn text(inspection: &Inspection) -> String {
@@ -449,14 +416,14 @@ server --fast … (process 7) · watched for 1 ms · 1 process · 1 thread · it
 Threads
   7 (server) 1 ms; 50 % in faults of /data/a b.db; 0 % blocked on something else; 0 % waiting for a CPU
 ";
-        assert_eq!(text(&inspection(0)), expected);
+        assert_eq!(text(&inspection()), expected);
     }
 
     #[test]
     fn the_next_command_has_the_conditions_that_were_seen() {
         let phrase =
             |inspection: &Inspection| text(inspection).split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut seen = inspection(0);
+        let mut seen = inspection();
         seen.subject.memory_limit_bytes = Some(128 << 20);
         let of_mapping = |faults: u64, in_order: u64, threads: u64| {
             let mut seen = seen.clone();
@@ -493,7 +460,7 @@ Threads
 
     #[test]
     fn files_that_do_not_matter_are_one_line() {
-        let mut seen = inspection(0);
+        let mut seen = inspection();
         let mut small = seen.files[1].clone();
         small.reads.as_mut().expect("reads").bytes = 100;
         for index in 0..5 {
@@ -512,7 +479,7 @@ Threads
     #[test]
     fn a_bound_that_excludes_nothing_is_left_out() {
         let phrase = |at_least, at_most, per_read| {
-            let mut seen = inspection(0);
+            let mut seen = inspection();
             let brought = seen.files[0].brought_in.as_mut().expect("pages");
             (brought.untouched_at_least, brought.untouched_at_most) = (at_least, at_most);
             brought.per_read = per_read;
@@ -529,7 +496,7 @@ Threads
 
     #[test]
     fn a_program_that_forks_much_is_slowed_and_that_is_reported() {
-        let of = |processes| text(&Inspection { processes, ..inspection(0) });
+        let of = |processes| text(&Inspection { processes, ..inspection() });
         assert!(!of(MANY_PROCESSES - 1).contains("alone the command is faster"));
         assert!(of(3_000).contains("! 3000 processes were watched, and to begin each"), "{}", of(3_000));
     }
@@ -537,13 +504,7 @@ Threads
     /// The wait began before the watch and did not end in it.
     #[test]
     fn a_thread_that_never_switched_is_not_said_to_run() {
-        let mut accounts = Accounts::new(4096);
-        for (time_ns, what) in
-            [(0, What::Named { name: "sleep".into(), executed: true }), (1_000_000, What::Ended)]
-        {
-            accounts.add(Observation { time_ns, process: 7, thread: 7, what });
-        }
-        let seen = accounts.inspection(Subject::default(), (0, 1_000_000), &[], (Vec::new(), 0));
+        let seen = recorded(include_str!("../tests/inspections/sleeping.json"));
         let text = text(&seen);
         assert!(
             text.contains("7 (sleep)  1 ms; no switch of it was seen: it slept or ran throughout\n"),
@@ -553,10 +514,10 @@ Threads
 
     #[test]
     fn what_is_incomplete_has_no_verdict_and_what_is_missing_its_reason() {
-        let torn = text(&inspection(2));
+        let torn = text(&recorded(include_str!("../tests/inspections/torn.json")));
         assert!(torn.contains("incomplete: 2 records found no room"), "{torn}");
         assert!(!torn.contains("was blocked"), "{torn}");
-        let mut blind = inspection(0);
+        let mut blind = inspection();
         let closed = |kind| Missing { kind, reason: "closed; as root: open it".into() };
         blind.missing = vec![closed(ObservationKind::Calls), closed(ObservationKind::PageCache)];
         let phrase = "Not seen: calls that read and write; pages that come into the page cache: closed; as root: open it.";

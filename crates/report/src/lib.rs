@@ -19,7 +19,6 @@ pub mod page;
 pub mod paragraph;
 pub mod plots;
 pub mod printed;
-pub mod record;
 pub mod screen;
 pub mod svg;
 pub mod table;

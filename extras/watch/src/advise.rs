@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use pagewise_analysis::inspect::Inspection;
 use pagewise_analysis::judge;
 use pagewise_host::windows;
 use pagewise_lab::begin::{Destination, Options, Taken, claim, stop_flag};
@@ -32,6 +31,7 @@ use pagewise_lab::{answer, command_lines, measure};
 use pagewise_model::Workload;
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::{bytes, duration};
+use pagewise_model::inspection::Inspection;
 use pagewise_report::inspect::{self as text, Shown};
 
 use crate::record::{Limited, Recorded, Request, recorded_by, usual_name};

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use pagewise_analysis::inspect::{Inspection, Subject};
 use pagewise_host::process::{self, ProcessKind};
 use pagewise_host::watch::Target;
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
+use pagewise_model::inspection::{Inspection, Subject};
 use pagewise_model::untrusted::shell_word;
 use pagewise_report::{inspect as text, json};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

@@ -4,7 +4,10 @@
 
 mod advise;
 mod inspect;
+mod observed;
 mod record;
+mod recording;
+mod trace_text;
 mod watched;
 
 use clap::{Args, FromArgMatches};

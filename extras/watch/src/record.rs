@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Result, anyhow, bail};
-use pagewise_analysis::inspect::{Accessed, Accounts, Inspection};
-use pagewise_analysis::record::Recording;
 use pagewise_host::cgroup::{self, Control, Group};
 use pagewise_host::memory::Memory;
 use pagewise_host::{Space, cache, files, process, watch};
@@ -23,11 +21,14 @@ use pagewise_lab::plan::validate::ensure_within_machine;
 use pagewise_lab::state::State;
 use pagewise_lab::traced::MAX_TRACE_BYTES;
 use pagewise_model::Bytes;
+use pagewise_model::inspection::Inspection;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{self, FORMAT, ProgramCost, TraceHeader, TraceTrailer};
-use pagewise_report::record as text;
 use pagewise_sys::Spawn;
 
+use crate::observed::{Accessed, Accounts};
+use crate::recording::Recording;
+use crate::trace_text as text;
 use crate::watched::{Needed, Started, command_of, exit_of};
 use arguments::RecordArguments;
 

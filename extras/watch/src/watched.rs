@@ -13,19 +13,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use pagewise_analysis::inspect::{Accessed, Accounts, Inspection, Subject};
 use pagewise_host::mounts::Mount;
 use pagewise_host::watch::{self, Target, Watch};
 use pagewise_host::windows::Windows;
 use pagewise_host::{cgroup, device, process};
 use pagewise_lab::exit::Exit;
 use pagewise_model::ProcessCounters;
+use pagewise_model::inspection::{Inspection, Subject};
 use pagewise_model::trace::WindowTally;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::{DiskOf, Missing, Observation, ObservationKind};
 use pagewise_sys::Held;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
+
+use crate::observed::{Accessed, Accounts};
 
 /// The rings are looked at this often, and whenever they fill.
 const LOOK: Duration = Duration::from_millis(100);

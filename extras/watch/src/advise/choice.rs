@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
-use pagewise_analysis::inspect::Inspection;
 use pagewise_model::format::{bytes, counted, time};
+use pagewise_model::inspection::Inspection;
 use pagewise_model::inspection::{BroughtIn, InspectedFile};
 use pagewise_model::untrusted::shell_word;
 

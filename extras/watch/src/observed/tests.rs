@@ -5,8 +5,10 @@ use pagewise_model::watched::{
     WatchedFile, What,
 };
 
-use super::{Accounts, findings};
+use pagewise_analysis::inspect::findings;
 use pagewise_model::inspection::{By, Calls, InspectedFile, Inspection, Subject, Waits};
+
+use super::Accounts;
 
 const PAGE: u64 = 4096;
 const DEVICE: (u32, u32) = (254, 1);

@@ -8,9 +8,9 @@ use pagewise_model::trace::{
     TraceTrailer, WindowTally,
 };
 
-use pagewise_model::inspection::InspectedFile;
+use pagewise_model::inspection::{InspectedFile, Inspection};
 
-use crate::inspect::{Accessed, Inspection};
+use crate::observed::Accessed;
 
 /// Major number, minor number, inode.
 type Identity = (u32, u32, u64);
@@ -257,7 +257,8 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::{Accounts, Subject};
+    use crate::observed::Accounts;
+    use pagewise_model::inspection::Subject;
     use pagewise_model::watched::{
         Call, DescriptorBinding, Observation, Position, Transfer, WatchedFile, What,
     };
