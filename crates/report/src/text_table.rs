@@ -6,6 +6,9 @@ use pagewise_model::format::MISSING;
 
 use crate::line::Emphasis;
 
+/// Columns that can be spared more are left out of pages and Markdown.
+const MOST_SPARE: u32 = 2;
+
 /// Headings, and rows of as many cells. Text from outside is not escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextTable {
@@ -46,6 +49,11 @@ impl TextTable {
     /// Headings of the columns.
     pub fn headings(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|column| column.heading.as_str())
+    }
+
+    /// Columns that say most, for what is neither narrow nor complete.
+    pub(crate) fn important(&self) -> Self {
+        self.only(|column| column.spare <= MOST_SPARE || column.is_kept_below)
     }
 
     /// The columns of which `stays` is true.

@@ -18,7 +18,7 @@ fn add(page: &mut Html, block: &Block, room: usize) {
         Block::Warning(warning) => page.warning(warning),
         Block::List(items) => page.list(items),
         Block::Facts(facts) => page.terms(facts.iter().map(|(name, lines)| (name, lines))),
-        Block::Table(table, label) => page.table(table, label),
+        Block::Table(table, label) => page.table(&table.important(), label),
         Block::Plots(plots) => sections::draw(page, plots, 1, room),
         Block::Chart(..) | Block::Lines(_) | Block::Part(_) => {}
     }

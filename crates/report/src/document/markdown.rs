@@ -6,9 +6,6 @@ use super::{Block, Document};
 use crate::line::{Emphasis, Line};
 use crate::markdown::{text, write_table};
 
-/// Columns that can be spared more are left out: a pull request is narrow.
-const MOST_SPARE: u32 = 2;
-
 impl Document {
     /// Write it.
     pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -42,9 +39,7 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
         Block::Facts(facts) => facts
             .iter()
             .try_for_each(|(name, lines)| writeln!(out, "- **{}** {}", text(name), text(lines.join("; ")))),
-        Block::Table(table, _) => {
-            write_table(out, &table.only(|column| column.spare <= MOST_SPARE || column.is_kept_below))
-        }
+        Block::Table(table, _) => write_table(out, &table.important()),
         Block::Plots(_) | Block::Chart(..) | Block::Lines(_) | Block::Part(_) => Ok(()),
     }
 }
