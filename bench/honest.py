@@ -143,12 +143,12 @@ def samples(binary, directory, rounds, question, more):
 
 def rows(binary, directory, rounds):
     """What is tried: a name, a directory, a question, and its further words."""
-    for place, where in (("this filesystem", directory), ("/dev/shm", Path("/dev/shm"))):
+    for name, where in (("this filesystem", directory), ("/dev/shm", Path("/dev/shm"))):
         for threads in (1, 2, 16, 64):
             more = [f"--threads={threads}", "--file-size=64MiB", "--read-size=4KiB", "--reads-per-op=1", "--dir", where]
-            if place == "/dev/shm":
+            if name == "/dev/shm":
                 more.append("--cache=warm")
-            yield f"{place}, {threads} thread{'s' if threads > 1 else ''}", directory, RANDOM, more
+            yield f"{name}, {threads} thread{'s' if threads > 1 else ''}", directory, RANDOM, more
     for percent in (0, 3, 8, 50, 100):
         path = directory / f"unwritten-{percent}.bin"
         size = 64 << 20

@@ -131,8 +131,8 @@ func (l *log) take() (uint64, bool) {
 func (l *log) offset(index uint64) uint64 { return index % l.slots() * l.job.RecordBytes }
 
 func (l *log) write(index uint64) error {
-	place := index * l.job.RecordBytes % l.job.SourcePeriod
-	return l.target.sink.put(l.supply.source[place:place+l.job.RecordBytes], l.offset(index))
+	from := index * l.job.RecordBytes % l.job.SourcePeriod
+	return l.target.sink.put(l.supply.source[from:from+l.job.RecordBytes], l.offset(index))
 }
 
 // wait waits for a sync that begins after the record was written, or does it.

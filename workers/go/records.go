@@ -14,8 +14,8 @@ type supply struct {
 	record int
 	period int
 	// Start of the next record in the source; below the period.
-	place int
-	// From one record's place to the next one's: the record's size modulo the period.
+	from int
+	// From the start of a record to that of the next: the record's size modulo the period.
 	step int
 }
 
@@ -41,25 +41,25 @@ func readSupply(job *job) (*supply, error) {
 
 // fill puts the next records into `into`, whose length is a multiple of the record.
 //
-// Timed region: for each record: copy(into, source[place:place+record]); place = (place + record) mod period.
+// Timed region: for each record: copy(into, source[from:from+record]); from = (from + record) mod period.
 func (s *supply) fill(into []byte) {
-	source, record, period, place, step := s.source, s.record, s.period, s.place, s.step
+	source, record, period, from, step := s.source, s.record, s.period, s.from, s.step
 	for ; len(into) >= record; into = into[record:] {
-		copy(into[:record], source[place:place+record])
-		place += step
-		if place >= period {
-			place -= period
+		copy(into[:record], source[from:from+record])
+		from += step
+		if from >= period {
+			from -= period
 		}
 	}
-	s.place = place
+	s.from = from
 }
 
 // next is the next record.
 func (s *supply) next() []byte {
-	record := s.source[s.place : s.place+s.record]
-	s.place += s.step
-	if s.place >= s.period {
-		s.place -= s.period
+	record := s.source[s.from : s.from+s.record]
+	s.from += s.step
+	if s.from >= s.period {
+		s.from -= s.period
 	}
 	return record
 }

@@ -137,9 +137,9 @@ func (c *jobThreads) handOver(offsets []uint64) error {
 			if err := member.work.fetch(offset, buffer); err != nil {
 				return err
 			}
-			place := uint64(index) * job.ReadBytes
-			if _, err := handover.file.WriteAt(buffer, int64(place)); err != nil {
-				return failedCall("pwrite", err, job.HandoverPath, place)
+			destination := uint64(index) * job.ReadBytes
+			if _, err := handover.file.WriteAt(buffer, int64(destination)); err != nil {
+				return failedCall("pwrite", err, job.HandoverPath, destination)
 			}
 		}
 		return nil

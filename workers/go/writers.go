@@ -178,7 +178,7 @@ type calledRecords struct {
 	supply *supply
 }
 
-// Timed region: for each record: sink.put(source[place:place+record], cursor); place = (place + record) mod period.
+// Timed region: for each record: sink.put(source[from:from+record], cursor); from = (from + record) mod period.
 func (w *calledRecords) append(count uint64) error {
 	for ; count > 0; count-- {
 		if err := w.target.put(w.supply.next()); err != nil {
@@ -245,7 +245,7 @@ func (t *target) Write(all []byte) (int, error) {
 	return len(all), nil
 }
 
-// Timed region: for each record: writer.Write(source[place:place+record]); place = (place + record) mod period.
+// Timed region: for each record: writer.Write(source[from:from+record]); from = (from + record) mod period.
 func (w *bufioRecords) append(count uint64) error {
 	for ; count > 0; count-- {
 		if _, err := w.writer.Write(w.supply.next()); err != nil {

@@ -8,20 +8,20 @@ from loops import compiled
 from samples import now_ns
 from target import CALLS, RWF_DSYNC, RawTarget
 
-# Copies of a record from `place` of the source to `offset`: of the file, or of a buffer.
+# Copies of a record from `at` of the source to `offset`: of the file, or of a buffer.
 MOVES = {
-    "mmap": "target[offset:offset + record] = source[place:place + record]",
+    "mmap": "target[offset:offset + record] = source[at:at + record]",
     "write": """\
-if (written := write(descriptor, source[place:place + record])) != record:
+if (written := write(descriptor, source[at:at + record])) != record:
     raise short_call(call, path, offset, record, written)""",
     "pwrite": """\
-if (written := pwrite(descriptor, source[place:place + record], offset)) != record:
+if (written := pwrite(descriptor, source[at:at + record], offset)) != record:
     raise short_call(call, path, offset, record, written)""",
-    "buffered-writer": "write(source[place:place + record])",
+    "buffered-writer": "write(source[at:at + record])",
 }
 # With RWF_DSYNC the call of `pwrite` is pwritev2(2).
 SYNCED_PWRITE = """\
-if (written := pwritev(descriptor, (source[place:place + record],), offset, RWF_DSYNC)) != record:
+if (written := pwritev(descriptor, (source[at:at + record],), offset, RWF_DSYNC)) != record:
     raise short_call(call, path, offset, record, written)"""
 # A write that is a sync.
 TIMED = """\
@@ -29,18 +29,18 @@ begun = now_ns()
 %s
 synced(now_ns() - begun)"""
 
-# Timed region: `for each record: move; place = (place + record) mod period`.
+# Timed region: `for each record: move; at = (at + record) mod period`.
 RECORDS = """
-def put(start, stop, place):
+def put(start, stop, at):
     try:
         for offset in range(start, stop, record):
             {move}
-            place += step
-            if place >= period:
-                place -= period
+            at += step
+            if at >= period:
+                at -= period
     except OSError as error:
         raise failed_call(call, path, error, offset) from error
-    return place
+    return at
 """
 
 
@@ -53,7 +53,7 @@ class Records:
         self.record = self.op_bytes = job.record_bytes
         self.records = job.records
         self.gap_seed = job.gap_seed
-        self.next = self.place = self.filled = 0
+        self.next = self.at = self.filled = 0
         self.buffer = self.writer = None
         word = target.word
         names = {
@@ -94,20 +94,20 @@ class Records:
         self.write(count * self.record)
 
     def stream(self, left):
-        self.place = self.put(0, left, self.place)
+        self.at = self.put(0, left, self.at)
 
     def call(self, left):
         target = self.target
         stop = target.cursor + left
         if stop < target.ring_bytes and (target.sync_bytes is None or target.unsynced + left < target.sync_bytes):
             # Nothing is due: most batches end here, and what follows takes as long as a write.
-            self.place = self.put(target.cursor, stop, self.place)
+            self.at = self.put(target.cursor, stop, self.at)
             target.cursor = stop
             target.unsynced += left
             return
         while left > 0:
             piece = target.piece(left, self.record)
-            self.place = self.put(target.cursor, target.cursor + piece, self.place)
+            self.at = self.put(target.cursor, target.cursor + piece, self.at)
             left -= piece
             if target.advance(piece):
                 target.sync()
@@ -118,7 +118,7 @@ class Records:
             if self.filled == size:
                 self.flush()
             some = min(left, size - self.filled)
-            self.place = self.put(self.filled, self.filled + some, self.place)
+            self.at = self.put(self.filled, self.filled + some, self.at)
             self.filled += some
             left -= some
 

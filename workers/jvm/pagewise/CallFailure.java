@@ -37,8 +37,8 @@ final class CallFailure extends Exception {
     }
 
     private static CallFailure failed(String call, int errno, String path, long offset, String why) {
-        String place = offset == 0 ? path : "offset " + offset + " of " + path;
-        return new CallFailure(call, errno, path, offset, call + " failed at " + place + ": " + why, false);
+        String where = offset == 0 ? path : "offset " + offset + " of " + path;
+        return new CallFailure(call, errno, path, offset, call + " failed at " + where + ": " + why, false);
     }
 
     /** A call that some kernels, filesystems or policies refuse. */

@@ -106,7 +106,7 @@ final class Writers {
         final int period;
         private long offered;
         /** Start of the next record in the source. */
-        int place;
+        int from;
 
         Writer(Job job, Target target) {
             this.target = target;
@@ -160,16 +160,16 @@ final class Writers {
             file = target.file;
         }
 
-        /** Timed: {@code for each record: copy(source + place, file + to), place = (place + record) % period}. */
+        /** Timed: {@code for each record: copy(source + from, file + to), from = (from + record) % period}. */
         private void store(long at, long end) {
             int step = recordBytes % period;
-            int next = place;
+            int next = from;
             for (long to = at; to < end; to += recordBytes) {
                 MemorySegment.copy(source, next, file, ValueLayout.JAVA_BYTE, to, recordBytes);
                 next += step;
                 next -= next >= period ? period : 0;
             }
-            place = next;
+            from = next;
         }
 
         /** A piece ends at the end of the ring, or with the record after which a sync is due. */
@@ -199,17 +199,17 @@ final class Writers {
             this.records = records;
         }
 
-        /** Timed: {@code for each record: put(source + place), place = (place + record) % period}. */
+        /** Timed: {@code for each record: put(source + from), from = (from + record) % period}. */
         @Override
         void append(long count) throws CallFailure {
             int step = recordBytes % period;
-            int next = place;
+            int next = from;
             for (long left = count; left > 0; left--) {
                 target.put(records, next, recordBytes);
                 next += step;
                 next -= next >= period ? period : 0;
             }
-            place = next;
+            from = next;
         }
     }
 
@@ -232,7 +232,7 @@ final class Writers {
         /** Timed: as of {@link Stored}, into the buffer. */
         private void collect(int at, int end) {
             int step = recordBytes % period;
-            int next = place;
+            int next = from;
             for (int to = at; to < end; to += recordBytes) {
                 if (array != null) {
                     System.arraycopy(source, next, array, to, recordBytes);
@@ -242,7 +242,7 @@ final class Writers {
                 next += step;
                 next -= next >= period ? period : 0;
             }
-            place = next;
+            from = next;
         }
 
         @Override
