@@ -165,9 +165,10 @@ impl Group<'_> {
         let all = (conditions > 1 && !shared.is_empty()).then(|| format!("all: {}", shared.join(" · ")));
         let own = |one: &&Conditions| {
             let own = texts(one, &[]).into_iter().filter(|part| conditions == 1 || !shared.contains(part));
-            own.collect::<Vec<_>>().join(" · ")
+            let own = own.collect::<Vec<_>>().join(" · ");
+            if own.is_empty() { "no further condition".to_string() } else { own }
         };
-        let own = self.conditions.iter().map(own).filter(|own| !own.is_empty()).collect();
+        let own = self.conditions.iter().map(own).collect();
         let head = [
             Block::heading(3, format!("{}: {of}, {cells}", role.name())),
             Block::paragraph(self.methods.join(", ")),

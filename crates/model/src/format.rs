@@ -83,15 +83,28 @@ fn decimals(value: f64) -> usize {
 /// An interval of factors, its ends rounded outwards: it never looks narrower than it is. An end
 /// close to 1 has the digits that show on which side it is.
 pub fn times_interval(low: f64, high: f64) -> (String, String) {
+    (rounded(low, |scaled| (scaled + 1e-9).floor()), rounded(high, |scaled| (scaled - 1e-9).ceil()))
+}
+
+/// A factor with three digits, the last of which is rounded as `round` does.
+fn rounded(value: f64, round: impl Fn(f64) -> f64) -> String {
     let places = |value: f64| match value {
         value if (0.99..1.01).contains(&value) => 3,
-        value => factor_decimals(value),
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        value if value >= 0.1 => 2,
+        value if value >= 0.01 => 3,
+        _ => 4,
     };
-    let scale = |value: f64| 10f64.powi(places(value) as i32);
-    // Values that are whole at this scale can lie just beside it.
-    let down = (low * scale(low) + 1e-9).floor() / scale(low);
-    let up = (high * scale(high) - 1e-9).ceil() / scale(high);
-    (format!("{down:.*}", places(down)), format!("{up:.*}", places(up)))
+    let at = |places: usize| {
+        // Values that are whole at this scale can lie just beside it.
+        let scale = 10f64.powi(places as i32);
+        round(value * scale) / scale
+    };
+    match at(places(value)) {
+        one if one == 1.0 && (value - 1.0).abs() > 1e-9 => format!("{:.4}", at(4)),
+        other => format!("{other:.*}", places(other)),
+    }
 }
 
 /// Decimals of a factor that may be far below 1.
@@ -233,7 +246,12 @@ mod tests {
             ((0.5, 1.1), ("0.50", "1.10")),
             ((9.994, 9.994), ("9.99", "10.0")),
             ((12.34, 12.34), ("12.3", "12.4")),
-            ((99.96, 100.2), ("99.0", "101")),
+            ((99.96, 99.96), ("99.9", "100")),
+            ((0.0996, 0.0996), ("0.099", "0.10")),
+            ((0.00996, 0.00996), ("0.0099", "0.010")),
+            ((1.0003, 1.02), ("1.0003", "1.02")),
+            ((0.9992, 0.9997), ("0.999", "0.9997")),
+            ((1.0, 1.0), ("1.000", "1.000")),
         ] {
             let (low, high) = times_interval(low, high);
             assert_eq!((low.as_str(), high.as_str()), wanted);

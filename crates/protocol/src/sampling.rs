@@ -1,6 +1,6 @@
-//! The policy of sampling, in one place: the numbers by which every worker takes a sample, and the
-//! bounds of its phases. They are sent with each job; `workers/PROTOCOL.md` has the rules that use
-//! them.
+//! The policy of sampling, in one place: the numbers of batches, gaps and stalls by which every
+//! worker takes a sample, and the bounds of its phases. They are sent with each job;
+//! `workers/PROTOCOL.md` has the rules that use them.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +60,8 @@ impl PhaseBounds {
         Self {
             max_thread_operations: operations,
             throughput_operations: operations - operations.div_ceil(4) + (operations == 1) as u64,
-            throughput_device_bytes: quarter * 3,
-            latency_device_bytes: quarter,
+            throughput_device_bytes: if quarter == 0 { device_bytes } else { quarter * 3 },
+            latency_device_bytes: if quarter == 0 { device_bytes } else { quarter },
         }
     }
 

@@ -155,13 +155,41 @@ A1 does not hold
     }
 
     #[test]
+    fn a_wide_table_of_numbers_goes_on_below() {
+        let cell = || TextCell::of("1.00x [0.994, 1.007] not distinguishable", 1.0);
+        let table = TextTable {
+            rows: vec![vec!["jvm/filechannel:direct-buffer".into(), cell(), cell()]],
+            ..TextTable::of(&["method", "4 threads", "16 threads"])
+        };
+        let body = vec![Block::Table(table, String::new())];
+        let lines = Document { body, ..Document::default() }.lines(100);
+        let lines: Vec<String> = lines.iter().map(Line::text).collect();
+        assert_eq!(lines.len(), 4, "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:#?}");
+        assert!(lines[2].starts_with("  method") && lines[2].ends_with("16 threads"), "{lines:#?}");
+    }
+
+    #[test]
+    fn a_column_is_left_out_only_if_it_does_not_fit() {
+        let mut table = TextTable::of(&["method", "wide", "narrow"]);
+        table.columns[1].spare = 1;
+        table.columns[2].spare = 2;
+        table.rows = vec![vec!["mmap".into(), "x".repeat(90).into(), "1".into()]];
+        let body = vec![Block::Table(table, String::new())];
+        let lines = Document { body, ..Document::default() }.lines(80);
+        let lines: Vec<String> = lines.iter().map(Line::text).collect();
+        assert_eq!(lines[..2], ["  method  narrow", "  mmap    1"]);
+        assert!(lines[2].starts_with("  columns that do not fit: wide (a wider"), "{lines:#?}");
+    }
+
+    #[test]
     fn markdown_has_the_conclusion_above() {
         let mut out = Vec::new();
         document().markdown(&mut out).expect("memory");
         let expected = "\
 base: &lt;b&gt;\\\\u{1b}
 
-> two machines
+> **Warning:** two machines
 
 1 faster
 

@@ -107,12 +107,9 @@ pub fn write_split(out: &mut dyn Write, split: &Split) -> io::Result<()> {
 /// The recommendation for each situation, as on the screen.
 fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
     let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
-    let (answer, more) = screen::document(&judged, MOST_CHOICES);
+    let answer = screen::document(&judged, MOST_CHOICES);
     let conclusion = runs.iter().flat_map(JudgedRun::conclusions).map(Block::paragraph).collect();
     Document { conclusion, ..answer }.add_to(page, 0);
-    if more > 0 {
-        page.left_out(more, "situation");
-    }
 }
 
 fn contents(page: &mut Html, runs: &[JudgedRun<'_>]) {

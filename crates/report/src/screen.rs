@@ -91,16 +91,22 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
 }
 
 /// The answer for a page, which has no rows and columns.
-pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> (Document, usize) {
+pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> Document {
     let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
     let situations = situation::all(judged.iter().copied());
     let mut choices = choices::table(&choices::all(&situations));
     let more = choices.rows.len().saturating_sub(most_choices);
     choices.rows.truncate(most_choices);
     let name = "What to use";
+    let more = (more > 0).then(|| {
+        let are = if more == 1 { "is" } else { "are" };
+        let situations = counted(more as u64, "more situation");
+        Block::paragraph(format!("{situations} {are} left out of this page: pagewise report prints all."))
+    });
     let table = (!choices.rows.is_empty()).then(|| Block::Table(choices, name.to_string()));
-    let head = heading(&runs, usize::MAX).into_iter().chain([Block::heading(2, name)]).chain(table).collect();
-    (Document { head, body: findings(&runs, &situations), ..Document::default() }, more)
+    let head = heading(&runs, usize::MAX).into_iter().chain([Block::heading(2, name)]);
+    let head = head.chain(table).chain(more).collect();
+    Document { head, body: findings(&runs, &situations), ..Document::default() }
 }
 
 /// All that is said below the choices.

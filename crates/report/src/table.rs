@@ -31,18 +31,20 @@ pub fn document(judged: &Judged) -> Document {
     let mut body = match (&judged.cliff, &judged.tables) {
         (Some(cliff), _) => cliff::blocks(cliff),
         (None, Some(tables)) => method_tables::blocks(judged, tables),
-        (None, None) => {
-            let by_id = judged.by_id();
-            let of = |(index, comparison)| {
-                Block::Part(rows::section(&by_id, comparison, judged.advice.get(index), 3))
-            };
-            judged.comparisons.iter().enumerate().map(of).collect()
-        }
+        (None, None) => comparisons(judged),
     };
     if judged.cliff.is_none() {
         body.extend(ceilings(judged));
     }
     Document { head: heading::blocks(judged), conclusion: Vec::new(), body }
+}
+
+/// Each comparison as a part.
+pub(crate) fn comparisons(judged: &Judged) -> Vec<Block> {
+    let by_id = judged.by_id();
+    let of =
+        |(index, comparison)| Block::Part(rows::section(&by_id, comparison, judged.advice.get(index), 3));
+    judged.comparisons.iter().enumerate().map(of).collect()
 }
 
 /// The most that the run reached, or the reason that this is not known.

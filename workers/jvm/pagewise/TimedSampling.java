@@ -116,7 +116,8 @@ final class TimedSampling extends Sampling {
 
         DeviceBudget(Job job) throws CallFailure {
             checkNs = job.policy.deviceCheckNs();
-            channel = job.throughputDeviceBytes == 0 ? null : Files.openChannel("/proc/self/io", StandardOpenOption.READ);
+            channel = Math.max(job.throughputDeviceBytes, job.latencyDeviceBytes) == 0 ? null
+                : Files.openChannel("/proc/self/io", StandardOpenOption.READ);
             text = ByteBuffer.allocateDirect(channel == null ? 0 : 512);
             if (channel != null) {
                 job.closeLater(channel::close);

@@ -86,7 +86,9 @@ impl Method {
 
     /// The call that syncs what this method writes, where none is named.
     pub fn usual_sync(&self) -> SyncCall {
-        SyncCall::usual(self.access() == Access::Mmap)
+        // A method of a user's own worker says by its name alone that it writes to a mapping.
+        let is_named_mmap = || self.word().split(':').next() == Some(Access::Mmap.name());
+        SyncCall::usual(self.access() == Access::Mmap || is_named_mmap())
     }
 
     /// Times of the syncs of what this method writes: after whole writes, as many as are nearest to

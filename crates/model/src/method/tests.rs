@@ -311,3 +311,10 @@ fn an_interval_of_syncs_is_of_whole_records_and_no_buffer_is_larger() {
     );
     assert!(excluded("uring:depth=8+buffer=64KiB").contains("523200B under way"));
 }
+
+#[test]
+fn a_method_that_writes_to_a_mapping_syncs_by_msync() {
+    let usual = |text: &str| text.parse::<Method>().expect("a method").usual_sync().name();
+    let found = ["mmap", "mine/mmap:arena", "mine/mmap", "pwrite", "mine/mmapped", "mine/arena"].map(usual);
+    assert_eq!(found, ["msync", "msync", "msync", "fdatasync", "fdatasync", "fdatasync"]);
+}

@@ -34,7 +34,7 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
             writeln!(out, "{} {}", "#".repeat(usize::from(*level) + 1), text(line.text()))
         }
         Block::Paragraph(line) => writeln!(out, "{}", marked(line)),
-        Block::Warning(warning) => writeln!(out, "> {}", text(warning)),
+        Block::Warning(warning) => writeln!(out, "> **Warning:** {}", text(warning)),
         Block::List(items) => items.iter().try_for_each(|item| writeln!(out, "- {}", text(item))),
         Block::Facts(facts) => facts
             .iter()

@@ -114,22 +114,15 @@ impl Screen {
     /// spare; then a last cell that is longer than its line goes on below, if it has words, and
     /// otherwise the table goes on below.
     fn table(&mut self, whole: &TextTable) {
-        let mut table = whole.clone();
         let room = self.width - INDENT.len();
-        while Grid::of(&table).width() > room {
-            let Some(spare) =
-                table.columns.iter().map(|column| column.spare).max().filter(|spare| *spare > 0)
-            else {
-                break;
-            };
-            let last = table.columns.iter().rposition(|column| column.spare == spare);
-            let name = last.map(|last| table.columns[last].heading.clone());
-            table = table.only(|column| column.spare != spare || Some(&column.heading) != name.as_ref());
-        }
+        let table = fitting(whole, room);
         let grid = Grid::of(&table);
         match table.columns.len() {
             0 => {}
-            columns if grid.width() > room && grid.before(columns - 1) + LEAST_WORDS > room => {
+            columns
+                if grid.width() > room
+                    && (grid.0[columns - 1].1 || grid.before(columns - 1) + LEAST_WORDS > room) =>
+            {
                 self.parts(&table, &grid, room);
             }
             _ => self.rows(&table, &grid),
@@ -216,6 +209,23 @@ impl Screen {
         let rest: Vec<&str> = rest.iter().map(|line| line.trim_start()).collect();
         self.wrapped(OF_REST, &rest.join(" "), span);
     }
+}
+
+/// The columns that fit into `room`: those that cannot be spared, then others, the most important
+/// first.
+fn fitting(whole: &TextTable, room: usize) -> TextTable {
+    let mut kept: Vec<bool> = whole.columns.iter().map(|column| column.spare == 0).collect();
+    let of = |kept: &[bool]| {
+        let mut kept = kept.iter();
+        whole.only(|_| kept.next().is_some_and(|kept| *kept))
+    };
+    let mut others: Vec<usize> = (0..kept.len()).filter(|column| !kept[*column]).collect();
+    others.sort_by_key(|column| whole.columns[*column].spare);
+    for column in others {
+        kept[column] = true;
+        kept[column] = Grid::of(&of(&kept)).width() <= room;
+    }
+    of(&kept)
 }
 
 /// The width of each column of a table, and if it has numbers.

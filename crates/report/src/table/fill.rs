@@ -28,7 +28,7 @@ pub(super) const COLUMNS: &[Column] = &[
     SYNC_BYTES,
     INTERVAL,
     VS_BEST,
-    Column::of("p99.9", 3, |_, cell| p999(cell)),
+    Column::of("p99.9", 2, |_, cell| p999(cell)),
     Column::of("longest of", 5, |_, cell| longest(cell)),
     Column::of("faults set-up / fill", 6, |_, cell| faults_of_phases(cell)),
     Column::of("huge MiB", 4, |_, cell| match cell.options.contains_key(HUGEPAGE) {

@@ -72,11 +72,12 @@ pub(crate) fn found(worker: &WorkerSummary) -> String {
 }
 
 fn machine(environment: &Environment) -> String {
-    let mut parts = vec![
+    let mut parts: Vec<String> = environment.host_name.iter().cloned().collect();
+    parts.extend([
         format!("Linux {}", environment.kernel),
         environment.architecture.clone(),
         counted(u64::from(environment.cpus), "CPU"),
-    ];
+    ]);
     parts.extend(environment.cpu_model.clone());
     parts.extend(
         environment.memory_bytes.map(|bytes| format!("memory {}", pagewise_model::format::bytes(bytes))),

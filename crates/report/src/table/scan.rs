@@ -84,13 +84,13 @@ pub(super) fn differences(view: &ComparisonView<'_>) -> Option<Block> {
     let stream = best_stream(view).filter(|_| !mapped.is_empty())?;
     let title = format!("less {}", stream.method);
     let names = [title.as_str(), "total s", "%", "user s", "system s", "wait s", "block-in MiB/s"];
-    let column = |(spare, name): (u32, &&str)| TextColumn {
+    let column = |(index, name): (usize, &&str)| TextColumn {
         heading: (*name).to_string(),
-        spare: spare.saturating_sub(1),
+        spare: u32::from(index > 1),
         ..TextColumn::default()
     };
     let table = TextTable {
-        columns: (0..).zip(&names).map(column).collect(),
+        columns: names.iter().enumerate().map(column).collect(),
         rows: mapped.iter().map(|cell| difference_from(cell, stream)).collect(),
     };
     Some(Block::Table(table, format!("Mapped methods {title}")))
