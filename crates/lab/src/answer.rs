@@ -81,7 +81,7 @@ pub fn print_answer(
     let runs: Vec<screen::RunWithPath<'_>> =
         judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
     let is_coloured = is_stdout && output::is_coloured();
-    screen::lines(&runs, output::width()).iter().try_for_each(|line| out.line(line, is_coloured))
+    out.lines(&screen::lines(&runs, output::width()), is_coloured)
 }
 
 /// Print all tables of a run, and the path of its file.
@@ -92,8 +92,7 @@ pub fn print(
     is_stdout: bool,
 ) -> io::Result<()> {
     let is_coloured = is_stdout && output::is_coloured();
-    let lines = table::document(judged).lines(output::width());
-    lines.iter().try_for_each(|line| out.line(line, is_coloured))?;
+    out.lines(&table::document(judged).lines(output::width()), is_coloured)?;
     writeln!(out, "\nRun file: {}", Untrusted(path.display()))
 }
 

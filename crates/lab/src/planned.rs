@@ -50,8 +50,7 @@ pub fn dry_run(plans: &[&Plan], json: bool) -> io::Result<Exit> {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                let lines = document(plan).lines(output::width());
-                lines.iter().try_for_each(|line| out.line(line, output::is_coloured()))?;
+                out.lines(&document(plan).lines(output::width()), output::is_coloured())?;
             }
         }
     }

@@ -68,6 +68,11 @@ impl<W: Write> Printed<W> {
         writeln!(self)
     }
 
+    /// Write lines.
+    pub fn lines(&mut self, lines: &[Line], coloured: bool) -> io::Result<()> {
+        lines.iter().try_for_each(|line| self.line(line, coloured))
+    }
+
     fn pass(&mut self, text: &str) -> io::Result<()> {
         let mut passed = Vec::with_capacity(text.len());
         let mut characters = text.chars().peekable();

@@ -98,11 +98,7 @@ pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> Document {
     let more = choices.rows.len().saturating_sub(most_choices);
     choices.rows.truncate(most_choices);
     let name = "What to use";
-    let more = (more > 0).then(|| {
-        let are = if more == 1 { "is" } else { "are" };
-        let situations = counted(more as u64, "more situation");
-        Block::paragraph(format!("{situations} {are} left out of this page: pagewise report prints all."))
-    });
+    let more = (more > 0).then(|| Block::paragraph(words::left_out(more, "situation")));
     let table = (!choices.rows.is_empty()).then(|| Block::Table(choices, name.to_string()));
     let head = heading(&runs, usize::MAX).into_iter().chain([Block::heading(2, name)]);
     let head = head.chain(table).chain(more).collect();

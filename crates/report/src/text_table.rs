@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pagewise_model::format::MISSING;
+use pagewise_model::format::{MISSING, Number};
 
 use crate::line::Emphasis;
 
@@ -53,18 +53,19 @@ impl TextTable {
 
     /// Columns that say most, for what is neither narrow nor complete.
     pub(crate) fn important(&self) -> Self {
-        self.only(|column| column.spare <= MOST_SPARE || column.is_kept_below)
+        let says_most = |column: &TextColumn| column.spare <= MOST_SPARE || column.is_kept_below;
+        let columns = 0..self.columns.len();
+        self.only(&columns.filter(|column| says_most(&self.columns[*column])).collect::<Vec<usize>>())
     }
 
-    /// The columns of which `stays` is true.
-    pub(crate) fn only(&self, stays: impl FnMut(&TextColumn) -> bool) -> Self {
-        let stays: Vec<bool> = self.columns.iter().map(stays).collect();
-        fn those<T: Clone>(all: &[T], stays: &[bool]) -> Vec<T> {
-            all.iter().zip(stays).filter(|(_, stays)| **stays).map(|(one, _)| one.clone()).collect()
+    /// These columns.
+    pub(crate) fn only(&self, columns: &[usize]) -> Self {
+        fn those<T: Clone>(all: &[T], columns: &[usize]) -> Vec<T> {
+            columns.iter().map(|column| all[*column].clone()).collect()
         }
         Self {
-            columns: those(&self.columns, &stays),
-            rows: self.rows.iter().map(|row| those(row, &stays)).collect(),
+            columns: those(&self.columns, columns),
+            rows: self.rows.iter().map(|row| those(row, columns)).collect(),
         }
     }
 
@@ -89,8 +90,8 @@ impl TextCell {
     }
 
     /// A number as text, or the mark of an unknown one.
-    pub(crate) fn number(value: Option<f64>, text: impl Fn(f64) -> String) -> Self {
-        value.map_or_else(Self::missing, |value| Self::of(text(value), value))
+    pub(crate) fn number<T: Number + Copy>(value: Option<T>, text: impl Fn(T) -> String) -> Self {
+        value.map_or_else(Self::missing, |value| Self::of(text(value), value.value()))
     }
 
     /// The same cell with this emphasis.

@@ -6,6 +6,15 @@ pub(crate) mod method_tables;
 pub(crate) mod replay;
 pub mod warnings;
 
+use pagewise_model::format::counted;
+
+/// `3 more plots are left out of this page: …`.
+pub(crate) fn left_out(count: usize, what: &str) -> String {
+    let are = if count == 1 { "is" } else { "are" };
+    let more = counted(count as u64, &format!("more {what}"));
+    format!("{more} {are} left out of this page: pagewise report prints all.")
+}
+
 /// Each value once, in the order of its first.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();

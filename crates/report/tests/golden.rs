@@ -27,7 +27,7 @@ fn table_of(run: &Run, width: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let mut out = Printed::new(&mut text, Escape::Shown);
     let lines = table::document(&judge(run)).lines(width);
-    lines.iter().try_for_each(|line| out.line(line, false)).expect("memory");
+    out.lines(&lines, false).expect("memory");
     out.flush().expect("memory");
     text
 }

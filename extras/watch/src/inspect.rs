@@ -144,14 +144,12 @@ fn show(inspection: &Inspection, arguments: &InspectArguments, is_command: bool)
     let lines = || text::document(inspection, shown).lines(output::width());
     match (&arguments.out, arguments.json) {
         (Some(path), true) => output::file_or_another(path, |out| json::write_one(out, inspection)),
-        (Some(path), false) => {
-            output::file_or_another(path, |out| lines().iter().try_for_each(|line| out.line(line, false)))
-        }
+        (Some(path), false) => output::file_or_another(path, |out| out.lines(&lines(), false)),
         (None, true) if is_command => Ok(json::write_one(&mut output::stderr(), inspection)?),
         (None, true) => Ok(json::write_one(&mut output::stdout(), inspection)?),
         (None, false) if is_command => {
             let mut out = output::stderr();
-            Ok(lines().iter().try_for_each(|line| out.line(line, false))?)
+            Ok(out.lines(&lines(), false)?)
         }
         (None, false) => Ok(output::lines(&lines())?),
     }

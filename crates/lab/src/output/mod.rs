@@ -58,8 +58,7 @@ pub fn stderr() -> TextOutput<'static> {
 
 /// Print lines, coloured on a terminal.
 pub fn lines(lines: &[Line]) -> io::Result<()> {
-    let (mut out, is_coloured) = (stdout(), is_coloured());
-    lines.iter().try_for_each(|line| out.line(line, is_coloured))
+    stdout().lines(lines, is_coloured())
 }
 
 /// Write a new file that appears when it is complete. An existing one, above all a run file, is

@@ -115,45 +115,39 @@ impl Screen {
     /// otherwise the table goes on below.
     fn table(&mut self, whole: &TextTable) {
         let room = self.width - INDENT.len();
-        let table = fitting(whole, room);
-        let grid = Grid::of(&table);
-        match table.columns.len() {
-            0 => {}
-            columns
-                if grid.width() > room
-                    && (grid.0[columns - 1].1 || grid.before(columns - 1) + LEAST_WORDS > room) =>
-            {
-                self.parts(&table, &grid, room);
-            }
-            _ => self.rows(&table, &grid),
+        let all = Grid::of(whole);
+        let kept = all.fitting(whole, room);
+        let (table, grid) = (whole.only(&kept), all.only(&kept));
+        let Some((last, others)) = grid.0.split_last() else { return };
+        let wraps = !last.is_number && Grid(others.to_vec()).before_next() + LEAST_WORDS <= room;
+        if others.is_empty() || grid.width() <= room || wraps {
+            self.rows(&table, &grid);
+        } else {
+            self.parts(&table, &grid, room);
         }
-        self.left_out(whole, &table);
+        self.left_out(whole, &kept);
     }
 
     /// The columns of a table that is too wide, in several tables that begin with its first one.
     fn parts(&mut self, table: &TextTable, grid: &Grid, room: usize) {
-        let mut from = 1;
-        while from < grid.0.len() {
-            let mut narrow = Grid(vec![grid.0[0]]);
-            let mut to = from;
-            while to < grid.0.len() && (to == from || narrow.width() + GAP + grid.0[to].0 <= room) {
-                narrow.0.push(grid.0[to]);
-                to += 1;
+        let mut rest = 1..grid.0.len();
+        while let Some(first) = rest.next() {
+            let mut columns = vec![0, first];
+            while rest.start < rest.end
+                && grid.only(&columns).before_next() + grid.0[rest.start].width <= room
+            {
+                columns.extend(rest.next());
             }
+            let (mut part, mut narrow) = (table.only(&columns), grid.only(&columns));
             // A long name leaves room for one column at least.
-            let others = narrow.width() - narrow.0[0].0;
-            narrow.0[0].0 = narrow.0[0].0.min(room.saturating_sub(others).max(GAP));
-            let mut index = 0;
-            let mut part = table.only(|_| {
-                index += 1;
-                index == 1 || (from < index && index <= to)
-            });
+            let others = narrow.width() - narrow.0[0].width;
+            let most = narrow.0[0].width.min(room.saturating_sub(others).max(GAP));
+            narrow.0[0].width = most;
             for row in &mut part.rows {
-                row[0].text = shortened(&row[0].text, narrow.0[0].0);
+                row[0].text = shortened(&row[0].text, most);
             }
-            part.columns[0].heading = shortened(&part.columns[0].heading, narrow.0[0].0);
+            part.columns[0].heading = shortened(&part.columns[0].heading, most);
             self.rows(&part, &narrow);
-            from = to;
         }
     }
 
@@ -170,11 +164,9 @@ impl Screen {
     }
 
     /// The texts of columns that are kept below, and the names of the others.
-    fn left_out(&mut self, whole: &TextTable, shown: &TextTable) {
-        let is_left_out =
-            |column: &TextColumn| shown.columns.iter().all(|other| other.heading != column.heading);
+    fn left_out(&mut self, whole: &TextTable, kept: &[usize]) {
         let mut names = Vec::new();
-        for (index, column) in whole.columns.iter().enumerate().filter(|(_, column)| is_left_out(column)) {
+        for (index, column) in whole.columns.iter().enumerate().filter(|(index, _)| !kept.contains(index)) {
             if !column.is_kept_below {
                 names.push(column.heading.as_str());
                 continue;
@@ -211,63 +203,79 @@ impl Screen {
     }
 }
 
-/// The columns that fit into `room`: those that cannot be spared, then others, the most important
-/// first.
-fn fitting(whole: &TextTable, room: usize) -> TextTable {
-    let mut kept: Vec<bool> = whole.columns.iter().map(|column| column.spare == 0).collect();
-    let of = |kept: &[bool]| {
-        let mut kept = kept.iter();
-        whole.only(|_| kept.next().is_some_and(|kept| *kept))
-    };
-    let mut others: Vec<usize> = (0..kept.len()).filter(|column| !kept[*column]).collect();
-    others.sort_by_key(|column| whole.columns[*column].spare);
-    for column in others {
-        kept[column] = true;
-        kept[column] = Grid::of(&of(&kept)).width() <= room;
-    }
-    of(&kept)
+/// A column of a table on the screen.
+#[derive(Clone, Copy)]
+struct GridColumn {
+    width: usize,
+    /// It has numbers.
+    is_number: bool,
 }
 
-/// The width of each column of a table, and if it has numbers.
-struct Grid(Vec<(usize, bool)>);
+/// The columns of a table on the screen.
+struct Grid(Vec<GridColumn>);
 
 impl Grid {
     fn of(table: &TextTable) -> Self {
+        let letters = |text: &str| Untrusted(text).to_string().chars().count();
         let column = |(index, column): (usize, &TextColumn)| {
             let cells = table.rows.iter().map(|row| &row[index]);
-            let letters = |text: &str| Untrusted(text).to_string().chars().count();
-            let widest =
-                cells.clone().map(|cell| letters(&cell.text)).chain([letters(&column.heading)]).max();
-            (widest.unwrap_or(0), cells.clone().any(|cell| cell.value.is_some()))
+            let widest = cells.clone().map(|cell| letters(&cell.text)).max().unwrap_or(0);
+            GridColumn {
+                width: widest.max(letters(&column.heading)),
+                is_number: cells.clone().any(|cell| cell.value.is_some()),
+            }
         };
         Self(table.columns.iter().enumerate().map(column).collect())
     }
 
-    /// Width of a line.
-    fn width(&self) -> usize {
-        self.before(self.0.len()).saturating_sub(GAP)
+    /// These columns.
+    fn only(&self, columns: &[usize]) -> Self {
+        Self(columns.iter().map(|column| self.0[*column]).collect())
     }
 
-    /// Width of the first columns with the gap that follows them.
-    fn before(&self, columns: usize) -> usize {
-        self.0[..columns].iter().map(|(width, _)| width + GAP).sum()
+    /// The columns that fit into `room`: those that cannot be spared, then others, the most
+    /// important first.
+    fn fitting(&self, table: &TextTable, room: usize) -> Vec<usize> {
+        let spare = |column: &usize| table.columns[*column].spare;
+        let (mut kept, mut others): (Vec<usize>, Vec<usize>) =
+            (0..self.0.len()).partition(|column| spare(column) == 0);
+        others.sort_by_key(spare);
+        for column in others {
+            if self.only(&kept).before_next() + self.0[column].width <= room {
+                kept.push(column);
+            }
+        }
+        kept.sort_unstable();
+        kept
+    }
+
+    /// Width of a line.
+    fn width(&self) -> usize {
+        self.before_next().saturating_sub(GAP)
+    }
+
+    /// Width of a line with the gap before a further column.
+    fn before_next(&self) -> usize {
+        self.0.iter().map(|column| column.width + GAP).sum()
     }
 
     /// Texts of the first columns as the beginning of a line.
     fn line<'a>(&self, texts: impl Iterator<Item = &'a str>) -> String {
-        let cells = texts.enumerate().map(|(column, text)| {
-            let (width, is_number) = self.0[column];
-            let text = Untrusted(text).to_string();
-            let gap = " ".repeat(GAP);
-            if is_number { format!("{text:>width$}{gap}") } else { format!("{text:width$}{gap}") }
-        });
+        let cells = self.0.iter().zip(texts).map(|(column, text)| column.padded(text) + &" ".repeat(GAP));
         INDENT.to_string() + &cells.collect::<String>()
     }
 
     /// A text of the last column.
     fn padded(&self, column: usize, text: &str) -> String {
-        let (width, is_number) = self.0[column];
-        let text = Untrusted(text).to_string();
-        if is_number { format!("{text:>width$}") } else { text }
+        let column = self.0[column];
+        if column.is_number { column.padded(text) } else { Untrusted(text).to_string() }
+    }
+}
+
+impl GridColumn {
+    /// A text as wide as the column.
+    fn padded(self, text: &str) -> String {
+        let (text, width) = (Untrusted(text).to_string(), self.width);
+        if self.is_number { format!("{text:>width$}") } else { format!("{text:width$}") }
     }
 }

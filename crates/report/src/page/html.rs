@@ -2,12 +2,11 @@
 
 use std::fmt::{Display, Write as _};
 
-use pagewise_model::format::counted;
-
 use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
 use crate::svg::COLOURS;
 use crate::text_table::TextTable;
+use crate::words;
 
 /// Columns of numbers that have a class of their own, by which they are aligned: the last is for
 /// all from there on.
@@ -80,9 +79,7 @@ impl Html {
 
     /// A line about the items that the page has no room for.
     pub(super) fn left_out(&mut self, count: usize, what: &str) {
-        let are = if count == 1 { "is" } else { "are" };
-        let more = counted(count as u64, &format!("more {what}"));
-        self.paragraph(format!("{more} {are} left out of this page: pagewise report prints all."));
+        self.paragraph(words::left_out(count, what));
     }
 
     /// A text that is copied.

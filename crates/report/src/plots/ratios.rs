@@ -1,7 +1,7 @@
 //! Who wins, and by how much: the leader over each other method, with intervals.
 
 use pagewise_analysis::judge::RatioToLeader;
-use pagewise_model::format::{MISSING, factor, times};
+use pagewise_model::format::MISSING;
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
@@ -9,6 +9,7 @@ use crate::table::columns::against_leader;
 use crate::table::rows::sorted;
 use crate::table::standing::Standings;
 use crate::text_table::{TextCell, TextTable};
+use crate::words;
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
@@ -75,9 +76,5 @@ fn colour(place: &str) -> usize {
 
 /// `1.25x [1.18, 1.51]`.
 fn ratio_text(ratio: &RatioToLeader) -> String {
-    match ratio.low.zip(ratio.high) {
-        _ if ratio.changed => "changed during the run".to_string(),
-        _ if ratio.is_gap() => format!("{}x in {} rounds", times(ratio.ratio), ratio.rounds),
-        interval => factor(ratio.ratio, interval),
-    }
+    if ratio.changed { "changed during the run".to_string() } else { words::advice::distance(ratio) }
 }

@@ -4,7 +4,7 @@ use super::columns::{
     INTERVAL, METHOD, PLACE, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit,
     longest, p999, stalls,
 };
-use super::grid::{Column, ComparisonView, median, number};
+use super::grid::{Column, ComparisonView, median};
 use super::one_shot::{in_units, mebi};
 use crate::text_table::TextCell;
 use pagewise_model::format::{grouped, mebibytes, rate, time};
@@ -26,16 +26,16 @@ pub(super) const COLUMNS: &[Column] = &[
     SYNC_BYTES,
     INTERVAL,
     VS_BEST,
-    Column::of("set-up", 5, |_, cell| number(cell.prepared_ns(), time)),
+    Column::of("set-up", 5, |_, cell| TextCell::number(cell.prepared_ns(), time)),
     Column::of("tear-down (sync)", 6, |_, cell| {
         let text = |all: u64| TextCell::of(teardown(all, cell.sync_ns), all as f64);
         cell.teardown_ns.map_or_else(TextCell::missing, text)
     }),
     Column::of("p99.9", 1, |_, cell| p999(cell)),
     Column::of("longest of", 2, |_, cell| longest(cell)),
-    Column::of("stalls >1ms", 3, |_, cell| number(cell.stalls_total, grouped)),
-    Column::of("dirty MiB", 4, |_, cell| number(cell.dirty_end_bytes, mebi)),
-    Column::of("written MiB", 8, |_, cell| number(cell.device_written_bytes, mebi)),
+    Column::of("stalls >1ms", 3, |_, cell| TextCell::number(cell.stalls_total, grouped)),
+    Column::of("dirty MiB", 4, |_, cell| TextCell::number(cell.dirty_end_bytes, mebi)),
+    Column::of("written MiB", 8, |_, cell| TextCell::number(cell.device_written_bytes, mebi)),
     stalls(1),
     limit(10),
 ];

@@ -6,7 +6,7 @@ use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{CellJudgement, FigureKind, RatioToLeader, worst};
 
-use super::grid::{Column, ComparisonView, number};
+use super::grid::{Column, ComparisonView};
 use crate::text_table::TextCell;
 use pagewise_model::format::{
     MISSING, Number, bytes, grouped, percent_up, rate, time, times, times_interval,
@@ -48,7 +48,7 @@ fn synced<T: Number + Copy>(
     figure: impl Fn(&Syncs) -> Option<T>,
     text: impl Fn(T) -> String,
 ) -> TextCell {
-    number(cell.syncs.as_ref().and_then(figure), text)
+    TextCell::number(cell.syncs.as_ref().and_then(figure), text)
 }
 
 /// Syncs per second of the measured region.
@@ -107,7 +107,7 @@ fn bound(cell: &CellJudgement) -> String {
 
 /// A quantile of the latencies.
 pub(super) fn quantile(cell: &CellJudgement, pick: impl Fn(&Latency) -> Option<u64>) -> TextCell {
-    number(cell.latency_ns.as_ref().and_then(pick), time)
+    TextCell::number(cell.latency_ns.as_ref().and_then(pick), time)
 }
 
 /// The p99.9 latency.

@@ -1,7 +1,6 @@
 //! Columns of the table of a comparison, with the texts of its cells.
 
 use pagewise_analysis::judge::{CellJudgement, Comparison, MedianInterval};
-use pagewise_model::format::Number;
 
 use super::standing::Standings;
 use crate::text_table::{TextCell, TextColumn, TextTable};
@@ -60,12 +59,7 @@ pub(super) fn table(view: &ComparisonView<'_>, columns: &[Column]) -> TextTable 
     TextTable { columns: columns.iter().map(heading).collect(), rows: view.cells.iter().map(row).collect() }
 }
 
-/// A number as text, or the mark of an unknown one.
-pub(super) fn number<T: Number + Copy>(value: Option<T>, text: impl Fn(T) -> String) -> TextCell {
-    value.map_or_else(TextCell::missing, |value| TextCell::of(text(value), value.value()))
-}
-
 /// The median of a figure, or the mark of an unknown one.
 pub(super) fn median(value: Option<MedianInterval>, text: impl Fn(f64) -> String) -> TextCell {
-    number(value.map(|value| value.median), text)
+    TextCell::number(value.map(|value| value.median), text)
 }

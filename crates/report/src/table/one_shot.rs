@@ -2,7 +2,6 @@
 
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 
-use super::grid::number;
 use crate::text_table::TextCell;
 use pagewise_model::format::{Number, plain};
 
@@ -12,12 +11,12 @@ pub(super) fn seen<T: Number + Copy>(
     figure: impl Fn(&EvidenceMedians) -> Option<T>,
     text: impl Fn(T) -> String,
 ) -> TextCell {
-    number(cell.evidence.as_ref().and_then(figure), text)
+    TextCell::number(cell.evidence.as_ref().and_then(figure), text)
 }
 
 /// A time in units of `unit_ns`.
 pub(super) fn in_units(nanoseconds: Option<u64>, unit_ns: f64) -> TextCell {
-    number(nanoseconds.map(|value| value as f64 / unit_ns), plain)
+    TextCell::number(nanoseconds.map(|value| value as f64 / unit_ns), plain)
 }
 
 /// Bytes in MiB.

@@ -3,7 +3,8 @@
 use pagewise_model::CacheState;
 
 use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, longest, quantile, stalls};
-use super::grid::{Column, ComparisonView, median, number};
+use super::grid::{Column, ComparisonView, median};
+use crate::text_table::TextCell;
 use pagewise_model::format::{bytes, mebibytes, rate, time};
 
 fn cold_start(view: &ComparisonView<'_>) -> bool {
@@ -26,14 +27,14 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("reads/s once warm", 2, |_, cell| {
         let last = cell.cold_start.as_ref().and_then(|course| course.last());
         let reads_per_op = f64::from(cell.parameters.reads_per_op.unwrap_or(1));
-        number(last.map(|window| window.ops_per_second * reads_per_op), rate)
+        TextCell::number(last.map(|window| window.ops_per_second * reads_per_op), rate)
     })
     .only(cold_start),
     Column::of("MiB/s", 3, |_, cell| median(cell.bytes_per_second, mebibytes)).only(no_cold_start),
     Column::of("p50", 2, |_, cell| quantile(cell, |latency| latency.p50)).only(no_cold_start),
     Column::of("p99", 0, |_, cell| quantile(cell, |latency| latency.p99)).only(no_cold_start),
     Column::of("longest of", 5, |_, cell| longest(cell)).only(no_cold_start),
-    Column::of("set-up", 4, |_, cell| number(cell.setup_ns, time)),
+    Column::of("set-up", 4, |_, cell| TextCell::number(cell.setup_ns, time)),
     stalls(1),
     limit(1),
 ];

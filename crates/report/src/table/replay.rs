@@ -1,11 +1,12 @@
 //! The columns of a replayed trace.
 
+use crate::text_table::TextCell;
 use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::Conditions;
 use pagewise_model::format::{bytes, factor, grouped, time};
 
 use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, stalls};
-use super::grid::{Column, number};
+use super::grid::Column;
 use super::one_shot::{faults, in_units, seen};
 use super::scan::{ticks, wait_seconds};
 
@@ -18,16 +19,16 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
     INTERVAL,
     VS_BEST,
-    Column::of("from device", 1, |_, cell| number(device_bytes(cell), bytes)),
+    Column::of("from device", 1, |_, cell| TextCell::number(device_bytes(cell), bytes)),
     Column::of("of asked", 4, |view, cell| {
-        number(share_of_asked(cell, asked(&view.comparison.conditions.conditions)), |share| {
+        TextCell::number(share_of_asked(cell, asked(&view.comparison.conditions.conditions)), |share| {
             factor(share, None)
         })
     }),
-    Column::of("wait s", 2, |_, cell| number(wait_seconds(cell), |wait| format!("{wait:.2}"))),
+    Column::of("wait s", 2, |_, cell| TextCell::number(wait_seconds(cell), |wait| format!("{wait:.2}"))),
     Column::of("user s", 6, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
     Column::of("system s", 5, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
-    Column::of("set-up", 8, |_, cell| number(cell.prepared_ns(), time)),
+    Column::of("set-up", 8, |_, cell| TextCell::number(cell.prepared_ns(), time)),
     Column::of("faults", 7, |_, cell| seen(cell, faults, grouped)),
     stalls(3),
     limit(9),

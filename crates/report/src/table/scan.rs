@@ -5,7 +5,7 @@ use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
 use pagewise_model::{Access, Worker};
 
 use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, stalls};
-use super::grid::{Column, ComparisonView, number};
+use super::grid::{Column, ComparisonView};
 use super::one_shot::{faults, in_units, seen};
 use crate::document::Block;
 use crate::text_table::{TextCell, TextColumn, TextTable};
@@ -24,14 +24,14 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("total s", 0, |_, cell| in_units(cell.total_ns, SECOND_NS)),
     INTERVAL,
     VS_BEST,
-    Column::of("MiB/s", 6, |_, cell| number(file_per_second(cell), mebibytes)),
-    Column::of("block-in MiB/s", 7, |_, cell| number(device_per_second(cell), mebibytes)),
-    Column::of("of device", 5, |_, cell| number(cell.of_device_bandwidth, percent))
+    Column::of("MiB/s", 6, |_, cell| TextCell::number(file_per_second(cell), mebibytes)),
+    Column::of("block-in MiB/s", 7, |_, cell| TextCell::number(device_per_second(cell), mebibytes)),
+    Column::of("of device", 5, |_, cell| TextCell::number(cell.of_device_bandwidth, percent))
         .only(|view| view.cells.iter().any(|cell| cell.of_device_bandwidth.is_some())),
     Column::of("user s", 3, |_, cell| seen(cell, |seen| seen.user_ns, ticks)),
     Column::of("system s", 2, |_, cell| seen(cell, |seen| seen.system_ns, ticks)),
-    Column::of("wait s", 1, |_, cell| number(wait_seconds(cell), |wait| format!("{wait:.2}"))),
-    Column::of("set-up", 9, |_, cell| number(cell.prepared_ns(), time)),
+    Column::of("wait s", 1, |_, cell| TextCell::number(wait_seconds(cell), |wait| format!("{wait:.2}"))),
+    Column::of("set-up", 9, |_, cell| TextCell::number(cell.prepared_ns(), time)),
     Column::of("faults", 8, |_, cell| seen(cell, faults, grouped)),
     stalls(1),
     limit(10),
@@ -147,20 +147,20 @@ fn best_stream<'a>(view: &ComparisonView<'a>) -> Option<&'a CellJudgement> {
 fn difference_from(mapped: &CellJudgement, stream: &CellJudgement) -> Vec<TextCell> {
     let both = |figure: &dyn Fn(&CellJudgement) -> Option<f64>| Some((figure(mapped)?, figure(stream)?));
     let less = |figure: &dyn Fn(&CellJudgement) -> Option<f64>| {
-        number(both(figure).map(|(mapped, stream)| mapped - stream), difference)
+        TextCell::number(both(figure).map(|(mapped, stream)| mapped - stream), difference)
     };
     let total = |cell: &CellJudgement| Some(cell.total_interval_ns?.median / SECOND_NS);
     let share = both(&total).filter(|(_, stream)| *stream > 0.0);
     vec![
         mapped.method.as_str().into(),
         less(&total),
-        number(share.map(|(mapped, stream)| 100.0 * (mapped - stream) / stream), |share| {
+        TextCell::number(share.map(|(mapped, stream)| 100.0 * (mapped - stream) / stream), |share| {
             format!("{share:+.1}")
         }),
         ticks_less(mapped, stream, |seen| seen.user_ns),
         ticks_less(mapped, stream, |seen| seen.system_ns),
-        number(both(&wait_seconds).map(|(mapped, stream)| mapped - stream), hundredths),
-        number(
+        TextCell::number(both(&wait_seconds).map(|(mapped, stream)| mapped - stream), hundredths),
+        TextCell::number(
             both(&device_per_second).map(|(mapped, stream)| (mapped - stream) / f64::from(1 << 20)),
             difference,
         ),
@@ -175,7 +175,7 @@ pub(super) fn ticks_less(
 ) -> TextCell {
     let of = |cell: &CellJudgement| cell.evidence.as_ref().and_then(figure);
     let less = of(mapped).zip(of(stream)).map(|(mapped, stream)| mapped as f64 - stream as f64);
-    number(less, |less| match less.abs() < FEW_TICKS_NS as f64 {
+    TextCell::number(less, |less| match less.abs() < FEW_TICKS_NS as f64 {
         true => LITTLE.to_string(),
         false => hundredths(less / SECOND_NS),
     })

@@ -7,7 +7,7 @@ use pagewise_analysis::judge::advice::{
 use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
 use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
-use pagewise_analysis::judge::{ComparedConditions, Comparison, Stall};
+use pagewise_analysis::judge::{ComparedConditions, Comparison, RatioToLeader, Stall};
 use pagewise_model::format::{bytes, capitalized, counted, factor, listed, percent, percent_up, time, times};
 use pagewise_model::{Bytes, CacheState, Consume};
 
@@ -327,11 +327,15 @@ fn lead(comparison: &Comparison) -> String {
     let Some(next) = comparison.ratios.iter().find(|ratio| ratio.place == Place::Behind) else {
         return "it is alone".to_string();
     };
-    let by = match next.is_gap() {
-        true => format!("{}x in {} rounds", times(next.ratio), next.rounds),
-        false => factor(next.ratio, next.low.zip(next.high)),
-    };
-    format!("{is} {by} as fast as {}, the next best", next.method)
+    format!("{is} {} as fast as {}, the next best", distance(next), next.method)
+}
+
+/// `1.25x [1.18, 1.51]`, or `4.79x in 3 rounds`.
+pub fn distance(ratio: &RatioToLeader) -> String {
+    match ratio.is_gap() {
+        true => format!("{}x in {} rounds", times(ratio.ratio), ratio.rounds),
+        false => factor(ratio.ratio, ratio.low.zip(ratio.high)),
+    }
 }
 
 fn limited_by(limit: &Bound) -> Option<String> {

@@ -54,7 +54,7 @@ fn emphasis_is_the_only_thing_a_terminal_obeys() {
     let shown = |coloured: bool| {
         let mut out = Vec::new();
         let mut printed = Printed::new(&mut out, Escape::Shown);
-        lines.iter().try_for_each(|line| printed.line(line, coloured)).expect("memory");
+        printed.lines(&lines, coloured).expect("memory");
         printed.flush().expect("memory");
         String::from_utf8(out).expect("text")
     };
