@@ -146,6 +146,11 @@ impl Conditions {
         self.workload().is_one_shot() && !self.is_committing()
     }
 
+    /// True if it writes a file that was made for it, of which nothing is stored before.
+    pub fn makes_file(&self) -> bool {
+        self.cache == CacheState::Cold && self.writes().is_some_and(|writes| writes.updates.is_none())
+    }
+
     /// True if each record is on the device before its thread writes the next one.
     pub fn is_committing(&self) -> bool {
         self.writes().is_some_and(|writes| writes.sync == Sync::Commit)

@@ -17,8 +17,8 @@ pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
 pub const MAX_RETAKES: u32 = 100;
 /// More threads than this measure the scheduler.
 pub const MAX_THREADS: u32 = 1024;
-/// Blocks in no order: the worker keeps their order in memory.
-const MAX_SCATTERED: u64 = 1 << 24;
+/// Updates of a sample: the worker keeps their order in memory.
+const MAX_UPDATES: u64 = 1 << 24;
 
 impl Conditions {
     /// Check that each number can be measured with. The error names the first that cannot.
@@ -35,10 +35,28 @@ impl Conditions {
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
         self.work.parameters().check(*threads)?;
-        let blocks = self.ring().filter(RecordRing::is_scattered).map_or(0, |ring| ring.slots());
-        ensure(blocks <= MAX_SCATTERED, || {
+        match self.ring().filter(RecordRing::is_scattered) {
+            Some(ring) => self.check_updates(&ring),
+            None => Ok(()),
+        }
+    }
+
+    /// Check that each update has a block of its own, and a number that the worker can keep.
+    fn check_updates(&self, ring: &RecordRing) -> Result<(), String> {
+        let updates = self.writes().and_then(|writes| writes.updates).map_or(0, u64::from);
+        ensure(updates <= MAX_UPDATES, || format!("{updates} updates: write at most {MAX_UPDATES}"))?;
+        ensure(updates <= ring.slots(), || {
             format!(
-                "{blocks} blocks in no order: write a larger block or a smaller file, with at most {MAX_SCATTERED}"
+                "{updates} updates, and a file of {} has {} blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
+                self.file_bytes,
+                ring.slots()
+            )
+        })?;
+        ensure(ring.slots() <= u64::from(u32::MAX), || {
+            format!(
+                "{} blocks: write a larger block or a smaller file, with at most {}",
+                ring.slots(),
+                u32::MAX
             )
         })
     }

@@ -12,7 +12,7 @@ use crate::access_map::AccessMap;
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
 use crate::inspection::Inspection;
-use crate::method::{Access, Alignment, Method, Worker};
+use crate::method::{Access, Alignment, Method, MethodOption, Worker};
 use crate::planned_table::PlannedTable;
 use crate::sync::{FOLIO_BYTES, Sync};
 use crate::units::Bytes;
@@ -370,19 +370,34 @@ impl Plan {
             && cell.method.excluded_from(&conditions.work, Alignment::ANY).is_none();
         match (conditions.ring(), conditions.writes()) {
             (Some(ring), Some(writes)) if can_write => {
-                let is_warm = conditions.cache == CacheState::Warm;
-                let before = if is_warm { ring.bytes() } else { 0 };
-                let records = ring.bytes().saturating_mul(u64::from(writes.passes));
+                let before = Self::prepared_writes(conditions);
+                let records = ring.records().saturating_mul(writes.record_bytes.0);
                 let syncs = match writes.sync {
                     Sync::None => 0,
                     Sync::End => 1,
                     Sync::Every(bytes) => records / bytes.0.max(1),
                     Sync::Commit => ring.records(),
                 };
-                let mapped = is_warm && cell.method.access() == Access::Mmap;
-                let beside = if mapped { FOLIO_BYTES.min(ring.bytes()) } else { 2 * BLOCK_BYTES };
-                [records, before, syncs.saturating_mul(beside)].into_iter().fold(0, u64::saturating_add)
+                // Neighbours share a folio; updates seldom do.
+                let folios = if writes.updates.is_some() { ring.records() } else { syncs };
+                // Pages that come in one by one lie in folios of their own.
+                let comes_singly =
+                    conditions.cache == CacheState::Cold && cell.method.has(MethodOption::Random);
+                let mapped = before > 0 && cell.method.access() == Access::Mmap && !comes_singly;
+                let beside = match mapped {
+                    true => folios.saturating_mul(FOLIO_BYTES).min(syncs.saturating_mul(ring.bytes())),
+                    false => syncs.saturating_mul(2 * BLOCK_BYTES),
+                };
+                [records, before, beside].into_iter().fold(0, u64::saturating_add)
             }
+            _ => 0,
+        }
+    }
+
+    /// Bytes of a file to write that is written once before.
+    pub fn prepared_writes(conditions: &Conditions) -> u64 {
+        match conditions.ring() {
+            Some(ring) if !conditions.makes_file() => ring.bytes(),
             _ => 0,
         }
     }
@@ -414,6 +429,22 @@ mod tests {
     use super::*;
     use crate::host_settings::HostSettings;
     use crate::{Method, Reads, Work};
+
+    #[test]
+    fn an_update_writes_its_block_or_its_folio() {
+        let writes = |method: &str, cache| {
+            let sync = Sync::Every(Bytes::mib(1));
+            let update =
+                crate::work::Update { block_bytes: Bytes::kib(4), updates: 512, sync, sync_call: None };
+            let conditions = Conditions { cache, ..Conditions::of(Work::Update(update), Bytes::mib(64)) };
+            let method = method.parse().expect("a method");
+            Plan::sample_writes(&Cell { role: Role::Measured, method, conditions }) >> 20
+        };
+        // The file is written before, in both states; there are two syncs.
+        assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("pwrite", cache)), [66, 66]);
+        assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("mmap", cache)), [194, 194]);
+        assert_eq!(writes("mmap:random", CacheState::Cold), 66, "pages come in one by one");
+    }
 
     #[test]
     fn a_sync_writes_blocks_or_a_folio() {

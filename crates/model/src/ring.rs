@@ -8,8 +8,8 @@
 //! prime, so that neighbouring records differ, and each differs from the one at its position a pass
 //! before.
 //!
-//! The records of a scattered ring are the same, each at its position, written once in an order
-//! that looks random: a Feistel network over their numbers, which can be inverted.
+//! The records of a scattered ring are the same, each at its position and written at most once, in
+//! an order that looks random: a Feistel network over their numbers, which can be inverted.
 
 use std::ops::Range;
 
@@ -24,7 +24,8 @@ pub struct RecordRing {
     record_bytes: u64,
     slots: u64,
     passes: u64,
-    is_scattered: bool,
+    /// Number of records that are written in no order; `None` if they are written front to back.
+    scattered: Option<u64>,
 }
 
 /// Rounds of the network; four are enough for an order without a pattern.
@@ -33,22 +34,26 @@ const NETWORK: [u64; 4] = [0x51, 0x52, 0x53, 0x54];
 impl RecordRing {
     /// `passes` passes over a file of `file_bytes`; neither may be 0.
     pub const fn new(file_bytes: u64, record_bytes: u64, passes: u64) -> Self {
-        Self { record_bytes, slots: file_bytes / record_bytes, passes, is_scattered: false }
+        Self { record_bytes, slots: file_bytes / record_bytes, passes, scattered: None }
     }
 
-    /// One pass in an order that looks random.
-    pub const fn scattered(self) -> Self {
-        Self { passes: 1, is_scattered: true, ..self }
+    /// The first `count` records of an order that looks random, or all if the file holds fewer.
+    pub const fn scattered(self, count: u64) -> Self {
+        let count = if count < self.slots { count } else { self.slots };
+        Self { passes: 1, scattered: Some(count), ..self }
     }
 
     /// True if records are not written front to back.
     pub const fn is_scattered(&self) -> bool {
-        self.is_scattered
+        self.scattered.is_some()
     }
 
     /// Memory of a worker for the order of a scattered ring.
     pub const fn order_bytes(&self) -> u64 {
-        if self.is_scattered { self.slots.saturating_mul(4) } else { 0 }
+        match self.scattered {
+            Some(count) => count.saturating_mul(4),
+            None => 0,
+        }
     }
 
     /// The record of a scattered ring that is written after `index` others.
@@ -98,9 +103,12 @@ impl RecordRing {
         self.slots
     }
 
-    /// Records of all passes.
+    /// Records that are written: those of all passes, or those of a scattered ring.
     pub const fn records(&self) -> u64 {
-        self.slots.saturating_mul(self.passes)
+        match self.scattered {
+            Some(count) => count,
+            None => self.slots.saturating_mul(self.passes),
+        }
     }
 
     /// Bytes of the file that records may occupy.
@@ -121,7 +129,7 @@ impl RecordRing {
 
     /// The record in `slot` once `records` were written: the last one written there.
     pub fn record_in(&self, slot: u64, records: u64) -> Option<u64> {
-        if self.is_scattered {
+        if self.is_scattered() {
             let is_whole = records >= self.slots;
             return (slot < self.slots && (is_whole || self.rank(slot) < records)).then_some(slot);
         }
@@ -154,8 +162,8 @@ mod tests {
     #[test]
     fn a_scattered_ring_writes_each_record_once_and_in_no_order() {
         for slots in [1u64, 2, 3, 4, 5, 17, 256, 1000] {
-            let ring = RecordRing::new(slots * 10, 10, 3).scattered();
-            assert_eq!(ring.records(), slots);
+            let ring = RecordRing::new(slots * 10, 10, 3).scattered(u64::MAX);
+            assert_eq!((ring.records(), ring.scattered(2).records()), (slots, slots.min(2)));
             let order: Vec<u64> = (0..slots).map(|index| ring.nth(index)).collect();
             let mut sorted = order.clone();
             sorted.sort_unstable();

@@ -129,7 +129,7 @@ pub struct Measurement {
     /// Set-up: open, map, advise, populate.
     pub setup_ns: u64,
     /// Work before set-up that is no cost of the method: putting the memory that a recorded program
-    /// held in place, the order of `random-write`.
+    /// held in place, the order of `update`.
     #[serde(default)]
     pub ballast_ns: u64,
     /// Warming of page tables before the clock starts; 0 if nothing is warmed.

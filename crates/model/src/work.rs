@@ -8,10 +8,10 @@ mod extent;
 mod facts;
 mod fill;
 mod parameters;
-mod random_write;
 mod reads;
 mod replay;
 mod scan;
+mod update;
 mod writes;
 
 use std::fmt;
@@ -27,10 +27,10 @@ pub use extent::FileExtent;
 pub use facts::{Offer, WorkloadFacts, WorkloadKind};
 pub use fill::Fill;
 pub use parameters::WorkParameters;
-pub use random_write::RandomWrite;
 pub use reads::Reads;
 pub use replay::Replay;
 pub use scan::Scan;
+pub use update::Update;
 pub use writes::Writes;
 
 /// The registry: the word of each workload, its parameters and its facts.
@@ -82,8 +82,8 @@ workloads! {
     Append = "append", Append, append::FACTS;
     /// A new file in blocks, front to back, once.
     Fill = "fill", Fill, fill::FACTS;
-    /// Each block of a file once, in no order.
-    RandomWrite = "random-write", RandomWrite, random_write::FACTS;
+    /// Blocks of a file that exists, in no order.
+    Update = "update", Update, update::FACTS;
     /// The reads of a trace, in its order, once.
     Replay = "replay", Replay, replay::FACTS;
 }
@@ -138,6 +138,7 @@ impl Work {
         match self {
             Work::Append(append) => Work::Append(Append { sync: Sync::None, sync_call: None, ..append }),
             Work::Fill(fill) => Work::Fill(Fill { sync: Sync::None, sync_call: None, ..fill }),
+            Work::Update(update) => Work::Update(Update { sync: Sync::None, sync_call: None, ..update }),
             work => work,
         }
     }

@@ -232,7 +232,7 @@ impl Bent {
         hello["append"] = json!("pwrite");
         hello["fill"] = json!("");
         hello["replay"] = json!("");
-        hello["random-write"] = json!("");
+        hello["update"] = json!("");
         match self.kind.as_str() {
             "no-advice" => hello["random-read"] = json!("mmap:random"),
             "other-protocol" => hello["protocol"] = json!(3),

@@ -152,6 +152,8 @@ pub enum Question {
     Append(Box<QuestionArguments>),
     /// Measure filling a new mapped file, prefaulted or not
     Fill(Box<QuestionArguments>),
+    /// Measure blocks of a file overwritten in no order, as by a database
+    Update(Box<QuestionArguments>),
     /// Measure data larger than memory: the size from which on another method is better; needs
     /// --memory
     #[command(visible_alias = BEYOND_MEMORY)]
@@ -200,7 +202,7 @@ pub struct QuestionArguments {
     #[command(flatten)]
     pub length: LengthArguments,
 
-    /// Workloads: random-read, sequential-read, scan, append, fill, random-write,
+    /// Workloads: random-read, sequential-read, scan, append, fill, update,
     /// replay
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Option<Vec<Workload>>,
@@ -440,6 +442,7 @@ impl Question {
             Question::Scan(_) => Some("scan"),
             Question::Append(_) => Some("append"),
             Question::Fill(_) => Some("fill"),
+            Question::Update(_) => Some("update"),
             Question::Cliff(_) => Some("cliff"),
             Question::Lucene(_) => Some("lucene"),
             Question::Run(run) => run.what.as_deref(),
@@ -453,6 +456,7 @@ impl Question {
             | Question::Scan(arguments)
             | Question::Append(arguments)
             | Question::Fill(arguments)
+            | Question::Update(arguments)
             | Question::Cliff(arguments)
             | Question::Lucene(arguments) => arguments,
             Question::Run(run) => &run.question,

@@ -96,7 +96,7 @@ fn of_option(word: &str, command: &Command, used: Option<&Command>) -> Option<St
             OTHER_OPTIONS.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
         }
         "append" => Some("--record-size"),
-        "fill" => Some("--block-size"),
+        "fill" | "update" => Some("--block-size"),
         _ => Some("--read-size"),
     };
     let meant = other.filter(|other| options(used).any(|option| option == *other));

@@ -30,7 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::trace::TraceKey;
-use pagewise_model::work::RandomWrite;
+use pagewise_model::work::Update;
 use pagewise_model::{
     Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, Reads, Replay, Scan,
     Skew, Sync, SyncCall, Work, Workload,
@@ -75,7 +75,7 @@ pub enum Reply {
         /// Duration of set-up: open, map, advise, populate.
         setup_ns: u64,
         /// Time of what is no cost of the method, besides: the ballast of `replay`, the order of
-        /// `random-write`.
+        /// `update`.
         #[serde(default, skip_serializing_if = "is_zero")]
         ballast_ns: u64,
     },
@@ -363,7 +363,12 @@ impl Job {
             Workload::Append => {
                 Work::Append(Append { record_bytes, passes, sync: sync()?, sync_call: sync_call()? })
             }
-            Workload::RandomWrite => Work::RandomWrite(RandomWrite { block_bytes: record_bytes }),
+            Workload::Update => Work::Update(Update {
+                block_bytes: record_bytes,
+                updates: u32::try_from(self.records).unwrap_or(u32::MAX),
+                sync: sync()?,
+                sync_call: sync_call()?,
+            }),
             Workload::Fill => {
                 Work::Fill(Fill { block_bytes: record_bytes, sync: sync()?, sync_call: sync_call()? })
             }

@@ -15,6 +15,7 @@ pub(crate) mod rows;
 mod said;
 mod scan;
 pub(crate) mod standing;
+mod update;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::bound::ceilings::is_large;

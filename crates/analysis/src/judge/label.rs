@@ -51,7 +51,7 @@ pub fn data_over_cache(conditions: &Conditions) -> Option<f64> {
 }
 
 fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, String)> {
-    let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, host_settings } =
+    let Conditions { work, threads, file_bytes, span_bytes, content, cache: _, descriptor, host_settings } =
         conditions;
     let mut all: Vec<(LabelPart, String)> = Vec::new();
     let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
@@ -62,7 +62,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     }
     add(
         LabelPart::Cache,
-        Some(if writes { cache_of_writes(*cache) } else { cache_of_reads(conditions, without) }),
+        Some(if writes { cache_of_writes(conditions) } else { cache_of_reads(conditions, without) }),
     );
     let threaded = work.reads().is_some() || conditions.is_committing();
     add(LabelPart::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
@@ -116,8 +116,11 @@ fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
     }
 }
 
-fn cache_of_writes(cache: CacheState) -> String {
-    match cache {
+fn cache_of_writes(conditions: &Conditions) -> String {
+    let exists = conditions.writes().is_some_and(|writes| writes.updates.is_some());
+    match conditions.cache {
+        CacheState::Cold if exists => "not cached".to_string(),
+        CacheState::Warm if exists => "cached".to_string(),
         CacheState::Cold => "new file".to_string(),
         CacheState::Warm => "file written before".to_string(),
         cache => cache.to_string(),

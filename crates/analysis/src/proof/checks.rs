@@ -52,6 +52,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotCold, outside::read_before_go),
     (FailureKind::NotCold, scans::not_cold_before_setup),
     (FailureKind::NotCold, writes::not_new),
+    (FailureKind::NotCold, writes::not_evicted),
     (FailureKind::NotWarm, conditions::not_warm),
     (FailureKind::NotWarm, scans::not_warm_before_setup),
     (FailureKind::NotWarm, writes::not_written_before),
@@ -246,11 +247,27 @@ mod tests {
         "anonymous",
     ];
 
+    const UPDATES: [&str; 9] = [
+        "mmap",
+        "mmap:random",
+        "mmap:populate",
+        "mmap:populate-write",
+        "pwrite",
+        "pwrite:direct",
+        "uring:depth=8",
+        "uring:depth=8+direct",
+        "anonymous",
+    ];
+
     /// Every honest cell of one-shot work.
     fn once() -> Vec<Cell> {
         type Make = fn(&str, CacheState) -> Cell;
-        let kinds: [(Make, &[&str]); 3] =
-            [(honest::scan, &SCANS), (honest::append, &WRITES), (honest::fill, &WRITES)];
+        let kinds: [(Make, &[&str]); 4] = [
+            (honest::scan, &SCANS),
+            (honest::append, &WRITES),
+            (honest::fill, &WRITES),
+            (honest::update, &UPDATES),
+        ];
         let of_cache = |cache| {
             kinds
                 .iter()

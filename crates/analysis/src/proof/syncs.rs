@@ -90,6 +90,10 @@ pub(super) fn synced_late(subject: &Subject<'_>) -> Option<String> {
     let (piece, folio) = (subject.asked().write_bytes, subject.folio_bytes());
     let pieces = subject.writes_in_flight().saturating_add(1).saturating_mul(piece.next_multiple_of(page));
     let interval = match sync {
+        // Neighbours share a folio; updates seldom do.
+        Sync::Every(bytes) if cell.conditions.writes()?.updates.is_some() => {
+            bytes.0.div_ceil(piece.max(1)).saturating_mul(folio.max(page))
+        }
         Sync::Every(bytes) => bytes.0.next_multiple_of(page),
         _ => 0,
     };

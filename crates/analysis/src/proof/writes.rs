@@ -132,7 +132,7 @@ pub(super) fn mapping_makes_calls(subject: &Subject<'_>) -> Option<String> {
 /// A new file must have no blocks, no cached pages and no dirty pages, except for those of the
 /// method's own set-up. A page is allowed: filesystems keep small metadata next to the inode.
 pub(super) fn not_new(subject: &Subject<'_>) -> Option<String> {
-    subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Cold)?;
+    subject.ring_in_file().filter(|_| subject.cell.conditions.makes_file())?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
     let method = &subject.cell.method;
     let resident = evidence.resident_before_bytes;
@@ -158,13 +158,32 @@ fn before(written: Option<&Written>) -> (Option<u64>, Option<u64>) {
     written.map_or((None, None), |written| (written.allocated_before_bytes, written.dirty_before_bytes))
 }
 
-/// A warm file was written before: it must have its blocks, be in the page cache, need nothing from
-/// the device, and have no dirty pages except for those of the method's own set-up.
+/// A cold file that is updated was written before and has left the page cache, except for what the
+/// method's own set-up brings in. A direct write finds nothing there either.
+pub(super) fn not_evicted(subject: &Subject<'_>) -> Option<String> {
+    let conditions = &subject.cell.conditions;
+    subject.ring_in_file().filter(|_| conditions.cache == CacheState::Cold && !conditions.makes_file())?;
+    let page = subject.context.page_bytes;
+    match subject.evidence.resident_before_bytes {
+        None => Some("residency is unknown, so the file is not proven to be cold".to_string()),
+        Some(bytes) if bytes > page && !brings_in(&subject.cell.method) => {
+            Some(format!("{bytes} bytes of the file were in the page cache before it began"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// A file that was written before must have its blocks, and no dirty pages except for those of the
+/// method's own set-up. If it is warm, it must be in the page cache and need nothing from the
+/// device.
 pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
-    let ring = subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::Warm)?;
+    let conditions = &subject.cell.conditions;
+    let is_known = matches!(conditions.cache, CacheState::Cold | CacheState::Warm);
+    let ring = subject.ring_in_file().filter(|_| is_known && !conditions.makes_file())?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
     let (allocated, dirty) = before(evidence.written.as_ref());
-    let in_cache = subject.cell.depends_on_cache() && subject.cell.conditions.fits_memory();
+    let is_warm = conditions.cache == CacheState::Warm;
+    let in_cache = is_warm && subject.cell.depends_on_cache() && conditions.fits_memory();
     let resident = evidence.resident_before_bytes;
     let short = |bytes: Option<u64>| bytes.filter(|bytes| bytes.div_ceil(page) < ring.bytes().div_ceil(page));
     let all = ring.bytes();
@@ -268,7 +287,12 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
     };
     let by_syncs = syncs.saturating_mul(SYNC_BYTES.saturating_add(subject.written_at_once()));
     let of_records = (own as f64 * WRITTEN_FACTOR) as u64;
-    let most = [METADATA_BYTES, in_setup, by_syncs].into_iter().fold(of_records, u64::saturating_add);
+    // Neighbours share a folio; updates seldom do.
+    let is_mapped = subject.cell.access() == Access::Mmap;
+    let updates = if is_mapped { conditions.writes()?.updates } else { None };
+    let by_folios = updates.map_or(0, |_| subject.operations().saturating_mul(subject.written_at_once()));
+    let most =
+        [METADATA_BYTES, in_setup, by_syncs, by_folios].into_iter().fold(of_records, u64::saturating_add);
     (written > most).then(|| {
         let others = written - most;
         format!("others wrote at least {others} bytes to the device while the worker wrote {own}")

@@ -131,6 +131,12 @@ impl Filling {
         self.put = self.filled;
     }
 
+    /// Begin the buffer, of which nothing is filled, at this offset.
+    #[inline(always)]
+    pub(super) fn begin_at(&mut self, offset: u64) {
+        self.base = offset;
+    }
+
     /// Begin the next buffer, after this one.
     pub(super) fn next(&mut self) {
         let next = self.base + self.filled as u64;

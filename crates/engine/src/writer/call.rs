@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use pagewise_model::{Access, Method, SyncCall};
 use pagewise_protocol::CallFailure;
+use pagewise_sys::AnonymousMemory;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -29,6 +30,12 @@ struct CallFile {
 
 /// pwrite(2) at the offset.
 pub(super) struct Pwrite(CallFile);
+
+/// pwrite(2) of a copy in memory that is aligned as O_DIRECT requires.
+pub(super) struct AlignedPwrite {
+    to: Pwrite,
+    block: AnonymousMemory,
+}
 
 /// write(2) at the file's position, and lseek(2) if that is not the offset.
 pub(super) struct Write {
@@ -208,6 +215,28 @@ impl Sink for Pwrite {
 
     fn sync_all(&mut self) -> Result<(), CallFailure> {
         self.0.sync_all()
+    }
+}
+
+impl AlignedPwrite {
+    pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
+        Ok(Self { to: Pwrite::open(target)?, block: target.memory(target.record_bytes)? })
+    }
+}
+
+impl Sink for AlignedPwrite {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
+        self.block.bytes_mut().copy_from_slice(bytes);
+        self.to.put_at(self.block.bytes(), offset)
+    }
+
+    fn sync_ranges(&mut self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
+        self.to.sync_parts(ranges)
+    }
+
+    fn sync_all(&mut self) -> Result<(), CallFailure> {
+        self.to.sync_all()
     }
 }
 

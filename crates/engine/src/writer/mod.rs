@@ -13,7 +13,7 @@
 //! * `call`: pwrite(2) and write(2);
 //! * `staging`: records that are collected in a buffer first;
 //! * `blocks`: buffers of whole blocks;
-//! * `scattered`: records in no order;
+//! * `scattered`: records in no order, one at a time;
 //! * `uring`: writes in flight;
 //! * `durable`: the sync call;
 //! * `group`: records that are committed one by one, by one thread or several;
@@ -159,8 +159,10 @@ impl WriteTarget {
 ///
 /// It is made before set-up is timed, since it is no cost of a method.
 pub fn order(job: &Job, writes: Option<Writes>) -> Result<Vec<u32>, CallFailure> {
-    let is_scattered = writes.is_some_and(|writes| writes.is_scattered);
-    if is_scattered { scattered::order(job) } else { Ok(Vec::new()) }
+    match writes.and_then(|writes| writes.updates) {
+        Some(updates) => scattered::order(job, u64::from(updates)),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Open the work of each thread of a job, which the method must be able to do
@@ -182,13 +184,11 @@ pub fn open_threads(
 fn open(method: &Method, job: &Job, writes: Writes, order: Vec<u32>) -> Result<Box<dyn Writer>, CallFailure> {
     let target = WriteTarget::new(method, job, writes)?;
     let source = RecordSource::read(job)?;
-    if writes.is_scattered {
-        return scattered::open(method, job, &target, source, order);
-    }
     match method.access() {
+        Access::Uring => uring::open(method, &target, source, order),
+        _ if writes.updates.is_some() => scattered::open(method, job, &target, source, order),
         Access::Mmap => mmap::open(&target, source),
         Access::Pwrite | Access::Write => call::open(method, &target, source),
-        Access::Uring => uring::open(method, &target, source),
         Access::Anonymous => anonymous::open(&target, source),
         Access::Pread | Access::Read | Access::Unknown => {
             Err(impossible(&job.path, format!("'{method}' does not write")))

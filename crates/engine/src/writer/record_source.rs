@@ -1,6 +1,7 @@
 //! Content of the records: pieces of a source that stays in the CPU's nearest caches.
 
 use pagewise_model::RecordRing;
+use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::{Mode, OFlags};
@@ -50,6 +51,12 @@ impl RecordSource {
     /// Record `index`, in any order.
     pub(super) fn record(&self, index: u64, ring: &RecordRing) -> &[u8] {
         self.at(ring.source_range(index).start)
+    }
+
+    /// The next record is that at `offset` of the file.
+    #[inline(always)]
+    pub(super) fn begin_at(&mut self, offset: u64) {
+        self.place = (offset % SOURCE_PERIOD) as usize;
     }
 
     /// The record that begins at `place` of the source.

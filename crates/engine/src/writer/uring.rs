@@ -21,7 +21,7 @@ use super::call::{needs_buffer, read_block};
 use super::durable::sync_ranges;
 use super::progress::WriteProgress;
 use super::record_source::RecordSource;
-use super::setup::write_failure;
+use super::setup::{impossible, write_failure};
 use super::{WriteTarget, Writer};
 use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
@@ -61,18 +61,23 @@ struct UringWriter {
     at_once: bool,
     /// True if writes of two passes could overlap in flight.
     passes_apart: bool,
+    /// The records in the order of writing; empty if one follows the other.
+    order: Vec<u32>,
+    done: usize,
 }
 
 pub(super) fn open(
     method: &Method,
     target: &WriteTarget,
     source: RecordSource,
+    order: Vec<u32>,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     let record_bytes = target.record_bytes;
     let filling = match target.effects.buffer {
         Some(buffer) if target.effects.direct => Filling::of_blocks(buffer, target)?,
         Some(Bytes(buffer)) => Filling::of_bytes(buffer as usize / record_bytes * record_bytes, target)?,
-        None if target.effects.direct => return Err(needs_buffer(method, target)),
+        None if target.effects.direct && order.is_empty() => return Err(needs_buffer(method, target)),
+        None if target.effects.direct => Filling::of_blocks(Bytes(record_bytes as u64), target)?,
         None => Filling::of_bytes(record_bytes, target)?,
     };
     let access = if target.effects.direct { OFlags::RDWR } else { OFlags::WRONLY };
@@ -96,7 +101,9 @@ pub(super) fn open(
         queued: 0,
         at_once: capacity >= SUBMITTED_AT_ONCE_BYTES || progress.writes_sync(),
         progress,
-        passes_apart: (depth * capacity) as u64 > target.ring_bytes,
+        passes_apart: order.is_empty() && (depth * capacity) as u64 > target.ring_bytes,
+        order,
+        done: 0,
     }))
 }
 
@@ -133,6 +140,22 @@ impl UringWriter {
         let len = self.filling.close_part(self.ring.buffer_mut(self.slot));
         self.queue(len);
         self.filling.put();
+        Ok(())
+    }
+
+    /// Go to the next record of an order.
+    fn seek(&mut self) -> Result<(), CallFailure> {
+        if self.order.is_empty() {
+            return Ok(());
+        }
+        let record = *self
+            .order
+            .get(self.done)
+            .ok_or_else(|| impossible(&self.path, format!("{} records in no order", self.done + 1)))?;
+        let offset = u64::from(record) * self.source.record_bytes() as u64;
+        self.filling.begin_at(offset);
+        self.source.begin_at(offset);
+        self.done += 1;
         Ok(())
     }
 
@@ -198,12 +221,14 @@ fn failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
 impl Writer for UringWriter {
     /// Timed region:
     /// `while bytes are left: (while the slot is in flight: enter, take what is done); copy what fits; if the buffer is full: queue its write, next slot`.
+    /// In an order the buffer is a record, at its own position.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
             while self.ring.is_in_flight(self.slot) {
                 self.enter(1)?;
             }
+            self.seek()?;
             left -= self.filling.fill(self.ring.buffer_mut(self.slot), &mut self.source, left);
             if self.filling.is_full() {
                 self.flush()?;

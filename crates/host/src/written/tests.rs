@@ -121,9 +121,9 @@ fn a_warm_file_is_there_and_clean_and_holds_the_complement() {
 #[test]
 fn a_scattered_ring_is_read_back_at_each_of_its_positions() {
     for warm in [false, true] {
-        let ring = RecordRing::new(400_100, 4000, 1).scattered();
+        let ring = RecordRing::new(400_100, 4000, 1).scattered(60);
         let source = source(&ring);
-        for records in [ring.records(), 50, 1] {
+        for records in [60, 50, 1] {
             let directory = tempfile::tempdir().expect("directory");
             let mut file = new_file(&directory, 400_100);
             if warm {
@@ -137,6 +137,9 @@ fn a_scattered_ring_is_read_back_at_each_of_its_positions() {
             if records < ring.records() {
                 let next = ring.nth(records) * 4000;
                 assert_eq!(found(&file, &ring, &source, records + 1), (4000, Some(next), 0));
+            } else {
+                let all = RecordRing::new(400_100, 4000, 1).scattered(100);
+                assert_eq!(found(&file, &all, &source, 100).0, 160_000, "40 were never to be written");
             }
             // The end of the file is gone, in the middle of a record.
             file.file().set_len(last * 4000 + 100).expect("truncate");

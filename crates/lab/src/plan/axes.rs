@@ -114,23 +114,26 @@ axes! {
     /// append: number of passes over the ring file
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     passes: u32;
-    /// fill, random-write: size of a block
+    /// fill, update: size of a block
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     block_size: Bytes;
-    /// append, fill: time by which written bytes must be on the device: never (none), at the end
-    /// (end), at intervals of bytes (every:1MiB); append: each record before the next one of its
-    /// thread (commit)
+    /// update: number of blocks that a sample overwrites
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    updates: u32;
+    /// append, fill, update: time by which written bytes must be on the device: never (none), at
+    /// the end (end), at intervals of bytes (every:1MiB); append: each record before the next one
+    /// of its thread (commit)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync: Sync;
-    /// append, fill: call that puts written bytes on the device: fdatasync, fsync, msync,
+    /// append, fill, update: call that puts written bytes on the device: fdatasync, fsync, msync,
     /// sync_file_range (not durable), RWF_DSYNC, O_DSYNC; or usual, which is msync of a mapping and
     /// fdatasync otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync_call: OrUsual;
     /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole
-    /// file was read once; cold-start measures the time to warm. append, fill: cold is a new file,
-    /// warm one that was written before, whose pages lie in folios as large as its filesystem makes
-    /// them: a store through a mapping makes a whole folio dirty
+    /// file was read once; cold-start measures the time to warm. append, fill: cold is a new file.
+    /// Any other file to write was written before, and a warm one lies in folios as large as its
+    /// filesystem makes them: a store through a mapping makes a whole folio dirty
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cache: CacheState, of all;
     /// Descriptor and mapping of threads: shared, or one each (per-thread)

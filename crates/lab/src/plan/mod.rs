@@ -36,6 +36,7 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("scan", include_str!("../../../../questions/scan.toml")),
     ("append", include_str!("../../../../questions/append.toml")),
     ("fill", include_str!("../../../../questions/fill.toml")),
+    ("update", include_str!("../../../../questions/update.toml")),
     ("cliff", include_str!("../../../../questions/cliff.toml")),
     ("lucene", include_str!("../../../../questions/lucene.toml")),
 ];

@@ -168,7 +168,8 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
     let size = writes.record_bytes;
     ensure!(
         workload == Workload::Append || !conditions.is_committing(),
-        "{workload} has no records that are committed one by one: use --sync every:SIZE or append"
+        "{workload} has no records that are committed one by one: use --sync every:{} or append",
+        if writes.updates.is_some() { size.to_string() } else { "SIZE".to_string() }
     );
     ensure_one_thread(conditions)?;
     ensure!(
@@ -178,8 +179,9 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
     );
     ensure!(
         matches!(conditions.cache, CacheState::Cold | CacheState::Warm),
-        "a file to be written cannot be {}: use --cache cold (new) or --cache warm (written before)",
-        conditions.cache
+        "a file to be written cannot be {}: use --cache cold ({}) or --cache warm (written before)",
+        conditions.cache,
+        if writes.updates.is_some() { "not in the page cache" } else { "new" }
     );
     let host_settings = &conditions.host_settings;
     ensure!(

@@ -1,7 +1,7 @@
 //! The work of a plan: each combination of the axes that define the accesses of a workload.
 
 use anyhow::{Context, Result, ensure};
-use pagewise_model::work::RandomWrite;
+use pagewise_model::work::Update;
 use pagewise_model::{
     Append, Bytes, Consume, Fill, Reads, Replay, Scan, Skew, Sync, SyncCall, Work, Workload,
 };
@@ -9,6 +9,9 @@ use pagewise_model::{
 use super::axes::choose;
 use super::matrix::{distinct, vary};
 use super::{Layer, OrUsual};
+
+/// Updates of a sample, where nobody says how many.
+const USUAL_UPDATES: u32 = 4096;
 
 /// All variants of a workload.
 pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay>) -> Result<Vec<Work>> {
@@ -36,9 +39,16 @@ pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay
             all = vary(all, &records, |append, value| append.record_bytes = value)?;
             all.into_iter().map(Work::Append).collect()
         }
-        Workload::RandomWrite => {
+        Workload::Update => {
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes::kib(4)]);
-            blocks.into_iter().map(|block_bytes| Work::RandomWrite(RandomWrite { block_bytes })).collect()
+            let updates = choose(layers, workload, |axes| &axes.updates).unwrap_or(vec![USUAL_UPDATES]);
+            let syncs = syncs(layers, workload)?;
+            let mut all =
+                vec![Update { block_bytes: Bytes(0), updates: 0, sync: Sync::None, sync_call: None }];
+            all = vary(all, &syncs, |update, value| (update.sync, update.sync_call) = value)?;
+            all = vary(all, &updates, |update, value| update.updates = value)?;
+            all = vary(all, &blocks, |update, value| update.block_bytes = value)?;
+            all.into_iter().map(Work::Update).collect()
         }
         Workload::Fill => {
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);

@@ -1,4 +1,7 @@
 //! Bytes that workloads wrote so far, against those that they may write.
+//!
+//! The kernel may write later, so what was expected counts, if it is more. Nothing is left of
+//! bytes that were all synced in the measured region.
 
 use pagewise_model::{Bytes, Cell, Outcome, Plan, Sample};
 
@@ -23,12 +26,16 @@ impl WriteLimit {
     /// Count a sample of a cell: what the device wrote meanwhile, for others too. A method that is
     /// unavailable wrote nothing.
     pub fn note(&mut self, cell: &Cell, sample: &Sample) {
-        let estimated = Plan::sample_writes(cell);
-        let measured = match &sample.outcome {
+        let mut estimated = Plan::sample_writes(cell);
+        let mut measured = match &sample.outcome {
             Outcome::Taken { evidence, .. } => evidence.device_written_bytes.unwrap_or(0),
             Outcome::Broken { .. } => 0,
             Outcome::Unavailable { .. } => return,
         };
+        if measured > 0 && cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured()) {
+            measured = measured.saturating_add(Plan::prepared_writes(&cell.conditions));
+            estimated = estimated.min(measured);
+        }
         if estimated > 0 {
             self.estimated = self.estimated.saturating_add(estimated);
             self.measured = self.measured.saturating_add(measured);
@@ -52,6 +59,7 @@ impl WriteLimit {
 mod tests {
     use super::*;
     use pagewise_model::sample::Measurement;
+    use pagewise_model::work::Update;
     use pagewise_model::{Append, CacheState, Conditions, Evidence, Method, Role, Sync, Work};
 
     const MIB: u64 = 1 << 20;
@@ -93,6 +101,29 @@ mod tests {
         assert_eq!(so_far(&[None; 4]), (16, false));
         assert_eq!(so_far(&[None; 5]), (20, true));
         assert_eq!(so_far(&[Some(16 * MIB + 1)]), (16, true));
+    }
+
+    #[test]
+    fn what_is_synced_was_written_when_the_sample_ends() {
+        let work = Update {
+            block_bytes: Bytes::kib(4),
+            updates: 256,
+            sync: Sync::Every(Bytes::kib(64)),
+            sync_call: None,
+        };
+        let of = |method: &str| Cell {
+            role: Role::Measured,
+            method: method.parse().expect("a method"),
+            conditions: Conditions::of(Work::Update(work), Bytes::mib(4)),
+        };
+        let after = |cell: &Cell, device| {
+            let plan = Plan { max_written_bytes: Some(Bytes(1 << 40)), ..Plan::of(vec![cell.clone()]) };
+            WriteLimit::of(&plan, &[sample(cell, device)]).written().0 / MIB
+        };
+        // The file was made before, and each of 16 syncs may write all of it.
+        assert_eq!(after(&of("mmap"), None), 1 + 4 + 64);
+        assert_eq!(after(&of("mmap"), Some(7 * MIB)), 4 + 7);
+        assert_eq!(after(&of("pwrite"), Some(MIB)), 4 + 1);
     }
 
     #[test]

@@ -258,12 +258,19 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// The file that a sample writes: new, or written once before; dropping it removes it.
+    /// The file that a sample writes: new, or written once before, in the page cache or not;
+    /// dropping it removes it.
     fn new_file(&self, cell: &Cell, records: &RecordTask) -> Result<Input, NoState> {
         let path =
             self.machine.new_path.as_deref().expect("a plan that writes has a name reserved for its file");
-        let warm = cell.conditions.cache == CacheState::Warm;
-        Input::make_new(path, cell.conditions.file_bytes.0, warm.then_some(records))
+        let conditions = &cell.conditions;
+        let is_new = conditions.makes_file();
+        let input = Input::make_new(path, conditions.file_bytes.0, (!is_new).then_some(records))?;
+        if !is_new && conditions.cache == CacheState::Cold {
+            // Not the cache of the whole machine: nobody else knows this file.
+            input.make_cold(conditions.file_bytes.0, false)?;
+        }
+        Ok(input)
     }
 
     /// The reason that a ceiling of memory cannot be measured without harm.

@@ -174,11 +174,8 @@ impl Method {
     /// Reason against one-shot work, whose pieces are as large as the buffer.
     fn refuses_buffer(&self, work: &Work, alignment: Alignment) -> Option<String> {
         let Some(buffer) = self.buffer() else {
-            return (work.writes().is_some() && self.is_direct()).then(|| {
-                format!(
-                    "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer=64KiB"
-                )
-            });
+            let writes = work.writes().filter(|_| self.is_direct())?;
+            return self.refuses_direct(&writes, alignment);
         };
         let in_flight = buffer.0.saturating_mul(u64::from(self.depth()));
         if in_flight > Self::MAX_BUFFER.0 {
@@ -212,6 +209,19 @@ impl Method {
         }
         (work.writes().is_some() && self.pretouch().is_some())
             .then(|| format!("in {self} both a buffer and a thread run ahead of the writer: leave one out"))
+    }
+
+    /// Reason against O_DIRECT without a buffer: it moves whole blocks.
+    fn refuses_direct(&self, writes: &Writes, alignment: Alignment) -> Option<String> {
+        let (size, multiple) = (writes.record_bytes, Bytes(alignment.direct_bytes.max(1)));
+        if writes.updates.is_none() {
+            return Some(format!(
+                "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer=64KiB"
+            ));
+        }
+        (!size.0.is_multiple_of(multiple.0)).then(|| {
+            format!("a block of {size} is not a multiple of the {multiple} that {self} requires here")
+        })
     }
 
     /// Reason against the syncs of writes.

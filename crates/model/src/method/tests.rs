@@ -48,7 +48,7 @@ fn a_buffer_has_a_size() {
 
 #[test]
 fn a_method_suits_some_work() {
-    use crate::work::Workload::{self, Append, Fill, RandomRead, RandomWrite, Replay, Scan, SequentialRead};
+    use crate::work::Workload::{self, Append, Fill, RandomRead, Replay, Scan, SequentialRead, Update};
     let unsuited = |text: &str, workload: Workload| {
         text.parse::<Method>().expect(text).unsuited(workload).unwrap_or_default()
     };
@@ -58,10 +58,11 @@ fn a_method_suits_some_work() {
         ("mmap:prefetch=8", &[RandomRead, SequentialRead]),
         ("pread", &[RandomRead, SequentialRead, Scan, Replay]),
         ("read", &[Scan]),
-        ("mmap:touch+willneed", &[Append, Fill, RandomWrite]),
+        ("mmap:touch+willneed", &[Append, Fill, Update]),
         ("mmap:buffer=4KiB", &[Scan, Append, Fill]),
         ("pwrite:direct+buffer=64KiB", &[Append, Fill]),
-        ("uring", &[RandomRead, SequentialRead, Scan, Append, Fill, Replay]),
+        ("pwrite:direct", &[Append, Fill, Update]),
+        ("uring", Workload::ALL),
     ] {
         for workload in Workload::ALL {
             assert_eq!(
@@ -72,8 +73,8 @@ fn a_method_suits_some_work() {
         }
     }
     for text in ["go/write", "other/pwrite", "other/put"] {
-        let alone = format!("'{text}' is not a method for random-write, which the native worker alone does");
-        assert_eq!(unsuited(text, RandomWrite), alone);
+        let alone = format!("'{text}' is not a method for update, which the native worker alone does");
+        assert_eq!(unsuited(text, Update), alone);
     }
     assert_eq!(
         unsuited("pwrite", RandomRead),

@@ -41,7 +41,7 @@ pub struct Append {
 impl Append {
     fn records(&self) -> Writes {
         let Self { record_bytes, passes, sync, sync_call } = *self;
-        Writes { record_bytes, passes, is_scattered: false, sync, sync_call }
+        Writes { record_bytes, passes, updates: None, sync, sync_call }
     }
 }
 

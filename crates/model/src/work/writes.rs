@@ -19,9 +19,9 @@ pub struct Writes {
     pub record_bytes: Bytes,
     /// Number of passes over the file.
     pub passes: u32,
-    /// True if they are written in no order ([`RecordRing::scattered`]); otherwise one after the
-    /// other.
-    pub is_scattered: bool,
+    /// Number of blocks of a file that exists which are overwritten in no order
+    /// ([`RecordRing::scattered`]). `None`: one record after the other, each position in turn.
+    pub updates: Option<u32>,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
     /// The call by which they get there; `None`: the usual one of the method.
@@ -45,7 +45,7 @@ impl Writes {
     /// Positions of records in a file of `file_bytes`.
     pub(crate) fn ring(&self, file_bytes: Bytes) -> RecordRing {
         let ring = RecordRing::new(file_bytes.0, self.record_bytes.0, u64::from(self.passes));
-        if self.is_scattered { ring.scattered() } else { ring }
+        self.updates.map_or(ring, |updates| ring.scattered(u64::from(updates)))
     }
 
     /// Check each number; `unit` is the name of a record.

@@ -64,7 +64,7 @@ fn words_that_make_no_sense() {
             ("run append --resume --out none --record-size 1KiB", "--resume takes every choice from none"),
             (
                 "run write",
-                "'write' is neither a question (read, scan, append, fill, cliff, lucene, replay) nor a file",
+                "'write' is neither a question (read, scan, append, fill, update, cliff, lucene, replay) nor a file",
             ),
         ],
     );
@@ -75,8 +75,11 @@ fn axes_that_the_workload_has_not() {
     refuse_all(
         &furnished(),
         &[
-            ("run scan --sync end", "'sync' is for append, fill: scan has none"),
-            ("run read --sync end", "'sync' is for append, fill: random-read, sequential-read have none"),
+            ("run scan --sync end", "'sync' is for append, fill, update: scan has none"),
+            (
+                "run read --sync end",
+                "'sync' is for append, fill, update: random-read, sequential-read have none",
+            ),
             (
                 "run read --record-size 1KiB",
                 "'record_size' is for append: random-read, sequential-read have none",
@@ -84,12 +87,12 @@ fn axes_that_the_workload_has_not() {
             ("run read --workload random-read --passes 2", "'passes' is for append: random-read has none"),
             (
                 "run read --block-size 1KiB",
-                "'block_size' is for fill, random-write: random-read, sequential-read have none",
+                "'block_size' is for fill, update: random-read, sequential-read have none",
             ),
             ("run scan --record-size 1KiB", "'record_size' is for append: scan has none"),
             ("run fill --dir . --record-size 1KiB", "'record_size' is for append: fill has none"),
             ("run fill --dir . --passes 2", "'passes' is for append: fill has none"),
-            ("run append --block-size 1KiB", "'block_size' is for fill, random-write: append has none"),
+            ("run append --block-size 1KiB", "'block_size' is for fill, update: append has none"),
             ("run scan --read-size 4KiB", "'read_size' is for random-read, sequential-read: scan has none"),
             (
                 "run append --read-size 4KiB",
@@ -297,12 +300,27 @@ fn plans_that_make_no_sense() {
             "in [append]: 'read_size' is for random-read, sequential-read",
         ),
         (
-            "random-write",
-            "block_size = \"1B\"\nfile_size = \"1GiB\"",
-            "1073741824 blocks in no order: write a larger block or a smaller file, with at most 16777216",
+            "update",
+            "block_size = \"1B\"\nfile_size = \"5GiB\"",
+            "5368709120 blocks: write a larger block or a smaller file, with at most 4294967295",
         ),
-        ("random-write", "methods = \"uring\"", "'uring' is not a method for random-write"),
-        ("scan", "sync = \"end\"", "in the plan 'plan': 'sync' is for append, fill: scan has none"),
+        ("update", "updates = 0", "0 updates write nothing: write 1 or more"),
+        ("update", "updates = 17000000", "17000000 updates: write at most 16777216"),
+        (
+            "update",
+            "updates = 1025\nfile_size = \"4MiB\"",
+            "1025 updates, and a file of 4MiB has 1024 blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
+        ),
+        ("update", "sync = \"commit\"", "one by one: use --sync every:4KiB or append"),
+        ("update", "cache = \"cold-start\"", "use --cache cold (not in the page cache) or --cache warm"),
+        (
+            "update",
+            "block_size = \"1000B\"\nmethods = \"pwrite:direct\"",
+            "a block of 1000B is not a multiple of the",
+        ),
+        ("update", "methods = \"write\"", "'write' is not a method for update"),
+        ("fill", "updates = 7", "'updates' is for update: fill has none"),
+        ("scan", "sync = \"end\"", "in the plan 'plan': 'sync' is for append, fill, update: scan has none"),
         (
             "append",
             "consume = \"lines\"",

@@ -107,7 +107,7 @@ fn the_native_worker_conforms() {
     let judged = conforms(
         &Place::new(),
         &[PAGEWISE, "worker"],
-        &[&NO_SUCH_SYNC[..], &["uring", "replay", "random-write"]].concat(),
+        &[&NO_SUCH_SYNC[..], &["uring", "replay", "update"]].concat(),
     );
     let tried = [
         "append mmap: a sync of each record by msync",

@@ -83,9 +83,10 @@ fn text(cell: &CellJudgement) -> Option<String> {
     let quantiles = [quantile("p50", syncs.p50), quantile("p99", syncs.p99)];
     let amplified = syncs.device_bytes_per_byte.filter(|times| *times >= AMPLIFIED);
     Some(format!(
-        "{}: {} records/s; {}{} {}/s of {} each{}, longest {} of {}{}",
+        "{}: {} {}s/s; {}{} {}/s of {} each{}, longest {} of {}{}",
         cell.method,
         cell.ops_per_second.map_or_else(|| MISSING.to_string(), |records| rate(records.median)),
+        cell.workload.facts().access,
         syncs.call,
         if syncs.is_durable { "" } else { " (not durable)" },
         rate(syncs.per_second?.median),

@@ -12,7 +12,7 @@ use pagewise_model::{CacheState, Workload};
 use super::grid::{Column, ComparisonView, table};
 use super::said::said;
 use super::standing::{Standings, note};
-use super::{append, fill, reads, replay, scan};
+use super::{append, fill, reads, replay, scan, update};
 use crate::document::{Block, Document};
 use crate::line::Line;
 
@@ -21,6 +21,7 @@ fn columns(workload: Workload) -> &'static [Column] {
         Workload::Scan => scan::COLUMNS,
         Workload::Fill => fill::COLUMNS,
         Workload::Replay => replay::COLUMNS,
+        Workload::Update => update::COLUMNS,
         reading if reading.is_reading() => reads::COLUMNS,
         _ => append::COLUMNS,
     }

@@ -1,6 +1,6 @@
 //! Each check broken on purpose, and honest samples close to its limits.
 
-use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced};
+use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced, update};
 use pagewise_model::CacheState::{Cold, Warm};
 use pagewise_model::CheckContext as Context;
 use pagewise_model::FailureKind::{
@@ -144,6 +144,27 @@ fn a_new_file_needs_a_proof() {
     };
     assert_eq!((unknown(Some(0), None), unknown(None, Some(0))), (vec![], vec![]));
     assert_eq!(unknown(None, None), [NotCold]);
+}
+
+#[test]
+fn a_file_to_update_that_was_not_evicted_is_noticed() {
+    for method in ["mmap", "mmap:random", "pwrite", "uring", "pwrite:direct"] {
+        let cell = update(method, Cold);
+        let resident = |bytes| kinds(&cell, |_, evidence| evidence.resident_before_bytes = bytes);
+        assert_eq!((resident(Some(4096)), resident(Some(8192))), (vec![], vec![NotCold]), "{method}");
+        assert_eq!(resident(None), [NotCold], "{method}");
+        let allocated = |bytes| with_written(&cell, |written| written.allocated_before_bytes = Some(bytes));
+        assert_eq!((allocated(16 << 20), allocated(15 << 20)), (vec![], vec![NotWarm]), "{method}");
+        assert_eq!(with_written(&cell, |written| written.dirty_before_bytes = Some(4096)), [NotWarm]);
+        // A store reads its page first.
+        let read = |_: &mut _, evidence: &mut Evidence| evidence.device_read_bytes = Some(1 << 20);
+        assert_eq!(kinds(&cell, read), [], "{method}");
+    }
+    let populated = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(16 << 20);
+    assert_eq!(kinds(&update("mmap:populate", Cold), populated), []);
+    assert_eq!(with_written(&update("pwrite", Warm), |written| written.missing_bytes = 4096), [LostRecords]);
+    let resident = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(15 << 20);
+    assert_eq!(kinds(&update("pwrite", Warm), resident), [NotWarm], "also what is not updated");
 }
 
 #[test]
@@ -302,6 +323,17 @@ fn others_that_write_the_device_are_noticed() {
             (vec![], vec![Contaminated]),
             "{method} {cache:?}"
         );
+    }
+    // Each of 500 updates may lie in a folio of its own.
+    let of_updates = 2_560_000 + (8 << 20);
+    let each = (64 << 10) + (4 << 10);
+    for (method, most) in [
+        ("mmap", of_updates + 2 * ((64 << 10) + (2 << 20)) + 500 * (2 << 20)),
+        ("pwrite", of_updates + 2 * each),
+    ] {
+        let every = synced(update(method, Warm), "every:1MiB");
+        let at = |bytes| written(&every, &CONTEXT, bytes);
+        assert_eq!((at(most), at(most + 1)), (vec![], vec![Contaminated]), "{method}");
     }
     // Pages that set-up made dirty are written too.
     let touched = fill("mmap:touch", Cold);

@@ -1,36 +1,99 @@
-//! Records in no order.
+//! Records in no order: each at its position, no other, and synced when it is due.
 
 use super::*;
+
+const METHODS: [&str; 6] =
+    ["mmap", "mmap:random+prealloc", "pwrite", "pwrite:direct", "uring:depth=3", "uring:direct+depth=3"];
+
+/// Updates of blocks of 4 KiB in a file of 50 blocks and a part of one.
+fn fixture(folder: &Path, updates: u64) -> Fixture {
+    let mut fixture = Fixture::new(folder, 4096, 50 * 4096 + 100, 1);
+    (fixture.job.workload, fixture.job.records) = ("update".to_string(), updates);
+    fixture
+}
+
+/// The file once the first `records` were written.
+fn expected(fixture: &Fixture, records: u64) -> Vec<u8> {
+    let size = fixture.job.record_bytes as usize;
+    let ring = RecordRing::new(fixture.job.file_bytes, size as u64, 1).scattered(fixture.job.records);
+    let mut expected = vec![0; fixture.job.file_bytes as usize];
+    for record in (0..records).map(|index| ring.nth(index)) {
+        let at = record as usize * size;
+        expected[at..at + size].copy_from_slice(&fixture.source[ring.source_range(record)]);
+    }
+    expected
+}
 
 #[test]
 fn each_record_is_at_its_position_and_no_other_is_written() {
     for folder in folders() {
-        for method in ["mmap", "mmap:random+prealloc", "pwrite"] {
-            let mut fixture = Fixture::new(&folder, 300, 60_100, 1);
-            fixture.job.workload = "random-write".to_string();
-            let ring = RecordRing::new(60_100, 300, 1).scattered();
-            for records in [200, 120] {
-                fs::write(&fixture.job.path, vec![0; 60_100]).expect("an empty file");
-                assert_eq!(fixture.write(method, records), Ok(records * 300), "{method}");
-                let mut expected = vec![0; 60_100];
-                for record in (0..records).map(|index| ring.nth(index)) {
-                    let at = record as usize * 300;
-                    expected[at..at + 300].copy_from_slice(&fixture.source[ring.source_range(record)]);
+        for method in METHODS {
+            for (updates, records) in [(50, 50), (50, 20), (20, 20)] {
+                let fixture = fixture(&folder, updates);
+                match fixture.write(method, records) {
+                    Ok(bytes) => assert_eq!(bytes, records * 4096, "{method}"),
+                    Err(failure) => {
+                        assert!(
+                            method.contains("direct") && failure.unavailable == 1,
+                            "{method}: {failure:?}"
+                        );
+                        continue;
+                    }
                 }
-                assert!(fs::read(&fixture.job.path).expect("the file") == expected, "{method}, {records}");
+                assert!(fixture.file() == expected(&fixture, records), "{method}, {records} of {updates}");
             }
         }
     }
 }
 
 #[test]
+fn records_of_any_size_are_updated() {
+    for folder in folders() {
+        for method in ["mmap", "pwrite", "uring:depth=3"] {
+            let mut fixture = Fixture::new(&folder, 300, 60_100, 1);
+            (fixture.job.workload, fixture.job.records) = ("update".to_string(), 150);
+            assert_eq!(fixture.write(method, 120), Ok(36_000), "{method}");
+            assert!(fixture.file() == expected(&fixture, 120), "{method}");
+        }
+    }
+}
+
+#[test]
+fn a_sync_follows_each_interval() {
+    for method in METHODS {
+        // Two intervals of 16 KiB, and a part of one.
+        let mut fixture = fixture(&build_folder(), 10);
+        fixture.job.sync = "every:16KiB".to_string();
+        let mut writer = match fixture.open(method) {
+            Ok(writer) => writer,
+            Err(failure) => {
+                assert!(method.contains("direct") && failure.unavailable == 1, "{method}: {failure:?}");
+                continue;
+            }
+        };
+        must(append(&mut *writer, 9));
+        assert_eq!(writer.take_sync_durations().expect("measured").len(), 2, "{method}");
+        must(append(&mut *writer, 1));
+        must(writer.finish());
+        let durations = writer.take_sync_durations().expect("measured");
+        assert_eq!(durations.len(), 1, "{method}: the rest is synced at the end");
+        assert!(fixture.file() == expected(&fixture, 10), "{method}");
+    }
+}
+
+#[test]
 fn what_collects_neighbours_is_refused() {
-    let mut fixture = Fixture::new(&folders()[0], 300, 60_100, 1);
-    fixture.job.workload = "random-write".to_string();
-    for method in ["pwrite:buffer=4KiB", "mmap:pretouch=4KiB", "uring", "write", "pwrite:direct+buffer=4KiB"]
-    {
+    let fixture = fixture(&folders()[0], 50);
+    for method in ["pwrite:buffer=4KiB", "mmap:pretouch=4KiB", "write", "pwrite:direct+buffer=4KiB"] {
         let failure = fixture.write(method, 1).expect_err(method);
         assert_eq!(failure.unavailable, 1, "{method}: {}", failure.detail);
     }
-    assert_eq!(fixture.write("anonymous", 200), Ok(60_000));
+    assert_eq!(fixture.write("anonymous", 50), Ok(50 * 4096));
+    assert!(fixture.write("pwrite", 51).is_err(), "there is no such update");
+    let mut uneven = Fixture::new(&build_folder(), 300, 60_100, 1);
+    (uneven.job.workload, uneven.job.records) = ("update".to_string(), 10);
+    for method in ["pwrite:direct", "uring:direct"] {
+        let failure = uneven.write(method, 1).expect_err(method);
+        assert!(failure.detail.contains("is not a multiple of the 4KiB"), "{method}: {}", failure.detail);
+    }
 }

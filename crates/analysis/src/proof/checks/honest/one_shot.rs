@@ -4,6 +4,7 @@ use super::*;
 use pagewise_model::ThreadCounters;
 use pagewise_model::sample::Written;
 use pagewise_model::trace::key::TraceKey;
+use pagewise_model::work::Update;
 use pagewise_model::{Access, Append, Fill, MethodOption, Replay, Scan, Sync};
 
 fn once(method: &str, cache: CacheState, work: Work, file_bytes: Bytes) -> Cell {
@@ -61,12 +62,19 @@ pub(crate) fn fill(method: &str, cache: CacheState) -> Cell {
     once(method, cache, Work::Fill(work), Bytes::mib(16))
 }
 
+/// A cell that updates 500 blocks of 4 KiB in a file of 16 MiB.
+pub(crate) fn update(method: &str, cache: CacheState) -> Cell {
+    let work = Update { block_bytes: Bytes::kib(4), updates: 500, sync: Sync::None, sync_call: None };
+    once(method, cache, Work::Update(work), Bytes::mib(16))
+}
+
 /// The cell with another time of the sync.
 pub(crate) fn synced(mut cell: Cell, text: &str) -> Cell {
     let when = text.parse().expect("a sync");
     match &mut cell.conditions.work {
         Work::Append(append) => append.sync = when,
         Work::Fill(fill) => fill.sync = when,
+        Work::Update(update) => update.sync = when,
         _ => panic!("{} writes nothing", cell.id()),
     }
     cell
@@ -102,7 +110,7 @@ pub(super) fn measurement(cell: &Cell) -> Measurement {
 /// The supervisor's observations of it. The file is on a disk.
 pub(super) fn evidence(cell: &Cell, seen: Evidence) -> Evidence {
     match cell.conditions.ring() {
-        Some(ring) => written(cell, ring.bytes() * ring.records() / ring.slots(), seen),
+        Some(ring) => written(cell, ring.records() * cell.conditions.op_bytes(), seen),
         None => scanned(cell, seen),
     }
 }
@@ -132,8 +140,10 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
     let conditions = &cell.conditions;
     let has = |options: &[MethodOption]| options.iter().any(|option| cell.method.has(*option));
     let page = CONTEXT.page_bytes;
-    let (file, of_records) = (conditions.file_bytes.0, conditions.ring().expect("it writes").bytes());
+    let file = conditions.file_bytes.0;
+    let of_records = written_bytes.min(conditions.ring().expect("it writes").bytes());
     let warm = conditions.cache == CacheState::Warm;
+    let exists = warm || conditions.cache == CacheState::Cold && !conditions.makes_file();
     let made_dirty = has(&[MethodOption::PopulateWrite, MethodOption::Touch]);
     let brought_in = made_dirty || has(&[MethodOption::Populate, MethodOption::Lock, MethodOption::WillNeed]);
     let synced = conditions.writes().expect("it writes").sync;
@@ -174,7 +184,7 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
             dirty_most_bytes: synced.is_measured().then_some(0),
             dirty_after_bytes: Some(unless(synced.is_measured(), dirty)),
             dirty_end_bytes: Some(unless(synced != Sync::None, dirty)),
-            allocated_before_bytes: Some(if warm || made_dirty || has(&[MethodOption::Prealloc]) {
+            allocated_before_bytes: Some(if exists || made_dirty || has(&[MethodOption::Prealloc]) {
                 file
             } else {
                 0

@@ -1,0 +1,74 @@
+//! `update`: blocks of a file that exists are overwritten, in no order.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Offer, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
+use crate::content::Content;
+use crate::ensure::ensure;
+use crate::format::{bytes, grouped};
+use crate::sync::{Sync, SyncCall};
+use crate::units::Bytes;
+
+pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
+    title: "updates",
+    noun: "updating in place",
+    access: "block",
+    kind: WorkloadKind::Writes,
+    // What is collected in a buffer, or made writable ahead, are the next bytes of the file.
+    offer: Offer::Native {
+        accesses: &["mmap", "pwrite", "uring", "anonymous"],
+        without: &["buffer", "pretouch"],
+        by_users: false,
+    },
+    is_one_shot: true,
+    starts_cold: false,
+    usual_content: Content::Random,
+    usual_methods: &["mmap", "mmap:random", "pwrite", "pwrite:direct"],
+    axes: &["block_size", "updates", "sync", "sync_call"],
+};
+
+/// Blocks of a file that was written before, each at most once, in no order, by one thread; an
+/// operation is a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Update {
+    /// Size of a block.
+    pub block_bytes: Bytes,
+    /// Number of blocks that are overwritten.
+    pub updates: u32,
+    /// Time by which written bytes must be on the device.
+    #[serde(default)]
+    pub sync: Sync,
+    /// The call by which they get there; `None`: the usual one of the method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_call: Option<SyncCall>,
+}
+
+impl Update {
+    fn blocks(&self) -> Writes {
+        let Self { block_bytes, updates, sync, sync_call } = *self;
+        Writes { record_bytes: block_bytes, passes: 1, updates: Some(updates), sync, sync_call }
+    }
+}
+
+impl WorkParameters for Update {
+    fn operation(&self) -> Vec<String> {
+        vec![format!("{} blocks of {}", grouped(u64::from(self.updates)), bytes(self.block_bytes))]
+    }
+
+    fn check(&self, _threads: u32) -> Result<(), String> {
+        ensure(self.updates > 0, || "0 updates write nothing: write 1 or more".to_string())?;
+        self.blocks().check(FACTS.access)
+    }
+
+    fn writes(&self) -> Option<Writes> {
+        Some(self.blocks())
+    }
+}
+
+impl fmt::Display for Update {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{},updates={}{}", self.block_bytes, self.updates, self.blocks().syncs())
+    }
+}

@@ -1,0 +1,51 @@
+//! The columns of updates in place: rate, bytes that the device moved for each update, and syncs.
+
+use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
+use pagewise_model::format::{bytes, grouped, rate};
+
+use super::columns::{
+    INTERVAL, METHOD, PLACE, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit, longest,
+    p999, stalls,
+};
+use super::grid::{Column, ComparisonView, median};
+use super::one_shot::{faults, in_units, seen};
+use crate::text_table::TextCell;
+
+const MILLISECOND_NS: f64 = 1e6;
+
+/// All columns.
+pub(super) const COLUMNS: &[Column] = &[
+    METHOD,
+    PLACE,
+    Column::of("updates/s", 0, |_, cell| median(cell.ops_per_second, rate)),
+    Column::of("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
+    Column::of("device writes each", 0, |view, cell| each(view, cell, |_| cell.device_written_bytes)),
+    Column::of("device reads each", 1, |view, cell| each(view, cell, |seen| seen.device_read_bytes)),
+    SYNCS_PER_SECOND,
+    SYNC_P50,
+    SYNC_P99,
+    SYNC_LONGEST,
+    INTERVAL,
+    VS_BEST,
+    Column::of("set-up ms", 5, |_, cell| in_units(cell.prepared_ns(), MILLISECOND_NS)),
+    Column::of("tear-down ms", 7, |_, cell| in_units(cell.teardown_ns, MILLISECOND_NS)),
+    Column::of("faults", 6, |_, cell| seen(cell, faults, grouped)),
+    Column::of("p99.9", 3, |_, cell| p999(cell)),
+    Column::of("longest of", 4, |_, cell| longest(cell)),
+    stalls(1),
+    limit(10),
+];
+
+/// Bytes of the device for each update.
+fn each(
+    view: &ComparisonView<'_>,
+    cell: &CellJudgement,
+    all: impl Fn(&EvidenceMedians) -> Option<u64>,
+) -> TextCell {
+    let block = view.comparison.conditions.conditions.op_bytes() as f64;
+    let of_update = |seen: &EvidenceMedians| {
+        let updates = seen.requested_bytes as f64 / block.max(1.0);
+        Some((all(seen)? as f64 / updates.max(1.0)).round() as u64)
+    };
+    TextCell::number(cell.evidence.as_ref().and_then(of_update), bytes)
+}
