@@ -380,9 +380,10 @@ impl Plan {
                 };
                 // Neighbours share a folio; updates seldom do.
                 let folios = if writes.updates.is_some() { ring.records() } else { syncs };
-                // Pages that come in one by one lie in folios of their own.
-                let comes_singly =
-                    conditions.cache == CacheState::Cold && cell.method.has(MethodOption::Random);
+                // Pages that faults bring in have folios of their own, unless advice asks for more.
+                let larger = [MethodOption::WillNeed, MethodOption::Sequential, MethodOption::HugePage];
+                let comes_singly = conditions.cache == CacheState::Cold
+                    && !larger.iter().any(|option| cell.method.has(*option));
                 let mapped = before > 0 && cell.method.access() == Access::Mmap && !comes_singly;
                 let beside = match mapped {
                     true => folios.saturating_mul(FOLIO_BYTES).min(syncs.saturating_mul(ring.bytes())),
@@ -442,8 +443,8 @@ mod tests {
         };
         // The file is written before, in both states; there are two syncs.
         assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("pwrite", cache)), [66, 66]);
-        assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("mmap", cache)), [194, 194]);
-        assert_eq!(writes("mmap:random", CacheState::Cold), 66, "pages come in one by one");
+        assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("mmap", cache)), [66, 194]);
+        assert_eq!(writes("mmap:willneed", CacheState::Cold), 194, "readahead makes folios larger");
     }
 
     #[test]

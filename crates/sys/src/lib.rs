@@ -22,7 +22,7 @@ pub use child::{CpuMask, Held, Released, Spawn};
 pub use extents::written_bytes;
 pub use mapping::{Advice, AnonymousMemory, FileMapping, SharedMemory};
 pub use range_sync::sync_file_range;
-pub use residency::{CacheStat, pread_dontcache};
+pub use residency::{CacheStat, RWF_DONTCACHE, pread_dontcache};
 pub use ring::{Completion, Ring, RingError, RingOptions};
 pub use schedule::Schedule;
 pub use writable::{Advisor, WritableMapping};

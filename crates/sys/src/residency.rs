@@ -94,12 +94,14 @@ pub fn mincore_is_honest(file: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok())
 }
 
-/// preadv2(2) with RWF_DONTCACHE (Linux 6.14, not yet defined by rustix): pages that were read do
-/// not stay in the page cache.
+/// RWF_DONTCACHE (Linux 6.14), not yet defined by rustix: pages that a call brings in do not stay
+/// in the page cache; written ones leave it after their writeback, which begins at once.
+pub const RWF_DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+
+/// preadv2(2) with [`RWF_DONTCACHE`].
 #[inline(always)]
 pub fn pread_dontcache(file: impl AsFd, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
-    const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-    rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, DONTCACHE)
+    rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, RWF_DONTCACHE)
 }
 
 #[cfg(test)]

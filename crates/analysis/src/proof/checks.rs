@@ -64,6 +64,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotInForce, conditions::not_populated),
     (FailureKind::NotInForce, writes::not_preallocated),
     (FailureKind::NotInForce, writes::not_synced),
+    (FailureKind::NotInForce, writes::not_written_at_once),
     (FailureKind::NotInForce, syncs::synced_late),
     (FailureKind::NotInForce, syncs::synced_bytes_missing),
     (FailureKind::NotInForce, syncs::not_flushed),
@@ -247,13 +248,14 @@ mod tests {
         "anonymous",
     ];
 
-    const UPDATES: [&str; 9] = [
+    const UPDATES: [&str; 10] = [
         "mmap",
         "mmap:random",
         "mmap:populate",
         "mmap:populate-write",
         "pwrite",
         "pwrite:direct",
+        "pwrite:dontcache",
         "uring:depth=8",
         "uring:depth=8+direct",
         "anonymous",

@@ -16,6 +16,9 @@ use pagewise_model::format::percent_of;
 /// Smallest share of directly written bytes that must have reached the device; the rest allows for
 /// a block that two writes share.
 const ALL_TO_DEVICE: f64 = 0.98;
+/// Smallest share of the bytes written with RWF_DONTCACHE that the device must have written; the
+/// rest may be under way.
+const WRITTEN_AT_ONCE: f64 = 0.5;
 /// Largest share of the written bytes that may have been read from the device on a warm file.
 const NONE_FROM_DEVICE: f64 = 0.001;
 /// From this share of the written bytes, the device is involved.
@@ -246,6 +249,20 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
             .or_else(|| Some((over(written.dirty_end_bytes)?, "after tear-down")))?,
     };
     Some(format!("sync={sync} is not in force: {bytes} bytes of the file were still dirty {when}"))
+}
+
+/// The writeback of what RWF_DONTCACHE wrote begins at once, so the device has written most of it
+/// when the region ends. (Whether pages leave the cache then is up to the kernel: Linux 6.18 keeps
+/// those of overwritten blocks.) Where syncs are measured, they have written everything anyway.
+pub(super) fn not_written_at_once(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| subject.cell.method.has(MethodOption::DontCache))?;
+    if subject.context.memory_backed || subject.context.sparse_or_compressed_bytes {
+        return None;
+    }
+    let (written, claimed) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
+    ((written as f64) < claimed as f64 * WRITTEN_AT_ONCE).then(|| {
+        format!("RWF_DONTCACHE is not in force: the device wrote {written} bytes of {claimed} by the end of the region, at least half must be")
+    })
 }
 
 /// A direct write has reached the device when it is done. Some filesystems (tmpfs) accept O_DIRECT

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use pagewise_model::{Access, Method, SyncCall};
 use pagewise_protocol::CallFailure;
-use pagewise_sys::AnonymousMemory;
+use pagewise_sys::{AnonymousMemory, RWF_DONTCACHE};
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
-use rustix::io::Errno;
+use rustix::io::{Errno, IoSlice, ReadWriteFlags};
 
-use super::durable::{AT_POSITION, sync_ranges, write_dsync};
+use super::durable::sync_ranges;
 use super::progress::WriteProgress;
 use super::record_source::RecordSource;
 use super::setup::{impossible, write_failure};
@@ -19,12 +19,18 @@ use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
 use crate::failure::{failed, refused, short};
 use crate::operations::Latencies;
 
+/// An offset of pwritev2(2) that means the file's position.
+const AT_POSITION: u64 = u64::MAX;
+
 /// A file that calls write to.
 struct CallFile {
     file: OwnedFd,
     path: String,
     file_bytes: u64,
     call: &'static str,
+    /// Flags of each call; without one it is the plain call. Filesystems that do not know a flag
+    /// answer EOPNOTSUPP.
+    flags: ReadWriteFlags,
     sync_call: SyncCall,
 }
 
@@ -63,18 +69,20 @@ pub(super) fn open(
 }
 
 impl CallFile {
-    fn open(target: &WriteTarget, [call, dsync, direct]: [&'static str; 3]) -> Result<Self, CallFailure> {
+    fn open(target: &WriteTarget, [call, direct]: [&'static str; 2]) -> Result<Self, CallFailure> {
         let is_direct = target.effects.direct;
         // The bytes after the last record in its block are read before the block is written.
         let file = target.open(if is_direct { OFlags::RDWR } else { OFlags::WRONLY }, is_direct)?;
         target.allocate_for(&file)?;
-        let call = match target.sync_call {
-            SyncCall::RwfDsync => dsync,
-            _ if is_direct => direct,
-            _ => call,
+        let is_dsync = target.sync_call == SyncCall::RwfDsync;
+        let (call, flags) = match (is_dsync, target.effects.dont_cache) {
+            (true, true) => ("pwritev2(RWF_DSYNC|RWF_DONTCACHE)", ReadWriteFlags::DSYNC.union(RWF_DONTCACHE)),
+            (true, false) => ("pwritev2(RWF_DSYNC)", ReadWriteFlags::DSYNC),
+            (false, true) => ("pwritev2(RWF_DONTCACHE)", RWF_DONTCACHE),
+            (false, false) => (if is_direct { direct } else { call }, ReadWriteFlags::empty()),
         };
         let (path, file_bytes) = (target.path.clone(), target.file_bytes);
-        Ok(Self { file, path, file_bytes, call, sync_call: target.sync_call })
+        Ok(Self { file, path, file_bytes, call, flags, sync_call: target.sync_call })
     }
 
     fn sync(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
@@ -88,15 +96,15 @@ impl CallFile {
 
 impl Pwrite {
     pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
-        CallFile::open(target, ["pwrite", "pwritev2(RWF_DSYNC)", "pwrite(O_DIRECT)"]).map(Self)
+        CallFile::open(target, ["pwrite", "pwrite(O_DIRECT)"]).map(Self)
     }
 
     #[inline(always)]
     pub(super) fn put_at(&self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
-        let CallFile { file, path, call, sync_call, .. } = &self.0;
-        put_all(bytes, offset, (call, path), |bytes, offset| match sync_call {
-            SyncCall::RwfDsync => write_dsync(file, bytes, offset),
-            _ => rustix::io::pwrite(file, bytes, offset),
+        let CallFile { file, path, call, flags, .. } = &self.0;
+        put_all(bytes, offset, (call, path), |bytes, offset| match flags.is_empty() {
+            true => rustix::io::pwrite(file, bytes, offset),
+            false => rustix::io::pwritev2(file, &[IoSlice::new(bytes)], offset, *flags),
         })
     }
 
@@ -107,7 +115,7 @@ impl Pwrite {
 
 impl Write {
     pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
-        let to = CallFile::open(target, ["write", "pwritev2(RWF_DSYNC)", "write(O_DIRECT)"])?;
+        let to = CallFile::open(target, ["write", "write(O_DIRECT)"])?;
         Ok(Self { to, position: 0 })
     }
 }
@@ -249,14 +257,14 @@ impl BlockSink for Pwrite {
 impl Sink for Write {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
-        let CallFile { file, path, call, sync_call, .. } = &self.to;
+        let CallFile { file, path, call, flags, .. } = &self.to;
         if offset != self.position {
             rustix::fs::seek(file, SeekFrom::Start(offset))
                 .map_err(|errno| failed("lseek", errno.into(), path, offset))?;
         }
-        put_all(bytes, offset, (call, path), |bytes, _| match sync_call {
-            SyncCall::RwfDsync => write_dsync(file, bytes, AT_POSITION),
-            _ => rustix::io::write(file, bytes),
+        put_all(bytes, offset, (call, path), |bytes, _| match flags.is_empty() {
+            true => rustix::io::write(file, bytes),
+            false => rustix::io::pwritev2(file, &[IoSlice::new(bytes)], AT_POSITION, *flags),
         })?;
         self.position = offset + bytes.len() as u64;
         Ok(())

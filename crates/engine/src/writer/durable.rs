@@ -6,12 +6,9 @@ use pagewise_model::SyncCall;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::sync_file_range;
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, IoSlice, ReadWriteFlags};
+use rustix::io::Errno;
 
 use crate::failure::{failed, refused};
-
-/// An offset of pwritev2(2) that means the file's position.
-pub(super) const AT_POSITION: u64 = u64::MAX;
 
 /// Sync `ranges` of a file by a call that follows the writes; msync belongs to mappings. A call
 /// that covers the whole file is made once.
@@ -35,9 +32,4 @@ pub(super) fn sync_ranges(
             unreachable!("{call} syncs no descriptor: the method was refused")
         }
     }
-}
-
-/// pwritev2(2) with RWF_DSYNC; filesystems without it answer EOPNOTSUPP.
-pub(super) fn write_dsync(file: &OwnedFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
-    rustix::io::pwritev2(file, &[IoSlice::new(bytes)], offset, ReadWriteFlags::DSYNC)
 }

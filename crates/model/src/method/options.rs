@@ -311,8 +311,8 @@ options! {
         reads &[Mmap], scans &[Mmap], writes &[],
         "Bytes are consumed in the mapping instead of being copied from it; not ranked under `consume = touch`";
     DontCache, "dontcache", Refused("6.14"), Effect::DontCache,
-        reads &[Pread], scans &[Pread], writes &[],
-        "RWF_DONTCACHE: pages that were read do not stay in the page cache";
+        reads &[Pread], scans &[Pread], writes &[Pwrite],
+        "RWF_DONTCACHE: pages that were read or written do not stay in the page cache";
     Depth(reads: u32 = Method::MAX_DEPTH), "depth", Always, Effect::Depth(reads),
         reads &[Uring], scans &[Uring], writes &[Uring],
         "Reads or writes in flight per thread";

@@ -307,7 +307,7 @@ fn every_update_is_whole() {
         expect_figures(&taken);
         let known = [&NO_DIRECT[..], &["is not a multiple of the", "under way at once"]].concat();
         let cells = cells(&taken.run, |cell| cell.role == Role::Measured);
-        assert_eq!(cells.len(), 6 * 2 * 2 - left_out);
+        assert_eq!(cells.len(), 7 * 2 * 2 - left_out);
         for cell in cells {
             for seen in of_cell(&taken.run, cell, &known) {
                 expect_written(cell, seen);

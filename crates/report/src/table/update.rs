@@ -8,7 +8,7 @@ use super::columns::{
     p999, stalls,
 };
 use super::grid::{Column, ComparisonView, median};
-use super::one_shot::{faults, in_units, seen};
+use super::one_shot::{faults, in_units, mebi, seen};
 use crate::text_table::TextCell;
 
 const MILLISECOND_NS: f64 = 1e6;
@@ -21,6 +21,9 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
     Column::of("device writes each", 0, |view, cell| each(view, cell, |_| cell.device_written_bytes)),
     Column::of("device reads each", 1, |view, cell| each(view, cell, |seen| seen.device_read_bytes)),
+    // What is not written yet is to be paid later.
+    Column::of("dirty MiB", 1, |_, cell| TextCell::number(cell.dirty_end_bytes, mebi))
+        .only(|view| view.cells.iter().any(|cell| cell.dirty_end_bytes.is_some_and(|bytes| bytes > 0))),
     SYNCS_PER_SECOND,
     SYNC_P50,
     SYNC_P99,

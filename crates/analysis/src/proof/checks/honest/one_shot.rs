@@ -157,10 +157,10 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
         device_read_bytes: Some(0),
         device_read_requests: Some(0),
         device_other_bytes: Some(written_bytes),
-        device_written_bytes: Some(if cell.method.is_direct() || synced.is_measured() {
-            written_bytes
-        } else {
-            0
+        device_written_bytes: Some(match cell.method.is_direct() || synced.is_measured() {
+            true => written_bytes,
+            false if has(&[MethodOption::DontCache]) => written_bytes / 2,
+            false => 0,
         }),
         device_flushes: Some(measurement(cell).sync_duration_counts.iter().sum()),
         write_call_bytes: Some(if by_calls { written_bytes + 500 } else { 500 }),
