@@ -13,14 +13,17 @@ use crate::words::words;
 use crate::work::{FileExtent, Reads, Work, Workload, Writes};
 
 words! {
-    /// State of the span in the page cache when a sample starts. With a cold cache, a file to be
-    /// written is new. With a warm cache it was written once before, is in the page cache, and has
-    /// no dirty pages.
+    /// State of the span in the page cache when a sample starts. With a cold cache, a file for
+    /// records is new, and one to update has left the cache. With a warm cache it was written once
+    /// before, is in the page cache, and has no dirty pages.
     CacheState, "cache state" {
         /// Nothing is cached; verified.
         Cold = "cold",
         /// The whole span is cached; verified.
         Warm = "warm",
+        /// A file to update is cached in folios of one page, as after page faults or reads under
+        /// POSIX_FADV_RANDOM; verified.
+        WarmSmall = "warm-small",
         /// Left as found; only recorded.
         AsIs = "as-is",
         /// The whole span was read once, front to back, into an empty cache: the warm-up of
@@ -149,6 +152,12 @@ impl Conditions {
     /// True if it writes a file that was made for it, of which nothing is stored before.
     pub fn makes_file(&self) -> bool {
         self.cache == CacheState::Cold && self.writes().is_some_and(|writes| writes.updates.is_none())
+    }
+
+    /// True if it updates a file that is in the page cache.
+    pub fn updates_cached(&self) -> bool {
+        let cached = matches!(self.cache, CacheState::Warm | CacheState::WarmSmall);
+        cached && self.writes().is_some_and(|writes| writes.updates.is_some())
     }
 
     /// True if each record is on the device before its thread writes the next one.
@@ -293,7 +302,7 @@ mod tests {
         }
         assert_eq!(
             "hot".parse::<CacheState>(),
-            Err("unknown cache state 'hot': write one of cold, warm, as-is, read-once, cold-start"
+            Err("unknown cache state 'hot': write one of cold, warm, warm-small, as-is, read-once, cold-start"
                 .to_string())
         );
     }

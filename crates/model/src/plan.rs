@@ -382,8 +382,11 @@ impl Plan {
                 let folios = if writes.updates.is_some() { ring.records() } else { syncs };
                 // Pages that faults bring in have folios of their own, unless advice asks for more.
                 let larger = [MethodOption::WillNeed, MethodOption::Sequential, MethodOption::HugePage];
-                let comes_singly = conditions.cache == CacheState::Cold
-                    && !larger.iter().any(|option| cell.method.has(*option));
+                let comes_singly = match conditions.cache {
+                    CacheState::WarmSmall => true,
+                    CacheState::Cold => !larger.iter().any(|option| cell.method.has(*option)),
+                    _ => false,
+                };
                 let mapped = before > 0 && cell.method.access() == Access::Mmap && !comes_singly;
                 let beside = match mapped {
                     true => folios.saturating_mul(FOLIO_BYTES).min(syncs.saturating_mul(ring.bytes())),
@@ -444,6 +447,7 @@ mod tests {
         // The file is written before, in both states; there are two syncs.
         assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("pwrite", cache)), [66, 66]);
         assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("mmap", cache)), [66, 194]);
+        assert_eq!(writes("mmap", CacheState::WarmSmall), 66);
         assert_eq!(writes("mmap:willneed", CacheState::Cold), 194, "readahead makes folios larger");
     }
 

@@ -409,6 +409,10 @@ pub struct Written {
     pub dirty_end_bytes: Option<u64>,
     /// Bytes of the file that have blocks, before the clock started.
     pub allocated_before_bytes: Option<u64>,
+    /// Size of a folio of the file in the page cache, where it is to be updated: the median of the
+    /// bytes that became dirty when the supervisor wrote one byte.
+    #[serde(default)]
+    pub folio_bytes: Option<u64>,
 }
 
 /// Location of the worker and the pages.

@@ -231,6 +231,8 @@ pub struct CellJudgement {
     pub dirty_end_bytes: Option<u64>,
     /// Bytes that any process wrote to the device during the sample.
     pub device_written_bytes: Option<u64>,
+    /// Size of a folio of a file that is updated in the page cache.
+    pub folio_bytes: Option<u64>,
     /// Page faults of set-up.
     pub setup_faults: Option<u64>,
     /// Device bytes per second as a share of the most that the device delivered in this run; `None`
@@ -382,6 +384,7 @@ impl CellJudgement {
             dirty_after_bytes: seen(|seen| seen.written.as_ref()?.dirty_after_bytes),
             dirty_end_bytes: seen(|seen| seen.written.as_ref()?.dirty_end_bytes),
             device_written_bytes: seen(|seen| seen.device_written_bytes),
+            folio_bytes: seen(|seen| seen.written.as_ref()?.folio_bytes),
             setup_faults: seen(|seen| seen.setup_faults),
             of_device_bandwidth: of_device.map(|share| share.median),
             of_device_bandwidth_low: of_device.map(|share| share.low),

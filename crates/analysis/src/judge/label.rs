@@ -121,6 +121,7 @@ fn cache_of_writes(conditions: &Conditions) -> String {
     match conditions.cache {
         CacheState::Cold if exists => "not cached".to_string(),
         CacheState::Warm if exists => "cached".to_string(),
+        CacheState::WarmSmall => "cached in small folios".to_string(),
         CacheState::Cold => "new file".to_string(),
         CacheState::Warm => "file written before".to_string(),
         cache => cache.to_string(),

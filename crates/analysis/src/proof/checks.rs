@@ -56,6 +56,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotWarm, conditions::not_warm),
     (FailureKind::NotWarm, scans::not_warm_before_setup),
     (FailureKind::NotWarm, writes::not_written_before),
+    (FailureKind::NotWarm, writes::folios_not_small),
     (FailureKind::NotReleased, conditions::not_released),
     (FailureKind::ColdOverrun, overrun::cold_overrun),
     (FailureKind::ColdOverrun, scans::read_again),
@@ -275,7 +276,9 @@ mod tests {
                 .iter()
                 .flat_map(move |(make, methods)| methods.iter().map(move |method| make(method, cache)))
         };
-        [CacheState::Cold, CacheState::Warm, CacheState::AsIs].into_iter().flat_map(of_cache).collect()
+        let small = UPDATES.iter().map(|method| honest::update(method, CacheState::WarmSmall));
+        let states = [CacheState::Cold, CacheState::Warm, CacheState::AsIs];
+        states.into_iter().flat_map(of_cache).chain(small).collect()
     }
 
     #[test]

@@ -257,7 +257,7 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         _ if cell.method.is_direct() => true,
         CacheState::Cold | CacheState::ColdStart => true,
         CacheState::AsIs | CacheState::ReadOnce => subject.device_flows(),
-        CacheState::Warm => subject.is_warm_above_memory() && subject.device_flows(),
+        CacheState::Warm | CacheState::WarmSmall => subject.is_warm_above_memory() && subject.device_flows(),
     };
     let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + brought_in_by_setup(subject);
     (reads_device && cell.access() != Access::Anonymous && other > most)

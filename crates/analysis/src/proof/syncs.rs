@@ -33,7 +33,11 @@ impl Subject<'_> {
     /// Size of the folios that are counted as dirty: calls make them as large as what they write;
     /// faults, and files that were written before, have larger ones.
     fn folio_bytes(&self) -> u64 {
-        if self.cell.conditions.cache == CacheState::Cold { self.written_at_once() } else { FOLIO_BYTES }
+        match self.cell.conditions.cache {
+            CacheState::WarmSmall => self.context.page_bytes.max(self.asked().write_bytes),
+            CacheState::Cold => self.written_at_once(),
+            _ => FOLIO_BYTES,
+        }
     }
 
     /// Bytes that the device writes for one that is dirty: the blocks of a call, whatever its

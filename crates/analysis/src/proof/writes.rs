@@ -181,11 +181,11 @@ pub(super) fn not_evicted(subject: &Subject<'_>) -> Option<String> {
 /// device.
 pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
     let conditions = &subject.cell.conditions;
-    let is_known = matches!(conditions.cache, CacheState::Cold | CacheState::Warm);
+    let is_warm = matches!(conditions.cache, CacheState::Warm | CacheState::WarmSmall);
+    let is_known = is_warm || conditions.cache == CacheState::Cold;
     let ring = subject.ring_in_file().filter(|_| is_known && !conditions.makes_file())?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
     let (allocated, dirty) = before(evidence.written.as_ref());
-    let is_warm = conditions.cache == CacheState::Warm;
     let in_cache = is_warm && subject.cell.depends_on_cache() && conditions.fits_memory();
     let resident = evidence.resident_before_bytes;
     let short = |bytes: Option<u64>| bytes.filter(|bytes| bytes.div_ceil(page) < ring.bytes().div_ceil(page));
@@ -209,6 +209,21 @@ pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
         "neither residency nor blocks are known, so the file is not proven to have been written before"
             .to_string()
     })
+}
+
+/// Folios must have one page where small ones were asked for: they decide what a store makes dirty.
+/// In memory there is no writeback, and no answer.
+pub(super) fn folios_not_small(subject: &Subject<'_>) -> Option<String> {
+    subject.ring_in_file().filter(|_| subject.cell.conditions.cache == CacheState::WarmSmall)?;
+    let page = subject.context.page_bytes;
+    match subject.evidence.written.as_ref()?.folio_bytes {
+        Some(bytes) if bytes > page => Some(format!(
+            "the file is in the page cache in folios of {bytes} bytes, and not of a page of {page}"
+        )),
+        Some(_) => None,
+        None if subject.context.memory_backed => None,
+        None => Some("the size of its folios is unknown, so they are not proven to be small".to_string()),
+    }
 }
 
 /// A file in the page cache must need nothing from the device.

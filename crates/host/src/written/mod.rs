@@ -1,9 +1,9 @@
 //! Files that a workload writes: creation, preparation, and reading back.
 //!
-//! A file is either *new* (sparse: its size is set and nothing is stored) or *warm* (written once,
-//! in the page cache, nothing dirty). A warm one holds the complement of the first pass's records,
-//! so that a position left out by a worker is detected, like the zeros of a new one. Nothing here
-//! is timed, and no file is used twice.
+//! A file is either *new* (sparse: its size is set and nothing is stored) or was written once and
+//! has nothing dirty: *warm* in the page cache, or evicted. It holds the complement of the first
+//! pass's records, so that a position left out by a worker is detected, like the zeros of a new
+//! one. Nothing here is timed, and no file is used twice.
 
 mod read_back;
 
@@ -20,12 +20,15 @@ use crate::space::Space;
 use crate::steps::{RunStep, reached};
 use crate::{cache, scratch};
 pub use read_back::ReadBack;
+use rustix::fs::Advice;
 
 /// Size of the writes that make a file warm, except the last. As for datasets, it determines the
 /// size of the page cache's folios.
 const WRITE_BYTES: u64 = crate::dataset::WRITE_BYTES;
 /// Maximum dirty memory: after this many bytes the file is synced.
 const SYNC_BYTES: u64 = 64 << 20;
+/// Places at which the size of folios is found.
+const FOLIO_PROBES: u64 = 5;
 /// A filesystem with less free space than this is full: less is left than a write requests.
 const FULL_BYTES: u64 = 1 << 20;
 
@@ -37,6 +40,8 @@ pub struct WrittenFile {
     file: File,
     file_bytes: u64,
     before: Before,
+    /// Size of its folios, where it was asked for.
+    folio_bytes: Option<u64>,
 }
 
 /// Content of positions without a written record.
@@ -59,7 +64,8 @@ impl WrittenFile {
     pub fn create(path: &Path, file_bytes: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         reached(RunStep::NewFileMade);
-        let new = Self { path: path.to_path_buf(), file, file_bytes, before: Before::Zeros };
+        let new =
+            Self { path: path.to_path_buf(), file, file_bytes, before: Before::Zeros, folio_bytes: None };
         match new.file.set_len(file_bytes) {
             Ok(()) => Ok(new),
             Err(error) => {
@@ -94,6 +100,39 @@ impl WrittenFile {
         Ok(())
     }
 
+    /// Read the whole file, which has left the page cache, into folios of one page:
+    /// POSIX_FADV_RANDOM turns readahead off, which would make larger ones.
+    pub fn read_into_small_folios(&self) -> io::Result<()> {
+        let reader = File::open(&self.path)?;
+        rustix::fs::fadvise(&reader, 0, None, Advice::Random)?;
+        let mut buffer = vec![0; WRITE_BYTES.min(self.file_bytes) as usize];
+        let mut offset = 0;
+        while offset < self.file_bytes {
+            let len = (self.file_bytes - offset).min(WRITE_BYTES) as usize;
+            reader.read_exact_at(&mut buffer[..len], offset)?;
+            offset += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Find the size of a folio in the page cache: the median of the bytes that are dirty after one
+    /// byte was written over itself, at a few offsets. Nothing is dirty before or afterwards. It
+    /// stays unknown without cachestat(2), and in memory.
+    pub fn find_folio_bytes(&mut self) -> io::Result<()> {
+        let mut found = Vec::with_capacity(FOLIO_PROBES as usize);
+        for probe in 0..FOLIO_PROBES {
+            let offset = self.file_bytes / FOLIO_PROBES * probe;
+            let mut byte = [0];
+            self.file.read_exact_at(&mut byte, offset)?;
+            self.file.write_all_at(&byte, offset)?;
+            found.extend(self.dirty_bytes().filter(|bytes| *bytes > 0));
+            self.file.sync_data()?;
+        }
+        found.sort_unstable();
+        self.folio_bytes = found.get(found.len() / 2).copied();
+        Ok(())
+    }
+
     /// Path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -114,6 +153,7 @@ impl WrittenFile {
         Written {
             dirty_before_bytes: self.dirty_bytes(),
             allocated_before_bytes: self.allocated_bytes(),
+            folio_bytes: self.folio_bytes,
             ..Written::default()
         }
     }

@@ -119,6 +119,34 @@ fn a_warm_file_is_there_and_clean_and_holds_the_complement() {
 }
 
 #[test]
+fn a_file_is_read_into_folios_of_one_page() {
+    // Not in memory: there is nothing to evict.
+    let folder = std::env::current_exe().expect("the test itself").with_file_name("");
+    let directory = tempfile::tempdir_in(folder).expect("directory");
+    let mut file = new_file(&directory, 4 << 20);
+    let ring = RecordRing::new(4 << 20, 4096, 1);
+    let source = source(&ring);
+    file.make_warm(&ring, &source).expect("warm");
+    if cache::in_memory(file.file()).is_some() || file.dirty_bytes().is_none() {
+        eprintln!("skipped: the filesystem keeps files in memory, or there is no cachestat(2)");
+        return;
+    }
+    let folio = |file: &mut WrittenFile| {
+        file.find_folio_bytes().expect("written over itself");
+        file.state_before().folio_bytes.expect("cachestat is there")
+    };
+    let page = rustix::param::page_size() as u64;
+    let written = folio(&mut file);
+    assert!(written >= page && written.is_power_of_two(), "{written}");
+    cache::evict(file.file(), 4 << 20).expect("evicted");
+    file.read_into_small_folios().expect("read");
+    assert_eq!(folio(&mut file), page);
+    assert_eq!(cache::residency(file.file(), 4 << 20).resident_bytes, Some(4 << 20));
+    assert_eq!(file.dirty_bytes(), Some(0));
+    assert_eq!(found(&file, &ring, &source, 0), NOTHING_WRONG);
+}
+
+#[test]
 fn a_scattered_ring_is_read_back_at_each_of_its_positions() {
     for warm in [false, true] {
         let ring = RecordRing::new(400_100, 4000, 1).scattered(60);

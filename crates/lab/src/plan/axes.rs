@@ -133,7 +133,8 @@ axes! {
     /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole
     /// file was read once; cold-start measures the time to warm. append, fill: cold is a new file.
     /// Any other file to write was written before, and a warm one lies in folios as large as its
-    /// filesystem makes them: a store through a mapping makes a whole folio dirty
+    /// filesystem makes them: a store through a mapping makes a whole folio dirty. update:
+    /// warm-small has folios of one page, as after page faults
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cache: CacheState, of all;
     /// Descriptor and mapping of threads: shared, or one each (per-thread)

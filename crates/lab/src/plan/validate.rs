@@ -23,6 +23,11 @@ const LARGE_REQUEST: u64 = 512 << 10;
 pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result<()> {
     conditions.check_limits().map_err(Error::msg)?;
     let Conditions { file_bytes, span_bytes, .. } = conditions;
+    ensure!(
+        conditions.cache != CacheState::WarmSmall || conditions.writes().is_some(),
+        "small folios are for files to update, {} reads: use --cache warm",
+        conditions.workload()
+    );
     ensure!(span_bytes <= file_bytes, "the span of {span_bytes} is larger than the file of {file_bytes}");
     match conditions.work {
         Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
@@ -177,11 +182,14 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
         "a {unit} of {size} is larger than the file of {}",
         conditions.file_bytes
     );
+    let (is_update, cache) = (writes.updates.is_some(), conditions.cache);
     ensure!(
-        matches!(conditions.cache, CacheState::Cold | CacheState::Warm),
-        "a file to be written cannot be {}: use --cache cold ({}) or --cache warm (written before)",
-        conditions.cache,
-        if writes.updates.is_some() { "not in the page cache" } else { "new" }
+        matches!(cache, CacheState::Cold | CacheState::Warm) || is_update && cache == CacheState::WarmSmall,
+        "a file to be written cannot be {cache}: use --cache {}",
+        match is_update {
+            true => "cold (not in the page cache), warm or warm-small (in folios of one page)",
+            false => "cold (new) or --cache warm (written before)",
+        }
     );
     let host_settings = &conditions.host_settings;
     ensure!(

@@ -12,7 +12,7 @@ use pagewise_host::{
     Dataset, EvictError, FileKey, Residency, WarmError, WrittenFile, cache, files, reference, written,
 };
 use pagewise_model::plan::FileIdentity;
-use pagewise_model::{Conditions, Failure, FailureKind};
+use pagewise_model::{CacheState, Conditions, Failure, FailureKind};
 use pagewise_protocol::{ConversationError, descriptor_path};
 use pagewise_sys::AnonymousMemory;
 use rustix::fs::OFlags;
@@ -72,13 +72,11 @@ impl Input {
         Ok(Self { path, key, file_bytes, bytes: ContentSource::UserFile { file, direct, identity } })
     }
 
-    /// A file for a worker to write: sparse, or with a pass of other records for `written_before`.
-    /// Dropping the value removes it. Nothing on the filesystem is dirty afterwards.
-    pub fn make_new(
-        path: &Path,
-        file_bytes: u64,
-        written_before: Option<&RecordTask>,
-    ) -> Result<Self, NoState> {
+    /// A file for a worker to write under `conditions`: sparse, or with a pass of other records, in
+    /// the page cache or not. Dropping the value removes it. Nothing on the filesystem is dirty
+    /// afterwards.
+    pub fn make_new(path: &Path, conditions: &Conditions, records: &RecordTask) -> Result<Self, NoState> {
+        let file_bytes = conditions.file_bytes.0;
         let failed = |error: std::io::Error| match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 NoState::Unavailable(format!("there is no room for a file of {file_bytes} bytes: {error}"))
@@ -89,11 +87,31 @@ impl Input {
             }),
         };
         let mut input = Self::sparse(path, file_bytes).map_err(failed)?;
-        if let (ContentSource::New { file }, Some(records)) = (&mut input.bytes, written_before) {
+        if let (ContentSource::New { file }, false) = (&mut input.bytes, conditions.makes_file()) {
             file.make_warm(&records.ring, records.source()).map_err(failed)?;
         }
         rustix::fs::syncfs(input.file()).map_err(|error| failed(error.into()))?;
+        if !conditions.makes_file() {
+            input.bring_into(conditions.cache)?;
+        }
+        if let (ContentSource::New { file }, true) = (&mut input.bytes, conditions.updates_cached()) {
+            file.find_folio_bytes().map_err(failed)?;
+        }
         Ok(input)
+    }
+
+    /// Bring a file that was just written into this state of the page cache. Nobody else knows it,
+    /// so it is evicted alone.
+    fn bring_into(&self, cache: CacheState) -> Result<(), NoState> {
+        if matches!(cache, CacheState::Cold | CacheState::WarmSmall) {
+            self.make_cold(self.file_bytes, false)?;
+        }
+        match self.new_file().filter(|_| cache == CacheState::WarmSmall) {
+            Some(file) => file.read_into_small_folios().map_err(|error| {
+                NoState::Failed(Failure { kind: FailureKind::NotWarm, detail: error.to_string() })
+            }),
+            None => Ok(()),
+        }
     }
 
     /// A sparse file for a worker to write, removed with the value.

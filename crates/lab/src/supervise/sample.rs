@@ -263,14 +263,7 @@ impl<'a> Sampler<'a> {
     fn new_file(&self, cell: &Cell, records: &RecordTask) -> Result<Input, NoState> {
         let path =
             self.machine.new_path.as_deref().expect("a plan that writes has a name reserved for its file");
-        let conditions = &cell.conditions;
-        let is_new = conditions.makes_file();
-        let input = Input::make_new(path, conditions.file_bytes.0, (!is_new).then_some(records))?;
-        if !is_new && conditions.cache == CacheState::Cold {
-            // Not the cache of the whole machine: nobody else knows this file.
-            input.make_cold(conditions.file_bytes.0, false)?;
-        }
-        Ok(input)
+        Input::make_new(path, &cell.conditions, records)
     }
 
     /// The reason that a ceiling of memory cannot be measured without harm.

@@ -127,7 +127,8 @@ pub fn prepare(
         return Ok(());
     }
     match (conditions.cache, conditions.cache_capacity()) {
-        (CacheState::AsIs, _) => Ok(()),
+        // Files to update are made in their state.
+        (CacheState::AsIs | CacheState::WarmSmall, _) => Ok(()),
         (CacheState::Cold | CacheState::ColdStart, _) => input.make_cold(span, drop_caches),
         (CacheState::ReadOnce, _) => {
             input.make_cold(span, drop_caches)?;

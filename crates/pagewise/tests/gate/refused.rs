@@ -68,7 +68,7 @@ fn words_that_make_no_sense() {
                 "run read --workload walk",
                 "unknown workload 'walk': write one of random-read, sequential-read",
             ),
-            ("run read --cache hot", "unknown cache state 'hot': write one of cold, warm, as-is"),
+            ("run read --cache hot", "unknown cache state 'hot': write one of cold, warm, warm-small, as-is"),
             ("run read --consume all", "unknown consumption 'all': write one of touch, sum"),
             ("run read --descriptor none", "unknown descriptor 'none': write one of shared, per-thread"),
             ("run read --sample 5", "invalid time '5': write a unit, as in 5ms or 5s"),

@@ -312,7 +312,17 @@ fn plans_that_make_no_sense() {
             "1025 updates, and a file of 4MiB has 1024 blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
         ),
         ("update", "sync = \"commit\"", "one by one: use --sync every:4KiB or append"),
-        ("update", "cache = \"cold-start\"", "use --cache cold (not in the page cache) or --cache warm"),
+        (
+            "update",
+            "cache = \"cold-start\"",
+            "use --cache cold (not in the page cache), warm or warm-small (in folios of one page)",
+        ),
+        ("append", "cache = \"warm-small\"", "cannot be warm-small: use --cache cold (new) or --cache warm"),
+        (
+            "scan",
+            "cache = \"warm-small\"",
+            "small folios are for files to update, scan reads: use --cache warm",
+        ),
         (
             "update",
             "block_size = \"1000B\"\nmethods = \"pwrite:direct\"",

@@ -156,7 +156,11 @@ impl<'a> Bars<'a> {
     }
 
     fn state(&self) -> &'static str {
-        if self.cache() == CacheState::Warm { "warm" } else { "cold" }
+        match self.cache() {
+            CacheState::Warm => "warm",
+            CacheState::WarmSmall => "warm-small",
+            _ => "cold",
+        }
     }
 
     fn cell(&self, method: &str) -> Option<&'a CellJudgement> {

@@ -50,11 +50,16 @@ fn folios(situations: &[Situation<'_>]) -> Option<String> {
         Some((cell, times))
     });
     let (cell, times) = amplified.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let folios = match cell.folio_bytes {
+        Some(size) => format!("those of this file have {}", bytes(size)),
+        None => {
+            format!("folios of a file that was read or written before are up to {} large", bytes(FOLIO_BYTES))
+        }
+    };
     Some(format!(
-        "{}: the device writes {} bytes for each byte: a store makes a whole folio dirty, and folios of a file that was read or written before are up to {} large",
+        "{}: the device writes {} bytes for each byte: a store makes a whole folio dirty, and {folios}",
         cell.method,
         rate(times),
-        bytes(FOLIO_BYTES)
     ))
 }
 

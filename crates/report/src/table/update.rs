@@ -21,6 +21,8 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
     Column::of("device writes each", 0, |view, cell| each(view, cell, |_| cell.device_written_bytes)),
     Column::of("device reads each", 1, |view, cell| each(view, cell, |seen| seen.device_read_bytes)),
+    Column::of("folio", 2, |_, cell| TextCell::number(cell.folio_bytes, bytes))
+        .only(|view| view.cells.iter().any(|cell| cell.folio_bytes.is_some())),
     // What is not written yet is to be paid later.
     Column::of("dirty MiB", 1, |_, cell| TextCell::number(cell.dirty_end_bytes, mebi))
         .only(|view| view.cells.iter().any(|cell| cell.dirty_end_bytes.is_some_and(|bytes| bytes > 0))),

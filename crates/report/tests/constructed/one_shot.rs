@@ -183,6 +183,7 @@ fn write(sample: &mut Sample, record_ns: u64, ring_bytes: u64) {
         dirty_after_bytes: Some(ring_bytes / 2),
         dirty_end_bytes: Some(0),
         allocated_before_bytes: Some(0),
+        folio_bytes: None,
     });
 }
 

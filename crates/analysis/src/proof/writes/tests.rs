@@ -1,7 +1,7 @@
 //! Each check broken on purpose, and honest samples close to its limits.
 
 use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced, update};
-use pagewise_model::CacheState::{Cold, Warm};
+use pagewise_model::CacheState::{Cold, Warm, WarmSmall};
 use pagewise_model::CheckContext as Context;
 use pagewise_model::FailureKind::{
     Contaminated, LostRecords, MethodContradicted, MissingWrites, NotCold, NotDirect, NotInForce, NotWarm,
@@ -165,6 +165,22 @@ fn a_file_to_update_that_was_not_evicted_is_noticed() {
     assert_eq!(with_written(&update("pwrite", Warm), |written| written.missing_bytes = 4096), [LostRecords]);
     let resident = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(15 << 20);
     assert_eq!(kinds(&update("pwrite", Warm), resident), [NotWarm], "also what is not updated");
+}
+
+#[test]
+fn folios_that_are_not_small_are_noticed() {
+    let folio = |cell: &Cell, context: &Context, bytes| {
+        kinds_in(cell, context, |_, evidence| {
+            evidence.written.as_mut().expect("read back").folio_bytes = bytes;
+        })
+    };
+    for method in ["mmap", "pwrite", "pwrite:direct"] {
+        let cell = update(method, WarmSmall);
+        assert_eq!(folio(&cell, &CONTEXT, Some(4096)), [], "{method}");
+        assert_eq!(folio(&cell, &CONTEXT, Some(8192)), [NotWarm], "{method}");
+        assert_eq!(folio(&cell, &CONTEXT, None), [NotWarm], "{method}");
+        assert_eq!(folio(&update(method, Warm), &CONTEXT, Some(1 << 20)), [], "{method}");
+    }
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
     let page = CONTEXT.page_bytes;
     let file = conditions.file_bytes.0;
     let of_records = written_bytes.min(conditions.ring().expect("it writes").bytes());
-    let warm = conditions.cache == CacheState::Warm;
+    let warm = matches!(conditions.cache, CacheState::Warm | CacheState::WarmSmall);
     let exists = warm || conditions.cache == CacheState::Cold && !conditions.makes_file();
     let made_dirty = has(&[MethodOption::PopulateWrite, MethodOption::Touch]);
     let brought_in = made_dirty || has(&[MethodOption::Populate, MethodOption::Lock, MethodOption::WillNeed]);
@@ -184,6 +184,7 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
             dirty_most_bytes: synced.is_measured().then_some(0),
             dirty_after_bytes: Some(unless(synced.is_measured(), dirty)),
             dirty_end_bytes: Some(unless(synced != Sync::None, dirty)),
+            folio_bytes: conditions.updates_cached().then_some(page),
             allocated_before_bytes: Some(if exists || made_dirty || has(&[MethodOption::Prealloc]) {
                 file
             } else {
