@@ -16,9 +16,10 @@ use pagewise_model::format::percent_of;
 /// Smallest share of directly written bytes that must have reached the device; the rest allows for
 /// a block that two writes share.
 const ALL_TO_DEVICE: f64 = 0.98;
-/// Smallest share of the bytes written with RWF_DONTCACHE that the device must have written; the
-/// rest may be under way.
+/// Smallest share of the bytes written with RWF_DONTCACHE that the device must have written.
 const WRITTEN_AT_ONCE: f64 = 0.5;
+/// So many of them may be under way.
+const UNDER_WAY_BYTES: u64 = 8 << 20;
 /// Largest share of the written bytes that may have been read from the device on a warm file.
 const NONE_FROM_DEVICE: f64 = 0.001;
 /// From this share of the written bytes, the device is involved.
@@ -275,7 +276,8 @@ pub(super) fn not_written_at_once(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let (written, claimed) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
-    ((written as f64) < claimed as f64 * WRITTEN_AT_ONCE).then(|| {
+    let is_late = (written as f64) < claimed as f64 * WRITTEN_AT_ONCE;
+    (is_late && claimed.saturating_sub(written) > UNDER_WAY_BYTES).then(|| {
         format!("RWF_DONTCACHE is not in force: the device wrote {written} bytes of {claimed} by the end of the region, at least half must be")
     })
 }
