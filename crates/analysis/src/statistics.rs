@@ -14,6 +14,7 @@
 
 pub mod lasting;
 pub mod paired;
+pub mod share;
 pub mod unpaired;
 
 use serde::Serialize;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use pagewise_analysis::judge::Status;
+use pagewise_analysis::judge::expectations::Fulfilment;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
@@ -111,5 +112,12 @@ fn ending(judged: &[Judged]) -> Exit {
     if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {
         return Exit::NotMeasurable;
     }
-    if judged.iter().any(is_short) { Exit::FellShort } else { Exit::Answered }
+    let became = |verdict| {
+        let mut all = judged.iter().flat_map(|judged| &judged.cells).flat_map(|cell| &cell.expected);
+        all.any(|expected| expected.verdict == verdict)
+    };
+    if judged.iter().any(is_short) || became(Fulfilment::DoesNotHold) {
+        return Exit::FellShort;
+    }
+    if became(Fulfilment::Open) { Exit::Open } else { Exit::Answered }
 }

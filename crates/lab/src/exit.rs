@@ -16,6 +16,8 @@ pub enum Exit {
     NotMeasurable,
     /// Another run has the right to run.
     Busy,
+    /// An expectation is neither shown to hold nor not to.
+    Open,
     /// A signal stopped it.
     Interrupted,
     /// The status of the command that was inspected.
@@ -24,8 +26,15 @@ pub enum Exit {
 
 impl Exit {
     /// Every status.
-    pub const ALL: [Exit; 6] =
-        [Exit::Answered, Exit::FellShort, Exit::WrongUse, Exit::NotMeasurable, Exit::Busy, Exit::Interrupted];
+    pub const ALL: [Exit; 7] = [
+        Exit::Answered,
+        Exit::FellShort,
+        Exit::WrongUse,
+        Exit::NotMeasurable,
+        Exit::Busy,
+        Exit::Open,
+        Exit::Interrupted,
+    ];
 
     /// Code for the shell.
     pub fn code(self) -> u8 {
@@ -35,6 +44,7 @@ impl Exit {
             Exit::WrongUse => 2,
             Exit::NotMeasurable => 3,
             Exit::Busy => 4,
+            Exit::Open => 5,
             // What shells report of a command that Ctrl-C ended: 128 and the number of SIGINT.
             Exit::Interrupted => 130,
             Exit::Program(code) => code,
@@ -46,11 +56,12 @@ impl Exit {
         match self {
             Exit::Answered => "answered; of report and compare: printed",
             Exit::FellShort => {
-                "fell short: too few valid samples or methods; or a check, gate or operation failed"
+                "fell short: too few valid samples or methods; or a check, gate, --expect or operation failed"
             }
             Exit::WrongUse => "wrong use: nothing was done",
             Exit::NotMeasurable => "nothing could be measured here: rights, kernel",
             Exit::Busy => "busy: another run is measuring, try again later",
+            Exit::Open => "open: the run does not decide an --expect",
             Exit::Interrupted => "stopped by Ctrl-C or another signal; --resume goes on",
             Exit::Program(_) => "that of the command",
         }

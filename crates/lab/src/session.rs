@@ -309,7 +309,7 @@ impl Rounds<'_> {
                 let cell = &plan.cells[index];
                 self.show(&plan, cell);
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
-                    self.ended_by = self.write_limit.before(cell);
+                    self.ended_by = self.write_limit.before(&plan, cell);
                     if self.ended_by.is_some() {
                         return Ok(SamplingEnd::Completed);
                     }
@@ -331,7 +331,7 @@ impl Rounds<'_> {
                         ..Sample::of(cell, round, outcome)
                     };
                     self.leaders.note(cell, &sample);
-                    self.write_limit.note(cell, &sample);
+                    self.write_limit.note(&plan, cell, &sample);
                     reached(RunStep::SampleTaken);
                     self.note(&plan, sample)?;
                     reached(RunStep::SampleRecorded);

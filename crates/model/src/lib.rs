@@ -12,6 +12,7 @@ pub mod counters;
 pub mod date;
 mod ensure;
 pub mod environment;
+pub mod expectation;
 pub mod format;
 pub mod host_settings;
 pub mod inspection;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_map::AccessMap;
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
+use crate::expectation::Expectation;
 use crate::inspection::Inspection;
 use crate::method::{Access, Alignment, Method, MethodOption, Worker};
 use crate::planned_table::PlannedTable;
@@ -109,6 +110,9 @@ pub struct Plan {
     pub memory_sample_ns: Option<u64>,
     /// Maximum duration of the latency phase, if there is one.
     pub latency_ns: u64,
+    /// Limits that each measured method is to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
     /// Maximum repetitions of a sample that failed a check for reasons outside the worker.
     pub retakes: u32,
     /// Blocks of rounds, each of which reads datasets that are made anew for it: where a file lies
@@ -181,6 +185,8 @@ const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
 /// Samples of a cell in which operations are timed one by one.
 const LATENCY_ROUNDS: u32 = 9;
+/// No device puts a record into safety more quickly.
+const FASTEST_COMMIT_NS: u64 = 10_000;
 /// Time limit of a sample with fixed work; work left over then is reported.
 const FIXED_WORK_NS: u64 = 60_000_000_000;
 /// Longest phase of a replay, in durations of its program; work left over then is reported.
@@ -221,6 +227,7 @@ impl Plan {
             sample_ns: 100_000_000,
             memory_sample_ns: None,
             latency_ns: 0,
+            expectations: Vec::new(),
             retakes: 1,
             blocks: 1,
             drop_caches: false,
@@ -283,12 +290,18 @@ impl Plan {
         }
         match cell.conditions.host_settings.device_cap {
             Some(_) => (sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
-            None if round < LATENCY_ROUNDS || round >= self.rounds => (sample_ns, self.latency_ns),
+            None if self.times_operations(round) => (sample_ns, self.latency_ns),
             None => (sample_ns, 0),
         }
     }
 
-    /// The longest time in which a sample under these conditions reads by its table.
+    /// True if samples of this round have a latency phase.
+    fn times_operations(&self, round: u32) -> bool {
+        let is_expected = |one: &Expectation| matches!(one, Expectation::Operations(_));
+        round < LATENCY_ROUNDS || round >= self.rounds || self.expectations.iter().any(is_expected)
+    }
+
+    /// The longest time in which a sample under these conditions reads by its table, or commits.
     pub fn longest_reading_ns(&self, conditions: &Conditions) -> u64 {
         let phases_ns =
             self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns);
@@ -357,26 +370,32 @@ impl Plan {
 
     /// Cells that write to a file, as far as their method can; the memory ceiling writes to none.
     pub fn writing_cells(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().filter(|cell| Self::sample_writes(cell) > 0)
+        self.cells.iter().filter(|cell| self.sample_writes(cell) > 0)
     }
 
     /// Bytes that a sample of `cell` makes a device write, including preparation of a warm file. A
     /// sync writes whole blocks: the last one is written again by the next sync, and the
     /// filesystem's journal takes another. A store through the mapping of a file that was written
-    /// before dirties a whole folio, which each sync writes.
-    pub fn sample_writes(cell: &Cell) -> u64 {
+    /// before dirties a whole folio, which each sync writes. Commits end with the sample.
+    pub fn sample_writes(&self, cell: &Cell) -> u64 {
         let conditions = &cell.conditions;
         let can_write = cell.method.access() != Access::Anonymous
             && cell.method.excluded_from(&conditions.work, Alignment::ANY).is_none();
         match (conditions.ring(), conditions.writes()) {
             (Some(ring), Some(writes)) if can_write => {
                 let before = Self::prepared_writes(conditions);
-                let records = ring.records().saturating_mul(writes.record_bytes.0);
+                let in_time = self.longest_reading_ns(conditions) / FASTEST_COMMIT_NS;
+                let in_time = in_time.saturating_mul(u64::from(conditions.threads));
+                let count = match writes.sync {
+                    Sync::Commit => ring.records().min(in_time),
+                    _ => ring.records(),
+                };
+                let records = count.saturating_mul(writes.record_bytes.0);
                 let syncs = match writes.sync {
                     Sync::None => 0,
                     Sync::End => 1,
                     Sync::Every(bytes) => records / bytes.0.max(1),
-                    Sync::Commit => ring.records(),
+                    Sync::Commit => count,
                 };
                 // Neighbours share a folio; updates seldom do.
                 let folios = if writes.updates.is_some() { ring.records() } else { syncs };
@@ -408,8 +427,9 @@ impl Plan {
 
     /// Bytes that the workloads write in the rounds that every method has.
     pub fn written_bytes(&self) -> Bytes {
-        let round = self.writing_cells().map(Self::sample_writes).fold(0u64, u64::saturating_add);
-        Bytes(round.saturating_mul(u64::from(self.first_rounds())))
+        let of_cell =
+            |cell: &Cell| self.sample_writes(cell).saturating_mul(u64::from(self.first_samples_of(cell)));
+        Bytes(self.writing_cells().map(of_cell).fold(0u64, u64::saturating_add))
     }
 
     /// Bytes written to create the datasets of all blocks.
@@ -442,7 +462,7 @@ mod tests {
                 crate::work::Update { block_bytes: Bytes::kib(4), updates: 512, sync, sync_call: None };
             let conditions = Conditions { cache, ..Conditions::of(Work::Update(update), Bytes::mib(64)) };
             let method = method.parse().expect("a method");
-            Plan::sample_writes(&Cell { role: Role::Measured, method, conditions }) >> 20
+            Plan::of(Vec::new()).sample_writes(&Cell { role: Role::Measured, method, conditions }) >> 20
         };
         // The file is written before, in both states; there are two syncs.
         assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("pwrite", cache)), [66, 66]);
@@ -456,7 +476,7 @@ mod tests {
         let writes = |method: &str, cache, sync: Sync| {
             let append = crate::Append { record_bytes: Bytes(128), passes: 1, sync, sync_call: None };
             let conditions = Conditions { cache, ..Conditions::of(Work::Append(append), Bytes::mib(4)) };
-            Plan::sample_writes(&Cell {
+            Plan::of(Vec::new()).sample_writes(&Cell {
                 role: Role::Measured,
                 method: method.parse().expect("a method"),
                 conditions,
@@ -467,7 +487,8 @@ mod tests {
         assert_eq!(writes("pwrite", CacheState::Cold, Sync::None), 4 * MIB);
         assert_eq!(writes("pwrite", CacheState::Warm, Sync::None), 8 * MIB);
         assert_eq!(writes("pwrite", CacheState::Cold, each_kib), 4 * MIB + 4096 * 2 * 4096);
-        assert_eq!(writes("pwrite", CacheState::Cold, Sync::Commit), 4 * MIB + 32768 * 2 * 4096);
+        // 100 ms take 10,000 commits.
+        assert_eq!(writes("pwrite", CacheState::Cold, Sync::Commit), 10_000 * (128 + 2 * 4096));
         assert_eq!(writes("mmap", CacheState::Cold, each_kib), 4 * MIB + 4096 * 2 * 4096);
         assert_eq!(writes("mmap", CacheState::Warm, Sync::Every(Bytes::mib(1))), 8 * MIB + 4 * 2 * MIB);
     }

@@ -11,6 +11,7 @@ use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
 use pagewise_model::Workload;
+use pagewise_model::expectation::Expectation;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 
@@ -228,6 +229,11 @@ pub struct QuestionArguments {
     /// Samples of every cell, fewer than a verdict needs: the run has none
     #[arg(long, hide = true, value_name = "COUNT", conflicts_with_all = ["rounds", "budget", "time"])]
     pub trial_rounds: Option<u32>,
+    /// A limit that each method is to keep, as in p99<10ms, sync-p99.9<50ms, rate>=20k or
+    /// written<=2x; repeat for several. Status 0 if all hold, 1 if one does not, 5 if the run does
+    /// not decide it
+    #[arg(long, value_name = "LIMIT")]
+    pub expect: Vec<Expectation>,
     /// Length of a sample, as in 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub sample: Option<u64>,
@@ -499,6 +505,7 @@ impl QuestionArguments {
                 controls: None,
                 crossing_percent: None,
             },
+            expectations: Some(self.expect.clone()).filter(|all| !all.is_empty()),
         }
     }
 }

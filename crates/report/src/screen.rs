@@ -5,6 +5,7 @@
 
 mod bars;
 mod choices;
+mod expected;
 mod situation;
 mod syncs;
 
@@ -108,6 +109,7 @@ pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> Document {
 /// All that is said below the choices.
 fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
     let mut blocks = proven(runs);
+    blocks.extend(expected::blocks(situations));
     blocks.extend(syncs::blocks(situations));
     blocks.extend(without_figures(situations));
     blocks.extend(cache_unknown(runs));

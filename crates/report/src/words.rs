@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub(crate) mod cliff;
+pub(crate) mod expected;
 pub(crate) mod method_tables;
 pub(crate) mod replay;
 pub mod warnings;

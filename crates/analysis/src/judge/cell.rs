@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::cold_start::{ColdWindow, bytes_to_warm, times_to_warm, windows};
 use super::evidence::EvidenceMedians;
+use super::expectations::JudgedExpectation;
 use super::figure::{FigureKind, MedianInterval};
 use super::stall::{Stall, stall_withheld};
 use super::syncs::Syncs;
@@ -247,6 +248,9 @@ pub struct CellJudgement {
     pub limit: Bound,
     /// Valid samples whose time was over 1.5 times the cell's median: each is a process of its own.
     pub slow_processes: usize,
+    /// Expectations, and what became of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<JudgedExpectation>,
     /// Share of the span in the page cache at the end of a cold sample, if that is more than such a
     /// sample may bring in: its last operation alone brought in the rest, and so large a share of
     /// its reads may have found their bytes there.
@@ -391,6 +395,7 @@ impl CellJudgement {
             of_device_bandwidth_high: of_device.map(|share| share.high),
             limit: activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
             slow_processes: slow_processes(samples),
+            expected: Vec::new(),
             filled_while_cold: cold_bound_bytes(cell)
                 .zip(seen(|evidence| evidence.resident_after_bytes))
                 .filter(|(bound, resident)| resident > bound)

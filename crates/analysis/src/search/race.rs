@@ -31,7 +31,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
     let (mut block, last_block) = (0, plan.blocks.saturating_sub(1));
     let limit = plan.max_written_bytes.map_or(f64::INFINITY, |limit| limit.0 as f64);
-    let estimated: Vec<u64> = plan.cells.iter().map(Plan::sample_writes).collect();
+    let estimated: Vec<u64> = plan.cells.iter().map(|cell| plan.sample_writes(cell)).collect();
     loop {
         let is_before =
             |round: u32| round < regular || (plan.rounds..plan.rounds + returned).contains(&round);

@@ -21,6 +21,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Context;
+use pagewise_model::expectation::Expectation;
 use pagewise_model::planned_table::PlannedTable;
 use pagewise_model::{Bytes, SyncCall, Workload};
 
@@ -182,6 +183,8 @@ pub struct Layer {
     pub by_workload: BTreeMap<Workload, Axes>,
     /// Parameters of sampling.
     pub sampling: Sampling,
+    /// Limits that each method is to keep.
+    pub expectations: Option<Vec<Expectation>>,
 }
 
 impl Layer {

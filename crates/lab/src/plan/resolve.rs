@@ -1,11 +1,14 @@
 //! From layers to cells: the topmost layer that chooses an axis decides it, and every impossible
 //! combination is refused here, before anything is created.
 
+mod sampling;
+
 use std::ops::RangeInclusive;
 
 use anyhow::{Context, Result, bail, ensure};
+use pagewise_model::expectation::Expectation;
 use pagewise_model::format::time;
-use pagewise_model::limits::{MAX_BUDGET_NS, MAX_PHASE_NS, MAX_ROUNDS};
+use pagewise_model::limits::{MAX_BUDGET_NS, MAX_ROUNDS};
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
     Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, Role, Source, Work, Worker,
@@ -24,10 +27,9 @@ use super::validate::{
     refuse_unreachable_states,
 };
 use super::works::works;
-use super::{
-    Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Sampling, Size, Threads, estimate, shorten,
-};
+use super::{Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Size, Threads, estimate, shorten};
 use crate::supervise::programs::unnamed;
+use sampling::{Amount, sampling};
 
 /// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
@@ -42,10 +44,6 @@ const BUDGET_PERCENT: u32 = 200;
 const FULL_BUDGET_PERCENT: u32 = 800;
 /// The least usual one: a few methods go on until they are decided.
 const LEAST_BUDGET_NS: u64 = 30_000_000_000;
-/// Length of a sample: more processes show more than longer ones.
-const SAMPLE_NS: u64 = 80_000_000;
-/// Length of a sample if no byte comes from a device.
-const MEMORY_SAMPLE_NS: u64 = 40_000_000;
 /// Repetitions of samples disturbed from outside.
 pub const RETAKES: u32 = 2;
 
@@ -90,7 +88,9 @@ pub fn resolve(
     };
     let layers: Vec<&Layer> =
         [Some(chosen), limited, variant, Some(&plan.base)].into_iter().flatten().collect();
-    let sampling = sampling(&layers, machine.fresh_seed)?;
+    let expectations: Vec<Expectation> =
+        layers.iter().find_map(|layer| layer.expectations.clone()).unwrap_or_default();
+    let sampling = sampling(&layers, machine.fresh_seed)?.for_all(&expectations)?;
     let (allowed, reason) = if chosen.sampling.is_trial {
         (TRIAL_ROUNDS, "since a trial has no verdict")
     } else {
@@ -145,6 +145,7 @@ pub fn resolve(
         sample_ns: sampling.sample_ns,
         memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,
+        expectations,
         retakes: RETAKES,
         drop_caches: machine.drop_caches,
         workers: machine.workers.clone(),
@@ -265,69 +266,6 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
         "a JDK and its arguments are for the jvm worker, which has no method in the plan: add one, as in --methods pread,jvm/pread"
     );
     Ok(())
-}
-
-/// The amount of sampling.
-enum Amount {
-    /// So many samples of each method.
-    Rounds(u32),
-    /// As many as such a time allows; `None`: the usual one.
-    Budget(Option<ChosenBudget>),
-    /// As many as a run of such a time allows, in nanoseconds.
-    Time(u64),
-}
-
-struct Sampled {
-    seed: u64,
-    amount: Amount,
-    sample_ns: u64,
-    memory_sample_ns: Option<u64>,
-    latency_ns: u64,
-    ceilings: bool,
-    controls: Option<bool>,
-    crossing_percent: Option<u32>,
-}
-
-fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
-    fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
-        layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
-    }
-    let amount = |sampling: &Sampling| match (sampling.rounds, sampling.budget, sampling.time_ns) {
-        (Some(_), Some(_), _) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
-        (Some(rounds), ..) => Ok(Some(Amount::Rounds(rounds))),
-        (_, Some(budget), _) => Ok(Some(Amount::Budget(Some(budget)))),
-        (.., Some(time_ns)) => Ok(Some(Amount::Time(time_ns))),
-        (None, None, None) => Ok(None),
-    };
-    let mut amounts = layers.iter().map(|layer| amount(&layer.sampling)).filter_map(Result::transpose);
-    let amount = amounts.next().transpose()?.unwrap_or(Amount::Budget(None));
-    let with_sample =
-        layers.iter().map(|layer| &layer.sampling).find(|sampling| sampling.sample_ns.is_some());
-    let sample_ns = with_sample.and_then(|sampling| sampling.sample_ns).unwrap_or(SAMPLE_NS);
-    let memory_sample_ns = with_sample.map_or(Some(MEMORY_SAMPLE_NS), |sampling| sampling.memory_sample_ns);
-    ensure!(
-        [Some(sample_ns), memory_sample_ns]
-            .into_iter()
-            .flatten()
-            .all(|ns| (1_000_000..=MAX_PHASE_NS).contains(&ns)),
-        "the length of a sample is out of range: write 1ms to 3600s"
-    );
-    let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
-    ensure!(latency_ns <= MAX_PHASE_NS, "the length of a latency phase is out of range: write at most 3600s");
-    let seed = first(layers, |sampling| sampling.seed, fresh_seed);
-    let ceilings = first(layers, |sampling| sampling.ceilings, true);
-    let controls = layers.iter().find_map(|layer| layer.sampling.controls);
-    let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
-    Ok(Sampled {
-        seed,
-        amount,
-        sample_ns,
-        memory_sample_ns,
-        latency_ns,
-        ceilings,
-        controls,
-        crossing_percent,
-    })
 }
 
 /// Plan the search beyond the matrix. If a method has several windows of prefetch, they are

@@ -105,9 +105,13 @@ fn layer(table: &Table, also_known: &[&str]) -> Result<Layer> {
                 all.push(text.parse().map_err(anyhow::Error::msg).with_context(|| format!("in '{key}'"))?);
             }
             layer.workload = Some(all);
+        } else if key == "expect" {
+            let parse = |text: String| text.parse().map_err(anyhow::Error::msg);
+            let all: Result<Vec<_>> = texts(key, value)?.into_iter().map(parse).collect();
+            layer.expectations = Some(all.with_context(|| format!("in '{key}'"))?);
         } else if !set_axis(&mut layer.axes, key, value)? && !set_sampling(&mut layer.sampling, key, value)? {
             let workloads = Workload::ALL.iter().map(|workload| workload.name());
-            let lists = [Axes::NAMES, SAMPLING, &["workload"], also_known];
+            let lists = [Axes::NAMES, SAMPLING, &["workload", "expect"], also_known];
             let known: Vec<&str> = lists.into_iter().flatten().copied().chain(workloads).collect();
             return Err(unknown(key, &known));
         }

@@ -318,7 +318,7 @@ fn no_sample_is_taken_that_would_write_more_than_is_allowed() {
             cell.conditions = Conditions::of(Work::Append(append), Bytes::mib(1));
         }
         plan.cells[0].method = "pwrite".parse().expect("a method");
-        let sample = Plan::sample_writes(&plan.cells[0]);
+        let sample = plan.sample_writes(&plan.cells[0]);
         (plan.max_written_bytes, plan.retakes) = (Some(Bytes(3 * sample)), 0);
     });
     assert!(matches!(complete(session, honest, PATIENCE, &AtomicBool::new(false)), SamplingEnd::Completed));

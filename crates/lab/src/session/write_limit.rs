@@ -18,15 +18,18 @@ impl WriteLimit {
         let mut so_far = Self { limit: plan.max_written_bytes, estimated: 0, measured: 0 };
         for cell in plan.writing_cells() {
             let id = cell.id();
-            earlier.iter().filter(|sample| sample.cell == id).for_each(|sample| so_far.note(cell, sample));
+            earlier
+                .iter()
+                .filter(|sample| sample.cell == id)
+                .for_each(|sample| so_far.note(plan, cell, sample));
         }
         so_far
     }
 
     /// Count a sample of a cell: what the device wrote meanwhile, for others too. A method that is
     /// unavailable wrote nothing.
-    pub fn note(&mut self, cell: &Cell, sample: &Sample) {
-        let mut estimated = Plan::sample_writes(cell);
+    pub fn note(&mut self, plan: &Plan, cell: &Cell, sample: &Sample) {
+        let mut estimated = plan.sample_writes(cell);
         let mut measured = match &sample.outcome {
             Outcome::Taken { evidence, .. } => evidence.device_written_bytes.unwrap_or(0),
             Outcome::Broken { .. } => 0,
@@ -49,8 +52,8 @@ impl WriteLimit {
     }
 
     /// The limit, if another sample of the cell would exceed it.
-    pub fn before(&self, cell: &Cell) -> Option<Bytes> {
-        let next = Plan::sample_writes(cell);
+    pub fn before(&self, plan: &Plan, cell: &Cell) -> Option<Bytes> {
+        let next = plan.sample_writes(cell);
         self.limit.filter(|limit| next > 0 && self.written().0.saturating_add(next) > limit.0)
     }
 }
@@ -93,7 +96,7 @@ mod tests {
         let so_far = |written: &[Option<u64>]| {
             let earlier: Vec<Sample> = written.iter().map(|one| sample(&cell, *one)).collect();
             let writes = WriteLimit::of(&plan, &earlier);
-            (writes.written().0 / MIB, writes.before(&cell).is_some())
+            (writes.written().0 / MIB, writes.before(&plan, &cell).is_some())
         };
         assert_eq!(so_far(&[]), (0, false));
         assert_eq!(so_far(&[None, None]), (8, false));
@@ -130,6 +133,6 @@ mod tests {
     fn what_writes_nothing_has_no_limit() {
         let cell = appends(Method::anonymous());
         let plan = Plan { max_written_bytes: Some(Bytes(0)), ..Plan::of(vec![cell.clone()]) };
-        assert!(WriteLimit::of(&plan, &[sample(&cell, Some(MIB))]).before(&cell).is_none());
+        assert!(WriteLimit::of(&plan, &[sample(&cell, Some(MIB))]).before(&plan, &cell).is_none());
     }
 }

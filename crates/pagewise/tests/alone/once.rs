@@ -317,6 +317,35 @@ fn every_update_is_whole() {
 }
 
 #[test]
+fn what_is_expected_is_judged_and_decides_the_status() {
+    let _turn = my_turn();
+    let Some(place) = in_memory() else {
+        return support::skipped("tmpfs", "there is no /dev/shm");
+    };
+    let common = "append --methods pwrite --file-size 2MiB --record-size 1KiB --sync commit --no-ceilings --json --out";
+    for (run, more, verdict, status) in [
+        // Twice as many samples as it needs: some may be disturbed.
+        ("kept.jsonl", "--expect p50<100s --expect rate>=1 --rounds 24", "holds", 0),
+        ("broken.jsonl", "--expect p50<1ns --expect rate>=1000000000k --rounds 24", "does-not-hold", 1),
+        ("open.jsonl", "--expect p99.9<100s --rounds 24", "open", 5),
+    ] {
+        let words: Vec<&str> = common.split(' ').chain([run]).chain(more.split(' ')).collect();
+        let finished = place.run(&words);
+        // A machine that is busy leaves a method without some of its samples.
+        let finished = if finished.code() == 1 { finished } else { finished.expect_code(status) };
+        let cells = finished.judged()["cells"].clone();
+        let expected = cells[0]["expected"].as_array().expect("what was expected");
+        assert!(!expected.is_empty());
+        for one in expected {
+            assert_eq!(one["verdict"], verdict, "{one}");
+        }
+    }
+    let shown = place.run(&["report", "--markdown", "open.jsonl"]).expect_code(0);
+    assert!(shown.stdout.contains("100s is open: 0 of "), "{}", shown.stdout);
+    assert!(shown.stdout.contains("it needs 120 samples (--rounds) and has 2"), "{}", shown.stdout);
+}
+
+#[test]
 fn every_append_that_is_synced_is_whole() {
     let _turn = my_turn();
     for (sync, passes) in [("--sync=end", "--passes=3"), ("--sync=every:256KiB", "--passes=1")] {

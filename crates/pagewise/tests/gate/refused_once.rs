@@ -329,6 +329,18 @@ fn plans_that_make_no_sense() {
             "a block of 1000B is not a multiple of the",
         ),
         ("update", "methods = \"write\"", "'write' is not a method for update"),
+        (
+            "append",
+            "expect = \"p99>10ms\"",
+            "in 'expect': invalid expectation 'p99>10ms': write one as in p99<10ms",
+        ),
+        ("append", "expect = \"p99<10\"", "in 'expect': invalid time '10': write a unit"),
+        ("append", "expect = []", "'expect' is an empty list"),
+        (
+            "append",
+            "expect = \"p99.9999<1s\"",
+            "p99.9999<1s needs 120000 samples of each method, and a run has at most 10000",
+        ),
         ("fill", "updates = 7", "'updates' is for update: fill has none"),
         ("scan", "sync = \"end\"", "in the plan 'plan': 'sync' is for append, fill, update: scan has none"),
         (

@@ -15,6 +15,7 @@ use super::standing::{Standings, note};
 use super::{append, fill, reads, replay, scan, update};
 use crate::document::{Block, Document};
 use crate::line::Line;
+use crate::words;
 
 fn columns(workload: Workload) -> &'static [Column] {
     match workload {
@@ -42,7 +43,11 @@ pub(crate) fn section(
     let mut said = said(comparison, advice);
     let choice = advice.and_then(|_| said.pop()).map(|choice| Block::Paragraph(Line::strong(choice)));
     let table = table(&view, columns(workload));
-    let mut body = vec![Block::Table(table, label.to_string()), Block::List(notes(&view))];
+    let expected: Vec<String> = (view.cells.iter())
+        .flat_map(|cell| cell.expected.iter().map(|one| words::expected::sentence(cell, one)))
+        .collect();
+    let mut body =
+        vec![Block::Table(table, label.to_string()), Block::List(expected), Block::List(notes(&view))];
     if workload == Workload::Scan {
         body.extend(scan::differences(&view));
     }

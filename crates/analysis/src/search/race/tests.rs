@@ -66,7 +66,7 @@ fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u
     let failures = if is_disturbed { vec![disturbance] } else { Vec::new() };
     // Where records are synced, the device writes three times what is estimated.
     let syncs = cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
-    let device_written_bytes = syncs.then(|| 3 * Plan::sample_writes(cell));
+    let device_written_bytes = syncs.then(|| 3 * Plan::of(Vec::new()).sample_writes(cell));
     let evidence = Box::new(Evidence { device_written_bytes, ..Evidence::default() });
     let outcome = Outcome::Taken { measurement: Box::new(measurement), evidence, failures };
     let took_ns = 60 * MS + random.below(20) * MS;
@@ -147,8 +147,13 @@ fn writing_ends_at_its_limit_after_the_first_rounds() {
             Conditions { cache: CacheState::Cold, ..Conditions::of(Work::Append(append), Bytes::mib(1)) };
     }
     let written = |run: &Run| {
-        let writes: BTreeMap<String, u64> =
-            run.header.plan.cells.iter().map(|cell| (cell.id(), Plan::sample_writes(cell))).collect();
+        let writes: BTreeMap<String, u64> = run
+            .header
+            .plan
+            .cells
+            .iter()
+            .map(|cell| (cell.id(), run.header.plan.sample_writes(cell)))
+            .collect();
         run.samples.iter().map(|sample| writes[&sample.cell]).sum::<u64>()
     };
     let of_first_rounds = Plan { budget: Some(Budget::of(1)), ..appends.clone() };

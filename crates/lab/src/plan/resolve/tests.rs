@@ -7,6 +7,7 @@ use pagewise_model::Content;
 use pagewise_model::{CpuList, Environment};
 
 use super::*;
+use crate::plan::Sampling;
 use crate::plan::{QUESTIONS, text};
 
 fn environment() -> Environment {

@@ -1,0 +1,266 @@
+//! Expectations: a method keeps one, does not keep it, or the run does not show it.
+//!
+//! Of a quantile, the share of operations beyond the limit is compared with the share that may be
+//! beyond it. A sample in which no operation is beyond is no proof for operations as rare as one in
+//! ten thousand, so a quantile needs a number of samples that grows with it.
+
+use pagewise_model::expectation::{Expectation, Quantile};
+use pagewise_model::sample::Measurement;
+use pagewise_model::{Evidence, Role};
+use serde::Serialize;
+
+use super::collected::CellSamples;
+use super::figure::MedianInterval;
+use super::latency::latency_withheld;
+use crate::proof::measured::region_ns;
+use crate::statistics::share::{self, Part};
+
+/// Fewest samples of any expectation.
+const SAMPLES: u32 = 12;
+/// The share beyond p99: rarer operations need more samples.
+const OF_P99: f64 = 0.01;
+
+/// The verdict on an expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fulfilment {
+    /// It is kept.
+    Holds,
+    /// It is not kept.
+    DoesNotHold,
+    /// The samples do not decide it.
+    Open,
+}
+
+/// An expectation of a cell, and what was found.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct JudgedExpectation {
+    /// The expectation.
+    pub expectation: Expectation,
+    /// The verdict on it.
+    pub verdict: Fulfilment,
+    /// Samples that count.
+    pub samples: u32,
+    /// Samples that it needs.
+    pub samples_needed: u32,
+    /// Operations or syncs of all samples; 0 of a rate or of written bytes.
+    pub operations: u64,
+    /// Operations beyond the limit.
+    pub beyond: u64,
+    /// The share of operations beyond the limit, the median rate, or the device's bytes for each
+    /// byte; `None` if nothing was found.
+    pub found: Option<f64>,
+    /// Lower end of the interval of what was found.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+/// Samples that a plan with this expectation needs of each method.
+pub fn samples_needed(expectation: &Expectation) -> u32 {
+    let rarer = match expectation {
+        Expectation::Operations(quantile) | Expectation::Syncs(quantile) => OF_P99 / quantile.allowed(),
+        Expectation::Rate(_) | Expectation::Written(_) => 1.0,
+    };
+    (f64::from(SAMPLES) * rarer.max(1.0)).round() as u32
+}
+
+/// All expectations of a measured cell that could be taken.
+pub(crate) fn judge_all(expectations: &[Expectation], samples: &CellSamples<'_>) -> Vec<JudgedExpectation> {
+    if samples.cell.role != Role::Measured || samples.unavailable().is_some() {
+        return Vec::new();
+    }
+    expectations.iter().map(|expectation| judge(*expectation, samples)).collect()
+}
+
+fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectation {
+    match expectation {
+        Expectation::Operations(quantile) => {
+            let is_known = latency_withheld(&samples.cell.conditions).is_none();
+            let taken = |measurement: &Measurement| {
+                let timed = is_known.then_some(measurement);
+                timed.map(|one| part(&one.latency_ns, &one.latency_counts, quantile))
+            };
+            of_quantile(expectation, quantile, samples, taken)
+        }
+        Expectation::Syncs(quantile) => of_quantile(expectation, quantile, samples, |measurement| {
+            Some(part(&measurement.sync_duration_ns, &measurement.sync_duration_counts, quantile))
+        }),
+        Expectation::Rate(rate) => {
+            let rates = samples.figures(|measurement, _| {
+                measurement.operations as f64 * 1e9 / region_ns(measurement).max(1) as f64
+            });
+            of_median(expectation, &rates, |found| found >= rate as f64)
+        }
+        Expectation::Written(hundredths) => {
+            let written = |evidence: &Evidence| {
+                Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
+            };
+            let factors: Vec<f64> = samples.valid().filter_map(|(_, evidence)| written(evidence)).collect();
+            of_median(expectation, &factors, |found| found * 100.0 <= hundredths as f64)
+        }
+    }
+}
+
+/// The operations of a histogram that may have taken as long as the limit: a bucket is known by its
+/// upper end.
+fn part(upper_ns: &[u64], counts: &[u64], quantile: Quantile) -> Part {
+    let all = upper_ns.iter().zip(counts);
+    let sum = |least_ns: u64| {
+        let counted = all.clone().filter(|(upper_ns, _)| **upper_ns >= least_ns);
+        counted.fold(0u64, |sum, (_, count)| sum.saturating_add(*count))
+    };
+    Part { beyond: sum(quantile.limit_ns), of: sum(0) }
+}
+
+fn of_quantile(
+    expectation: Expectation,
+    quantile: Quantile,
+    samples: &CellSamples<'_>,
+    taken: impl Fn(&Measurement) -> Option<Part>,
+) -> JudgedExpectation {
+    let of_samples = samples.valid().filter_map(|(measurement, _)| taken(measurement));
+    let parts: Vec<Part> = of_samples.filter(|part| part.of > 0).collect();
+    let sum =
+        |number: fn(&Part) -> u64| parts.iter().fold(0u64, |sum, part| sum.saturating_add(number(part)));
+    let (beyond, operations) = (sum(|part| part.beyond), sum(|part| part.of));
+    let allowed = quantile.allowed();
+    let ends = share::interval(&parts);
+    let needed = samples_needed(&expectation);
+    let count = parts.len() as u32;
+    let verdict = match ends {
+        Some((low, _)) if low > allowed && count >= SAMPLES => Fulfilment::DoesNotHold,
+        Some((_, high)) if high <= allowed && count >= needed => Fulfilment::Holds,
+        _ => Fulfilment::Open,
+    };
+    JudgedExpectation {
+        expectation,
+        verdict,
+        samples: count,
+        samples_needed: needed,
+        operations,
+        beyond,
+        found: (operations > 0).then(|| beyond as f64 / operations as f64),
+        low: ends.map(|(low, _)| low),
+        high: ends.map(|(_, high)| high),
+    }
+}
+
+fn of_median(expectation: Expectation, figures: &[f64], is_kept: impl Fn(f64) -> bool) -> JudgedExpectation {
+    let found = MedianInterval::of(figures);
+    let (low, high) =
+        (found.as_ref().and_then(|found| found.low), found.as_ref().and_then(|found| found.high));
+    let samples_needed = samples_needed(&expectation);
+    let verdict = match (low, high) {
+        (Some(low), Some(high)) if figures.len() as u32 >= samples_needed => {
+            match (is_kept(low), is_kept(high)) {
+                (true, true) => Fulfilment::Holds,
+                (false, false) => Fulfilment::DoesNotHold,
+                _ => Fulfilment::Open,
+            }
+        }
+        _ => Fulfilment::Open,
+    };
+    JudgedExpectation {
+        expectation,
+        verdict,
+        samples: figures.len() as u32,
+        samples_needed,
+        operations: 0,
+        beyond: 0,
+        found: found.map(|found| found.median),
+        low,
+        high,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Append, Bytes, Cell, Conditions, Outcome, Sample, Sync, Work};
+
+    use super::*;
+    use crate::judge::collected;
+
+    fn cell() -> Cell {
+        let append = Append { record_bytes: Bytes(200), passes: 1, sync: Sync::Commit, sync_call: None };
+        let conditions = Conditions::of(Work::Append(append), Bytes::mib(1));
+        Cell { role: Role::Measured, method: "pwrite".parse().expect("a method"), conditions }
+    }
+
+    /// Samples of 1,000 records in 100 ms, of which some take 20 ms, and all are synced.
+    fn judged(expectation: &str, samples: usize, slow: u64) -> JudgedExpectation {
+        let cell = cell();
+        let sample = |round: u32| {
+            let (ns, counts) = (vec![100_000, 20_000_000], vec![1000 - slow, slow]);
+            let measurement = Measurement {
+                operations: 1000,
+                measured_ns: 100_000_000,
+                latency_ns: ns.clone(),
+                latency_counts: counts.clone(),
+                sync_duration_ns: ns,
+                sync_duration_counts: counts,
+                ..Measurement::default()
+            };
+            let evidence = Box::new(Evidence {
+                requested_bytes: 200_000,
+                device_written_bytes: Some(300_000 + u64::from(round)),
+                ..Evidence::default()
+            });
+            let measurement = Box::new(measurement);
+            Sample::of(&cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+        };
+        let samples: Vec<Sample> = (0..samples as u32).map(sample).collect();
+        let all = judge_all(
+            &[expectation.parse().expect("an expectation")],
+            &collected::of_samples(&cell, &samples),
+        );
+        all.into_iter().next().expect("it was measured")
+    }
+
+    #[test]
+    fn a_quantile_holds_is_broken_or_is_open() {
+        use Fulfilment::{DoesNotHold, Holds, Open};
+        for figure in ["p99<10ms", "sync-p99<10ms"] {
+            let verdict = |samples, slow| judged(figure, samples, slow).verdict;
+            assert_eq!([verdict(12, 0), verdict(12, 1), verdict(12, 60)], [Holds, Holds, DoesNotHold]);
+            assert_eq!([verdict(12, 8), verdict(12, 12)], [Open, Open], "{figure}: near the limit");
+            assert_eq!([verdict(11, 0), verdict(11, 60)], [Open, Open], "{figure}: too few samples");
+        }
+        let found = judged("p99<10ms", 12, 1);
+        assert_eq!(
+            (found.beyond, found.operations, found.samples, found.samples_needed),
+            (12, 12_000, 12, 12)
+        );
+        assert_eq!(judged("p99<20ms", 12, 60).beyond, 720, "as long as the limit is too long");
+        assert_eq!(judged("p99<21ms", 12, 60).beyond, 0);
+    }
+
+    #[test]
+    fn rare_operations_need_more_samples() {
+        let verdict = |samples| judged("p99.9<10ms", samples, 0).verdict;
+        assert_eq!([verdict(119), verdict(120)], [Fulfilment::Open, Fulfilment::Holds]);
+        assert_eq!(judged("p99.9<10ms", 12, 60).verdict, Fulfilment::DoesNotHold);
+        let needed = |text: &str| samples_needed(&text.parse().expect(text));
+        assert_eq!(
+            ["p50<1s", "p99<1s", "p99.9<1s", "p99.99<1s", "rate>=1"].map(needed),
+            [12, 12, 120, 1200, 12]
+        );
+    }
+
+    #[test]
+    fn rates_and_written_bytes_are_compared_with_their_intervals() {
+        use Fulfilment::{DoesNotHold, Holds, Open};
+        let verdict = |text: &str, samples| judged(text, samples, 0).verdict;
+        assert_eq!([verdict("rate>=10k", 12), verdict("rate>=10001", 12)], [Holds, DoesNotHold]);
+        assert_eq!([verdict("written<=1.51x", 12), verdict("written<=1.49x", 12)], [Holds, DoesNotHold]);
+        assert_eq!([verdict("rate>=1", 11), verdict("written<=9x", 5)], [Open, Open]);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_method_that_cannot_be_had() {
+        let cell = cell();
+        let none = Sample::of(&cell, 0, Outcome::Unavailable { reason: "none".into() });
+        let expectations = ["p99<1s".parse().expect("an expectation")];
+        assert_eq!(judge_all(&expectations, &collected::of_samples(&cell, &[none])), []);
+    }
+}

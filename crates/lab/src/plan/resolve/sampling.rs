@@ -1,0 +1,99 @@
+//! Parameters of sampling: the topmost layer that chooses one decides it.
+
+use anyhow::{Result, bail, ensure};
+use pagewise_analysis::judge::expectations::samples_needed;
+use pagewise_model::expectation::Expectation;
+use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
+
+use super::super::{ChosenBudget, Layer, Sampling};
+
+/// Length of a sample: more processes show more than longer ones.
+const SAMPLE_NS: u64 = 80_000_000;
+/// Length of a sample if no byte comes from a device.
+const MEMORY_SAMPLE_NS: u64 = 40_000_000;
+
+/// The amount of sampling.
+pub(super) enum Amount {
+    /// So many samples of each method.
+    Rounds(u32),
+    /// As many as such a time allows; `None`: the usual one.
+    Budget(Option<ChosenBudget>),
+    /// As many as a run of such a time allows, in nanoseconds.
+    Time(u64),
+}
+
+/// The parameters of sampling that the layers choose.
+pub(super) struct Sampled {
+    pub(super) seed: u64,
+    pub(super) amount: Amount,
+    pub(super) sample_ns: u64,
+    pub(super) memory_sample_ns: Option<u64>,
+    pub(super) latency_ns: u64,
+    pub(super) ceilings: bool,
+    pub(super) controls: Option<bool>,
+    pub(super) crossing_percent: Option<u32>,
+}
+
+impl Sampled {
+    /// As many rounds as the expectations need, unless an amount was chosen.
+    pub(super) fn for_all(self, expectations: &[Expectation]) -> Result<Self> {
+        let needs = |one: &Expectation| (samples_needed(one), *one);
+        let Some((rounds, strictest)) = expectations.iter().map(needs).max_by_key(|(rounds, _)| *rounds)
+        else {
+            return Ok(self);
+        };
+        ensure!(
+            rounds <= MAX_ROUNDS,
+            "{strictest} needs {rounds} samples of each method, and a run has at most {MAX_ROUNDS}: expect a lower quantile"
+        );
+        let amount = match self.amount {
+            Amount::Budget(None) => Amount::Rounds(rounds),
+            chosen => chosen,
+        };
+        // Nothing is compared that a control could show the noise of.
+        Ok(Self { amount, controls: self.controls.or(Some(false)), ..self })
+    }
+}
+
+/// The choice of the topmost layer that makes one.
+pub(super) fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
+    fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
+        layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
+    }
+    let amount = |sampling: &Sampling| match (sampling.rounds, sampling.budget, sampling.time_ns) {
+        (Some(_), Some(_), _) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
+        (Some(rounds), ..) => Ok(Some(Amount::Rounds(rounds))),
+        (_, Some(budget), _) => Ok(Some(Amount::Budget(Some(budget)))),
+        (.., Some(time_ns)) => Ok(Some(Amount::Time(time_ns))),
+        (None, None, None) => Ok(None),
+    };
+    let mut amounts = layers.iter().map(|layer| amount(&layer.sampling)).filter_map(Result::transpose);
+    let amount = amounts.next().transpose()?.unwrap_or(Amount::Budget(None));
+    let with_sample =
+        layers.iter().map(|layer| &layer.sampling).find(|sampling| sampling.sample_ns.is_some());
+    let sample_ns = with_sample.and_then(|sampling| sampling.sample_ns).unwrap_or(SAMPLE_NS);
+    let memory_sample_ns = with_sample.map_or(Some(MEMORY_SAMPLE_NS), |sampling| sampling.memory_sample_ns);
+    ensure!(
+        [Some(sample_ns), memory_sample_ns]
+            .into_iter()
+            .flatten()
+            .all(|ns| (1_000_000..=MAX_PHASE_NS).contains(&ns)),
+        "the length of a sample is out of range: write 1ms to 3600s"
+    );
+    let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
+    ensure!(latency_ns <= MAX_PHASE_NS, "the length of a latency phase is out of range: write at most 3600s");
+    let seed = first(layers, |sampling| sampling.seed, fresh_seed);
+    let ceilings = first(layers, |sampling| sampling.ceilings, true);
+    let controls = layers.iter().find_map(|layer| layer.sampling.controls);
+    let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
+    Ok(Sampled {
+        seed,
+        amount,
+        sample_ns,
+        memory_sample_ns,
+        latency_ns,
+        ceilings,
+        controls,
+        crossing_percent,
+    })
+}

@@ -1,0 +1,67 @@
+//! Sentences about what was expected of a method.
+
+use pagewise_analysis::judge::CellJudgement;
+use pagewise_analysis::judge::expectations::{Fulfilment, JudgedExpectation};
+use pagewise_model::expectation::{Expectation, Quantile};
+use pagewise_model::format::{counted, grouped, plain, rate, time};
+
+/// `pwrite: p99<10ms holds: 12 of 12,034 records took 10 ms or longer, 0.1 % [0.02 %, 0.4 %], …`.
+pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> String {
+    let verdict = match expected.verdict {
+        Fulfilment::Holds => "holds",
+        Fulfilment::DoesNotHold => "does not hold",
+        Fulfilment::Open => "is open",
+    };
+    let found = match &expected.expectation {
+        Expectation::Operations(quantile) => {
+            of_quantile(&format!("{}s", operation(cell)), quantile, expected)
+        }
+        Expectation::Syncs(quantile) => of_quantile("syncs", quantile, expected),
+        Expectation::Rate(_) => of_figure(expected, &format!("{}s/s", operation(cell)), rate),
+        Expectation::Written(_) => of_figure(expected, "bytes written by the device for each byte", plain),
+    };
+    let missing = match expected.samples < expected.samples_needed {
+        true => format!(
+            "; it needs {} (--rounds) and has {}",
+            counted(u64::from(expected.samples_needed), "sample"),
+            grouped(u64::from(expected.samples))
+        ),
+        false => String::new(),
+    };
+    format!("{}: {} {verdict}: {found}{missing}", cell.method, expected.expectation)
+}
+
+fn operation(cell: &CellJudgement) -> &'static str {
+    if cell.workload.is_reading() { "operation" } else { cell.workload.facts().access }
+}
+
+fn of_quantile(unit: &str, quantile: &Quantile, expected: &JudgedExpectation) -> String {
+    let percent = |share: f64| {
+        let text = plain(share * 100.0);
+        let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        format!("{short} %")
+    };
+    match (expected.found, expected.low, expected.high) {
+        (Some(found), Some(low), Some(high)) => format!(
+            "{} of {} {unit} took {} or longer, {} [{}, {}], and {} may",
+            grouped(expected.beyond),
+            grouped(expected.operations),
+            time(quantile.limit_ns),
+            percent(found),
+            percent(low),
+            percent(high),
+            percent(quantile.allowed())
+        ),
+        _ => format!("no {unit} were timed one by one"),
+    }
+}
+
+fn of_figure(expected: &JudgedExpectation, unit: &str, form: impl Fn(f64) -> String) -> String {
+    match (expected.found, expected.low, expected.high) {
+        (Some(found), Some(low), Some(high)) => {
+            format!("{} [{}, {}] {unit}", form(found), form(low), form(high))
+        }
+        (Some(found), ..) => format!("{} {unit}", form(found)),
+        _ => format!("{unit} are unknown"),
+    }
+}
