@@ -3,6 +3,7 @@
 
 use crate::cell::Conditions;
 use crate::ensure::ensure;
+use crate::format::counted;
 use crate::plan::Plan;
 use crate::ring::RecordRing;
 use crate::sample::Sample;
@@ -47,9 +48,9 @@ impl Conditions {
         ensure(updates <= MAX_UPDATES, || format!("{updates} updates: write at most {MAX_UPDATES}"))?;
         ensure(updates <= ring.slots(), || {
             format!(
-                "{updates} updates, and a file of {} has {} blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
+                "{updates} updates, and a file of {} has {}, of which none is updated twice: write a larger --file-size or fewer --updates",
                 self.file_bytes,
-                ring.slots()
+                counted(ring.slots(), "block")
             )
         })?;
         ensure(ring.slots() <= u64::from(u32::MAX), || {

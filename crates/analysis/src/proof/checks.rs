@@ -65,7 +65,6 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotInForce, conditions::not_populated),
     (FailureKind::NotInForce, writes::not_preallocated),
     (FailureKind::NotInForce, writes::not_synced),
-    (FailureKind::NotInForce, writes::not_written_at_once),
     (FailureKind::NotInForce, syncs::synced_late),
     (FailureKind::NotInForce, syncs::synced_bytes_missing),
     (FailureKind::NotInForce, syncs::not_flushed),

@@ -16,10 +16,6 @@ use pagewise_model::format::percent_of;
 /// Smallest share of directly written bytes that must have reached the device; the rest allows for
 /// a block that two writes share.
 const ALL_TO_DEVICE: f64 = 0.98;
-/// Smallest share of the bytes written with RWF_DONTCACHE that the device must have written.
-const WRITTEN_AT_ONCE: f64 = 0.5;
-/// So many of them may be under way.
-const UNDER_WAY_BYTES: u64 = 8 << 20;
 /// Largest share of the written bytes that may have been read from the device on a warm file.
 const NONE_FROM_DEVICE: f64 = 0.001;
 /// From this share of the written bytes, the device is involved.
@@ -265,21 +261,6 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
             .or_else(|| Some((over(written.dirty_end_bytes)?, "after tear-down")))?,
     };
     Some(format!("sync={sync} is not in force: {bytes} bytes of the file were still dirty {when}"))
-}
-
-/// The writeback of what RWF_DONTCACHE wrote begins at once, so the device has written most of it
-/// when the region ends. (Whether pages leave the cache then is up to the kernel: Linux 6.18 keeps
-/// those of overwritten blocks.) Where syncs are measured, they have written everything anyway.
-pub(super) fn not_written_at_once(subject: &Subject<'_>) -> Option<String> {
-    subject.ring_in_file().filter(|_| subject.cell.method.has(MethodOption::DontCache))?;
-    if subject.context.memory_backed || subject.context.sparse_or_compressed_bytes {
-        return None;
-    }
-    let (written, claimed) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
-    let is_late = (written as f64) < claimed as f64 * WRITTEN_AT_ONCE;
-    (is_late && claimed.saturating_sub(written) > UNDER_WAY_BYTES).then(|| {
-        format!("RWF_DONTCACHE is not in force: the device wrote {written} bytes of {claimed} by the end of the region, at least half must be")
-    })
 }
 
 /// A direct write has reached the device when it is done. Some filesystems (tmpfs) accept O_DIRECT

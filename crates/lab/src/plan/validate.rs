@@ -4,7 +4,7 @@ use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::format::{bytes, time};
 use pagewise_model::{
     Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan, Reads,
-    Replay, Skew, Source, Work, Workload, Writes,
+    Replay, Skew, Source, Sync, Work, Workload, Writes,
 };
 
 use super::Lacking;
@@ -177,6 +177,13 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
         if writes.updates.is_some() { size.to_string() } else { "SIZE".to_string() }
     );
     ensure_one_thread(conditions)?;
+    if let (Some(updates), Sync::Every(interval)) = (writes.updates, writes.sync) {
+        let all = Bytes(size.0.saturating_mul(u64::from(updates)));
+        ensure!(
+            interval <= all,
+            "a sync every {interval} of {all} that are written is one at the end: use --sync end, a shorter interval or more --updates"
+        );
+    }
     ensure!(
         size <= conditions.file_bytes,
         "a {unit} of {size} is larger than the file of {}",

@@ -67,7 +67,7 @@ impl Access {
             Access::Read => "a stream, front to back",
             Access::Pwrite => "a call for each record or buffer, at its offset, through the C library",
             Access::Write => "a stream, front to back",
-            Access::Uring => "several reads or writes in flight, without a call for each",
+            Access::Uring => "several reads or writes in flight, through a ring",
             Access::Anonymous => "copying memory: a ceiling",
             Access::Unknown => "known to its worker only",
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Offer, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
 use crate::content::Content;
 use crate::ensure::ensure;
-use crate::format::{bytes, grouped};
+use crate::format::{bytes, counted};
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
 
@@ -54,7 +54,7 @@ impl Update {
 
 impl WorkParameters for Update {
     fn operation(&self) -> Vec<String> {
-        vec![format!("{} blocks of {}", grouped(u64::from(self.updates)), bytes(self.block_bytes))]
+        vec![format!("{} of {}", counted(u64::from(self.updates), "block"), bytes(self.block_bytes))]
     }
 
     fn check(&self, _threads: u32) -> Result<(), String> {

@@ -304,12 +304,17 @@ fn plans_that_make_no_sense() {
             "block_size = \"1B\"\nfile_size = \"5GiB\"",
             "5368709120 blocks: write a larger block or a smaller file, with at most 4294967295",
         ),
+        (
+            "update",
+            "updates = 16\nsync = \"every:256KiB\"",
+            "a sync every 256KiB of 64KiB that are written is one at the end: use --sync end, a shorter interval or more --updates",
+        ),
         ("update", "updates = 0", "0 updates write nothing: write 1 or more"),
         ("update", "updates = 17000000", "17000000 updates: write at most 16777216"),
         (
             "update",
             "updates = 1025\nfile_size = \"4MiB\"",
-            "1025 updates, and a file of 4MiB has 1024 blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
+            "1025 updates, and a file of 4MiB has 1,024 blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
         ),
         ("update", "sync = \"commit\"", "one by one: use --sync every:4KiB or append"),
         (

@@ -1,6 +1,7 @@
 //! The columns of updates in place: rate, bytes that the device moved for each update, and syncs.
 
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians};
+use pagewise_model::Access;
 use pagewise_model::format::{bytes, grouped, rate};
 
 use super::columns::{
@@ -24,7 +25,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("folio", 2, |_, cell| TextCell::number(cell.folio_bytes, bytes))
         .only(|view| view.cells.iter().any(|cell| cell.folio_bytes.is_some())),
     // What is not written yet is to be paid later.
-    Column::of("dirty MiB", 1, |_, cell| TextCell::number(cell.dirty_end_bytes, mebi))
+    Column::of("dirty MiB", 1, |_, cell| TextCell::number(dirty(cell), mebi))
         .only(|view| view.cells.iter().any(|cell| cell.dirty_end_bytes.is_some_and(|bytes| bytes > 0))),
     SYNCS_PER_SECOND,
     SYNC_P50,
@@ -40,6 +41,16 @@ pub(super) const COLUMNS: &[Column] = &[
     stalls(1),
     limit(10),
 ];
+
+/// Bytes that the device has yet to write: of a folio that a call changed in part, only that part,
+/// although the kernel counts all of it.
+fn dirty(cell: &CellJudgement) -> Option<u64> {
+    let counted = cell.dirty_end_bytes?;
+    let evidence = cell.evidence.as_ref().filter(|_| cell.moves != Access::Mmap);
+    let written = cell.device_written_bytes.unwrap_or(0);
+    let most = evidence.map(|seen| seen.requested_bytes.saturating_sub(written));
+    Some(most.map_or(counted, |most| counted.min(most)))
+}
 
 /// Bytes of the device for each update.
 fn each(

@@ -247,23 +247,6 @@ fn a_sync_that_was_not_made_is_noticed() {
 }
 
 #[test]
-fn writes_that_stay_in_the_cache_are_noticed() {
-    let cell = fill("pwrite:dontcache", Warm);
-    let device = |cell: &Cell, context: &Context, bytes: u64| {
-        kinds_in(cell, context, |_, evidence| {
-            evidence.device_written_bytes = Some(bytes);
-            evidence.device_other_bytes = Some(bytes);
-        })
-    };
-    // Half of 16 MiB, the rest of which may be under way.
-    assert_eq!(device(&cell, &CONTEXT, 8 << 20), []);
-    assert_eq!(device(&cell, &CONTEXT, (8 << 20) - 1), [NotInForce]);
-    assert_eq!(device(&cell, &COMPRESSED, 0), []);
-    assert_eq!(device(&fill("pwrite", Warm), &CONTEXT, 0), []);
-    assert_eq!(device(&update("pwrite:dontcache", Warm), &CONTEXT, 0), [], "2 MiB may be under way");
-}
-
-#[test]
 fn direct_writes_served_from_memory_are_noticed() {
     for method in ["pwrite:direct+buffer=4KiB", "write:direct+buffer=4KiB", "uring:direct+buffer=4KiB"] {
         let cell = append(method, Cold);

@@ -159,7 +159,6 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
         device_other_bytes: Some(written_bytes),
         device_written_bytes: Some(match cell.method.is_direct() || synced.is_measured() {
             true => written_bytes,
-            false if has(&[MethodOption::DontCache]) => written_bytes / 2,
             false => 0,
         }),
         device_flushes: Some(measurement(cell).sync_duration_counts.iter().sum()),
