@@ -87,13 +87,18 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
             Some(part(&measurement.sync_duration_ns, &measurement.sync_duration_counts, quantile))
         }),
         Expectation::Rate(rate) => {
+            let each = samples.cell.conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
             let rates = samples.figures(|measurement, _| {
-                measurement.operations as f64 * 1e9 / region_ns(measurement).max(1) as f64
+                measurement.operations as f64 * each * 1e9 / region_ns(measurement).max(1) as f64
             });
             of_median(expectation, &rates, |found| found >= rate as f64)
         }
         Expectation::Written(hundredths) => {
+            // What is not synced in the region is written later.
+            let writes = samples.cell.conditions.writes();
+            let is_known = writes.is_some_and(|writes| writes.sync.is_measured());
             let written = |evidence: &Evidence| {
+                is_known.then_some(())?;
                 Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
             };
             let factors: Vec<f64> = samples.valid().filter_map(|(_, evidence)| written(evidence)).collect();
@@ -189,7 +194,10 @@ mod tests {
 
     /// Samples of 1,000 records in 100 ms, of which some take 20 ms, and all are synced.
     fn judged(expectation: &str, samples: usize, slow: u64) -> JudgedExpectation {
-        let cell = cell();
+        judged_of(&cell(), expectation, samples, slow)
+    }
+
+    fn judged_of(cell: &Cell, expectation: &str, samples: usize, slow: u64) -> JudgedExpectation {
         let sample = |round: u32| {
             let (ns, counts) = (vec![100_000, 20_000_000], vec![1000 - slow, slow]);
             let measurement = Measurement {
@@ -207,12 +215,12 @@ mod tests {
                 ..Evidence::default()
             });
             let measurement = Box::new(measurement);
-            Sample::of(&cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+            Sample::of(cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
         };
         let samples: Vec<Sample> = (0..samples as u32).map(sample).collect();
         let all = judge_all(
             &[expectation.parse().expect("an expectation")],
-            &collected::of_samples(&cell, &samples),
+            &collected::of_samples(cell, &samples),
         );
         all.into_iter().next().expect("it was measured")
     }
@@ -254,6 +262,10 @@ mod tests {
         assert_eq!([verdict("rate>=10k", 12), verdict("rate>=10001", 12)], [Holds, DoesNotHold]);
         assert_eq!([verdict("written<=1.51x", 12), verdict("written<=1.49x", 12)], [Holds, DoesNotHold]);
         assert_eq!([verdict("rate>=1", 11), verdict("written<=9x", 5)], [Open, Open]);
+        let mut unsynced = cell();
+        unsynced.conditions.work = unsynced.conditions.work.without_sync();
+        let later = judged_of(&unsynced, "written<=9x", 12, 0);
+        assert_eq!((later.verdict, later.found), (Open, None), "the rest is written later");
     }
 
     #[test]

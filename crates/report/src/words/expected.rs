@@ -2,6 +2,7 @@
 
 use pagewise_analysis::judge::CellJudgement;
 use pagewise_analysis::judge::expectations::{Fulfilment, JudgedExpectation};
+use pagewise_model::Workload;
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::format::{counted, grouped, plain, rate, time};
 
@@ -17,7 +18,11 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
             of_quantile(&format!("{}s", operation(cell)), quantile, expected)
         }
         Expectation::Syncs(quantile) => of_quantile("syncs", quantile, expected),
-        Expectation::Rate(_) => of_figure(expected, &format!("{}s/s", operation(cell)), rate),
+        Expectation::Rate(_) => {
+            let single = matches!(cell.workload, Workload::RandomRead | Workload::SequentialRead);
+            let unit = if single { cell.workload.facts().access } else { operation(cell) };
+            of_figure(expected, &format!("{unit}s/s"), rate)
+        }
         Expectation::Written(_) => of_figure(expected, "bytes written by the device for each byte", plain),
     };
     let missing = match expected.samples < expected.samples_needed {
