@@ -8,7 +8,7 @@ use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::counted;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Alignment, Source};
+use pagewise_model::{Alignment, Conditions, Method, Source};
 
 use crate::begin::{
     Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, stop_flag,
@@ -168,19 +168,34 @@ fn not_measured(prepared: &Prepared) -> Option<String> {
     })
 }
 
-/// Methods of a replay that nobody named and that cannot do it, with the reasons.
+/// Methods that nobody named and that cannot do the work, or not all of it, with the reasons.
 fn left_out(prepared: &Prepared) -> Vec<String> {
     let Prepared { asked, plan, .. } = prepared;
-    let (Some(_), None) = (&asked.traced, &asked.chosen.axes.methods) else { return Vec::new() };
-    let Some(conditions) = plan.cells.first().map(|cell| &cell.conditions) else { return Vec::new() };
-    let usual = asked.text.base.axes.methods.iter().flatten();
-    let missing = usual.filter(|method| !plan.cells.iter().any(|cell| cell.method == **method));
-    missing
-        .filter_map(|method| {
-            let reason = validate::leaves_out(method, conditions, Alignment::ANY)?;
-            Some(format!("{method} is left out: {reason}"))
-        })
-        .collect()
+    if asked.chosen.axes.methods.is_some() {
+        return Vec::new();
+    }
+    let variant = match asked.variant {
+        Variant::Standard => &asked.text.base,
+        Variant::Quick => &asked.text.quick,
+        Variant::Full => &asked.text.full,
+    };
+    let usual = variant.axes.methods.as_ref().or(asked.text.base.axes.methods.as_ref());
+    let mut comparisons = plan.comparisons();
+    comparisons.retain(|conditions| validate::may_leave_out(conditions));
+    let missing = |method: &Method| {
+        let without = |conditions: &&&Conditions| {
+            !plan.cells.iter().any(|cell| cell.method == *method && cell.conditions == ***conditions)
+        };
+        let missing: Vec<&&Conditions> = comparisons.iter().filter(without).collect();
+        let reason = validate::leaves_out(method, missing.first()?, Alignment::ANY);
+        let reason = reason.unwrap_or_else(|| "it cannot do this work here".to_string());
+        let of = match missing.len() == comparisons.len() {
+            true => String::new(),
+            false => format!(" of {} of {} comparisons", missing.len(), comparisons.len()),
+        };
+        Some(format!("{method} is left out{of}: {reason}"))
+    };
+    usual.into_iter().flatten().filter_map(missing).collect()
 }
 
 /// Prepare; a file of the user's own is dropped from the page cache only if the user allows it, now

@@ -73,6 +73,24 @@ fn the_bare_command_takes_a_directory_a_variant_and_a_time() {
 }
 
 #[test]
+fn methods_that_cannot_sync_as_asked_are_named() {
+    let place = Place::new();
+    let notes = |words: &str| {
+        let words: Vec<&str> = words.split(' ').chain(["--dry-run"]).collect();
+        place.run(&words).expect_code(0).stderr
+    };
+    let ring = "note: uring:direct+depth=32 is left out: uring:direct+depth=32 has 512KiB under way at once";
+    let found = notes("update --block-size 16KiB --quick");
+    assert!(found.contains(ring), "{found}");
+    let some = notes("append --sync every:64KiB --quick");
+    assert!(some.contains("note: mmap:buffer=4KiB is left out of 1 of 2 comparisons: "), "{some}");
+    for words in ["update", "append", "append --sync every:64KiB --methods pwrite,pwrite:buffer=1MiB"] {
+        let found = notes(words);
+        assert!(!found.contains("left out"), "{words}: {found}");
+    }
+}
+
+#[test]
 fn help_has_the_exit_statuses_and_commands_end_with_them() {
     let place = Place::new();
     let help = place.run(&["--help"]).expect_code(0).stdout;
