@@ -43,6 +43,8 @@ pub struct JudgedExpectation {
     pub samples: u32,
     /// Samples that it needs.
     pub samples_needed: u32,
+    /// Samples that failed a check, as where other programs used the device: theirs is not judged.
+    pub rejected: u32,
     /// Operations or syncs of all samples; 0 of a rate or of written bytes.
     pub operations: u64,
     /// Operations beyond the limit.
@@ -65,9 +67,9 @@ pub fn samples_needed(expectation: &Expectation) -> u32 {
     (f64::from(SAMPLES) * rarer.max(1.0)).round() as u32
 }
 
-/// All expectations of a measured cell that could be taken.
+/// All expectations of a measured cell. One that cannot be had is open: nothing is known of it.
 pub(crate) fn judge_all(expectations: &[Expectation], samples: &CellSamples<'_>) -> Vec<JudgedExpectation> {
-    if samples.cell.role != Role::Measured || samples.unavailable().is_some() {
+    if samples.cell.role != Role::Measured {
         return Vec::new();
     }
     expectations.iter().map(|expectation| judge(*expectation, samples)).collect()
@@ -91,7 +93,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
             let rates = samples.figures(|measurement, _| {
                 measurement.operations as f64 * each * 1e9 / region_ns(measurement).max(1) as f64
             });
-            of_median(expectation, &rates, |found| found >= rate as f64)
+            of_median(expectation, samples, &rates, |found| found >= rate as f64)
         }
         Expectation::Written(hundredths) => {
             // What is not synced in the region is written later.
@@ -102,9 +104,14 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
                 Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
             };
             let factors: Vec<f64> = samples.valid().filter_map(|(_, evidence)| written(evidence)).collect();
-            of_median(expectation, &factors, |found| found * 100.0 <= hundredths as f64)
+            of_median(expectation, samples, &factors, |found| found * 100.0 <= hundredths as f64)
         }
     }
+}
+
+/// Attempts that are not valid.
+fn rejected(samples: &CellSamples<'_>) -> u32 {
+    samples.attempts.iter().filter(|attempt| attempt.valid().is_none()).count() as u32
 }
 
 /// The operations of a histogram that may have taken as long as the limit: a bucket is known by its
@@ -143,6 +150,7 @@ fn of_quantile(
         verdict,
         samples: count,
         samples_needed: needed,
+        rejected: rejected(samples),
         operations,
         beyond,
         found: (operations > 0).then(|| beyond as f64 / operations as f64),
@@ -151,7 +159,12 @@ fn of_quantile(
     }
 }
 
-fn of_median(expectation: Expectation, figures: &[f64], is_kept: impl Fn(f64) -> bool) -> JudgedExpectation {
+fn of_median(
+    expectation: Expectation,
+    samples: &CellSamples<'_>,
+    figures: &[f64],
+    is_kept: impl Fn(f64) -> bool,
+) -> JudgedExpectation {
     let found = MedianInterval::of(figures);
     let (low, high) =
         (found.as_ref().and_then(|found| found.low), found.as_ref().and_then(|found| found.high));
@@ -171,6 +184,7 @@ fn of_median(expectation: Expectation, figures: &[f64], is_kept: impl Fn(f64) ->
         verdict,
         samples: figures.len() as u32,
         samples_needed,
+        rejected: rejected(samples),
         operations: 0,
         beyond: 0,
         found: found.map(|found| found.median),
@@ -269,10 +283,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_method_that_cannot_be_had() {
+    fn nothing_is_known_of_a_method_that_cannot_be_had() {
         let cell = cell();
         let none = Sample::of(&cell, 0, Outcome::Unavailable { reason: "none".into() });
         let expectations = ["p99<1s".parse().expect("an expectation")];
-        assert_eq!(judge_all(&expectations, &collected::of_samples(&cell, &[none])), []);
+        let judged = judge_all(&expectations, &collected::of_samples(&cell, &[none]));
+        assert_eq!((judged[0].verdict, judged[0].samples, judged[0].found), (Fulfilment::Open, 0, None));
     }
 }

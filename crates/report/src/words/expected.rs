@@ -25,7 +25,8 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
         }
         Expectation::Written(_) => of_figure(expected, "bytes written by the device for each byte", plain),
     };
-    let missing = match expected.samples < expected.samples_needed {
+    let is_open = expected.verdict == Fulfilment::Open;
+    let missing = match is_open && expected.samples < expected.samples_needed {
         true => format!(
             "; it needs {} (--rounds) and has {}",
             counted(u64::from(expected.samples_needed), "sample"),
@@ -33,7 +34,15 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
         ),
         false => String::new(),
     };
-    format!("{}: {} {verdict}: {found}{missing}", cell.method, expected.expectation)
+    let found = if expected.samples == 0 { "nothing is known".to_string() } else { found };
+    let rejected = match expected.rejected {
+        0 => String::new(),
+        count => format!(
+            "; {} failed a check, and what they show is not in it",
+            counted(u64::from(count), "sample")
+        ),
+    };
+    format!("{}: {} {verdict}: {found}{missing}{rejected}", cell.method, expected.expectation)
 }
 
 fn operation(cell: &CellJudgement) -> &'static str {
