@@ -87,12 +87,13 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let active = samples.iter().zip(&activities);
     let ceilings =
         Ceilings::of(active.clone().filter_map(|(samples, activity)| Some((samples, activity.as_ref()?))));
-    let mut cells: Vec<CellJudgement> = active
-        .map(|(samples, activity)| CellJudgement::of(samples, activity.as_ref(), &ceilings, in_memory))
+    let expectations = &run.header.plan.expectations;
+    let cells: Vec<CellJudgement> = active
+        .map(|(samples, activity)| CellJudgement {
+            expected: expectations::judge_all(expectations, samples),
+            ..CellJudgement::of(samples, activity.as_ref(), &ceilings, in_memory)
+        })
         .collect();
-    for (cell, samples) in cells.iter_mut().zip(samples) {
-        cell.expected = expectations::judge_all(&run.header.plan.expectations, samples);
-    }
     let sides = comparison::sides(samples);
     let comparisons = comparison::compare_all(&sides, &InterimAnalyses::of(&run.header.plan), true);
     let by_id = samples_by_id(samples);

@@ -112,12 +112,13 @@ fn ending(judged: &[Judged]) -> Exit {
     if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {
         return Exit::NotMeasurable;
     }
-    let became = |verdict| {
-        let mut all = judged.iter().flat_map(|judged| &judged.cells).flat_map(|cell| &cell.expected);
-        all.any(|expected| expected.verdict == verdict)
-    };
-    if judged.iter().any(is_short) || became(Fulfilment::DoesNotHold) {
+    if judged.iter().any(is_short) {
         return Exit::FellShort;
     }
-    if became(Fulfilment::Open) { Exit::Open } else { Exit::Answered }
+    let expected = judged.iter().flat_map(|judged| &judged.cells).flat_map(|cell| &cell.expected);
+    match expected.map(|expected| expected.verdict).min() {
+        Some(Fulfilment::DoesNotHold) => Exit::FellShort,
+        Some(Fulfilment::Open) => Exit::Open,
+        Some(Fulfilment::Holds) | None => Exit::Answered,
+    }
 }

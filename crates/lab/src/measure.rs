@@ -174,12 +174,8 @@ fn left_out(prepared: &Prepared) -> Vec<String> {
     if asked.chosen.axes.methods.is_some() {
         return Vec::new();
     }
-    let variant = match asked.variant {
-        Variant::Standard => &asked.text.base,
-        Variant::Quick => &asked.text.quick,
-        Variant::Full => &asked.text.full,
-    };
-    let usual = variant.axes.methods.as_ref().or(asked.text.base.axes.methods.as_ref());
+    let layers = asked.variant.changes(&asked.text).into_iter().chain([&asked.text.base]);
+    let usual = layers.into_iter().find_map(|layer| layer.axes.methods.as_ref());
     let mut comparisons = plan.comparisons();
     comparisons.retain(|conditions| validate::may_leave_out(conditions));
     let missing = |method: &Method| {

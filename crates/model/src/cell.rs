@@ -35,6 +35,13 @@ words! {
     }
 }
 
+impl CacheState {
+    /// True if the whole span is cached, in folios of any size.
+    pub const fn is_warm(self) -> bool {
+        matches!(self, CacheState::Warm | CacheState::WarmSmall)
+    }
+}
+
 words! {
     /// Ownership of the open file and the mapping; readahead state is per descriptor.
     Descriptor, "descriptor" {
@@ -151,13 +158,17 @@ impl Conditions {
 
     /// True if it writes a file that was made for it, of which nothing is stored before.
     pub fn makes_file(&self) -> bool {
-        self.cache == CacheState::Cold && self.writes().is_some_and(|writes| writes.updates.is_none())
+        self.cache == CacheState::Cold && self.writes().is_some_and(|writes| !writes.is_update())
     }
 
     /// True if it updates a file that is in the page cache.
     pub fn updates_cached(&self) -> bool {
-        let cached = matches!(self.cache, CacheState::Warm | CacheState::WarmSmall);
-        cached && self.writes().is_some_and(|writes| writes.updates.is_some())
+        self.cache.is_warm() && self.writes().is_some_and(|writes| writes.is_update())
+    }
+
+    /// True if what it writes is synced within the measured region.
+    pub fn measures_syncs(&self) -> bool {
+        self.writes().is_some_and(|writes| writes.sync.is_measured())
     }
 
     /// True if each record is on the device before its thread writes the next one.

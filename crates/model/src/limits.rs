@@ -36,15 +36,14 @@ impl Conditions {
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
         self.work.parameters().check(*threads)?;
-        match self.ring().filter(RecordRing::is_scattered) {
-            Some(ring) => self.check_updates(&ring),
+        match self.writes().and_then(|writes| writes.updates).zip(self.ring()) {
+            Some((updates, ring)) => self.check_updates(u64::from(updates), &ring),
             None => Ok(()),
         }
     }
 
     /// Check that each update has a block of its own, and a number that the worker can keep.
-    fn check_updates(&self, ring: &RecordRing) -> Result<(), String> {
-        let updates = self.writes().and_then(|writes| writes.updates).map_or(0, u64::from);
+    fn check_updates(&self, updates: u64, ring: &RecordRing) -> Result<(), String> {
         ensure(updates <= MAX_UPDATES, || format!("{updates} updates: write at most {MAX_UPDATES}"))?;
         ensure(updates <= ring.slots(), || {
             format!(

@@ -398,16 +398,8 @@ impl Plan {
                     Sync::Commit => count,
                 };
                 // Neighbours share a folio; updates seldom do.
-                let folios = if writes.updates.is_some() { ring.records() } else { syncs };
-                // Pages that faults bring in have folios of their own, unless advice asks for more.
-                let larger = [MethodOption::WillNeed, MethodOption::Sequential, MethodOption::HugePage];
-                let comes_singly = match conditions.cache {
-                    CacheState::WarmSmall => true,
-                    CacheState::Cold => !larger.iter().any(|option| cell.method.has(*option)),
-                    _ => false,
-                };
-                let mapped = before > 0 && cell.method.access() == Access::Mmap && !comes_singly;
-                let beside = match mapped {
+                let folios = if writes.is_update() { ring.records() } else { syncs };
+                let beside = match before > 0 && Self::stores_into_large_folios(cell) {
                     true => folios.saturating_mul(FOLIO_BYTES).min(syncs.saturating_mul(ring.bytes())),
                     false => syncs.saturating_mul(2 * BLOCK_BYTES),
                 };
@@ -415,6 +407,18 @@ impl Plan {
             }
             _ => 0,
         }
+    }
+
+    /// True if it stores through a mapping into a file whose folios may be large. Pages that faults
+    /// bring in have folios of their own, unless advice asks for more.
+    fn stores_into_large_folios(cell: &Cell) -> bool {
+        let larger = [MethodOption::WillNeed, MethodOption::Sequential, MethodOption::HugePage];
+        let are_large = match cell.conditions.cache {
+            CacheState::WarmSmall => false,
+            CacheState::Cold => larger.iter().any(|option| cell.method.has(*option)),
+            _ => true,
+        };
+        are_large && cell.method.access() == Access::Mmap
     }
 
     /// Bytes of a file to write that is written once before.

@@ -61,9 +61,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         if let [(judged, _)] = runs {
             body.push(Block::remark(shared(judged)));
         }
-        if more > 0 {
-            body.push(Block::remark(format!("and {more} more: the tables have them")));
-        }
+        body.extend(words::in_tables(more).map(Block::remark));
     }
     body.extend(findings(runs, &situations));
     let shown = |head, body| Document { head, body, ..Document::default() }.lines(width);

@@ -16,6 +16,11 @@ pub(crate) fn left_out(count: usize, what: &str) -> String {
     format!("{more} {are} left out of this page: pagewise report prints all.")
 }
 
+/// `and 3 more: the tables have them`, if a screen has no room for some.
+pub(crate) fn in_tables(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("and {count} more: the tables have them"))
+}
+
 /// Each value once, in the order of its first.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();

@@ -4,32 +4,33 @@
 //! beyond it. A sample in which no operation is beyond is no proof for operations as rare as one in
 //! ten thousand, so a quantile needs a number of samples that grows with it.
 
+use pagewise_model::Role;
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Evidence, Role};
 use serde::Serialize;
 
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
 use super::latency::latency_withheld;
-use crate::proof::measured::region_ns;
+use crate::proof::measured::{ops_per_second, written_per_byte};
 use crate::statistics::share::{self, Part};
+use crate::statistics::total;
 
 /// Fewest samples of any expectation.
 const SAMPLES: u32 = 12;
 /// The share beyond p99: rarer operations need more samples.
 const OF_P99: f64 = 0.01;
 
-/// The verdict on an expectation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+/// The verdict on an expectation; the first of several decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fulfilment {
-    /// It is kept.
-    Holds,
     /// It is not kept.
     DoesNotHold,
     /// The samples do not decide it.
     Open,
+    /// It is kept.
+    Holds,
 }
 
 /// An expectation of a cell, and what was found.
@@ -76,126 +77,98 @@ pub(crate) fn judge_all(expectations: &[Expectation], samples: &CellSamples<'_>)
 }
 
 fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectation {
+    let conditions = &samples.cell.conditions;
+    let nothing = JudgedExpectation {
+        expectation,
+        verdict: Fulfilment::Open,
+        samples: 0,
+        samples_needed: samples_needed(&expectation),
+        rejected: samples.attempts.iter().filter(|attempt| attempt.valid().is_none()).count() as u32,
+        operations: 0,
+        beyond: 0,
+        found: None,
+        low: None,
+        high: None,
+    };
+    let measurements = samples.valid().map(|(measurement, _)| measurement);
     match expectation {
+        Expectation::Operations(_) if latency_withheld(conditions).is_some() => nothing,
         Expectation::Operations(quantile) => {
-            let is_known = latency_withheld(&samples.cell.conditions).is_none();
-            let taken = |measurement: &Measurement| {
-                let timed = is_known.then_some(measurement);
-                timed.map(|one| part(&one.latency_ns, &one.latency_counts, quantile))
-            };
-            of_quantile(expectation, quantile, samples, taken)
+            let part = |one: &Measurement| part(&one.latency_ns, &one.latency_counts, quantile);
+            of_quantile(nothing, quantile, measurements.map(part))
         }
-        Expectation::Syncs(quantile) => of_quantile(expectation, quantile, samples, |measurement| {
-            Some(part(&measurement.sync_duration_ns, &measurement.sync_duration_counts, quantile))
-        }),
+        Expectation::Syncs(quantile) => {
+            let part = |one: &Measurement| part(&one.sync_duration_ns, &one.sync_duration_counts, quantile);
+            of_quantile(nothing, quantile, measurements.map(part))
+        }
         Expectation::Rate(rate) => {
-            let each = samples.cell.conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
-            let rates = samples.figures(|measurement, _| {
-                measurement.operations as f64 * each * 1e9 / region_ns(measurement).max(1) as f64
-            });
-            of_median(expectation, samples, &rates, |found| found >= rate as f64)
+            let each = conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
+            let rates: Vec<f64> = measurements.map(|one| ops_per_second(one) * each).collect();
+            of_median(nothing, &rates, |found| found >= rate as f64)
         }
+        // What is not synced in the region is written later.
+        Expectation::Written(_) if !conditions.measures_syncs() => nothing,
         Expectation::Written(hundredths) => {
-            // What is not synced in the region is written later.
-            let writes = samples.cell.conditions.writes();
-            let is_known = writes.is_some_and(|writes| writes.sync.is_measured());
-            let written = |evidence: &Evidence| {
-                is_known.then_some(())?;
-                Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
-            };
-            let factors: Vec<f64> = samples.valid().filter_map(|(_, evidence)| written(evidence)).collect();
-            of_median(expectation, samples, &factors, |found| found * 100.0 <= hundredths as f64)
+            let factors: Vec<f64> =
+                samples.valid().filter_map(|(_, evidence)| written_per_byte(evidence)).collect();
+            of_median(nothing, &factors, |found| found * 100.0 <= hundredths as f64)
         }
     }
-}
-
-/// Attempts that are not valid.
-fn rejected(samples: &CellSamples<'_>) -> u32 {
-    samples.attempts.iter().filter(|attempt| attempt.valid().is_none()).count() as u32
 }
 
 /// The operations of a histogram that may have taken as long as the limit: a bucket is known by its
 /// upper end.
 fn part(upper_ns: &[u64], counts: &[u64], quantile: Quantile) -> Part {
-    let all = upper_ns.iter().zip(counts);
-    let sum = |least_ns: u64| {
-        let counted = all.clone().filter(|(upper_ns, _)| **upper_ns >= least_ns);
-        counted.fold(0u64, |sum, (_, count)| sum.saturating_add(*count))
-    };
-    Part { beyond: sum(quantile.limit_ns), of: sum(0) }
+    let beyond = upper_ns.iter().zip(counts).filter(|(upper_ns, _)| **upper_ns >= quantile.limit_ns);
+    Part { beyond: total(beyond.map(|(_, count)| count)), of: total(counts) }
 }
 
 fn of_quantile(
-    expectation: Expectation,
+    nothing: JudgedExpectation,
     quantile: Quantile,
-    samples: &CellSamples<'_>,
-    taken: impl Fn(&Measurement) -> Option<Part>,
+    parts: impl Iterator<Item = Part>,
 ) -> JudgedExpectation {
-    let of_samples = samples.valid().filter_map(|(measurement, _)| taken(measurement));
-    let parts: Vec<Part> = of_samples.filter(|part| part.of > 0).collect();
-    let sum =
-        |number: fn(&Part) -> u64| parts.iter().fold(0u64, |sum, part| sum.saturating_add(number(part)));
-    let (beyond, operations) = (sum(|part| part.beyond), sum(|part| part.of));
-    let allowed = quantile.allowed();
-    let ends = share::interval(&parts);
-    let needed = samples_needed(&expectation);
-    let count = parts.len() as u32;
-    let verdict = match ends {
-        Some((low, _)) if low > allowed && count >= SAMPLES => Fulfilment::DoesNotHold,
-        Some((_, high)) if high <= allowed && count >= needed => Fulfilment::Holds,
+    let parts: Vec<Part> = parts.filter(|part| part.of > 0).collect();
+    let Some((low, high)) = share::interval(&parts) else { return nothing };
+    let beyond = total(parts.iter().map(|part| &part.beyond));
+    let operations = total(parts.iter().map(|part| &part.of));
+    let (allowed, samples) = (quantile.allowed(), parts.len() as u32);
+    let verdict = match samples {
+        SAMPLES.. if low > allowed => Fulfilment::DoesNotHold,
+        _ if samples >= nothing.samples_needed && high <= allowed => Fulfilment::Holds,
         _ => Fulfilment::Open,
     };
     JudgedExpectation {
-        expectation,
         verdict,
-        samples: count,
-        samples_needed: needed,
-        rejected: rejected(samples),
+        samples,
         operations,
         beyond,
-        found: (operations > 0).then(|| beyond as f64 / operations as f64),
-        low: ends.map(|(low, _)| low),
-        high: ends.map(|(_, high)| high),
+        found: Some(beyond as f64 / operations as f64),
+        low: Some(low),
+        high: Some(high),
+        ..nothing
     }
 }
 
 fn of_median(
-    expectation: Expectation,
-    samples: &CellSamples<'_>,
+    nothing: JudgedExpectation,
     figures: &[f64],
     is_kept: impl Fn(f64) -> bool,
 ) -> JudgedExpectation {
-    let found = MedianInterval::of(figures);
-    let (low, high) =
-        (found.as_ref().and_then(|found| found.low), found.as_ref().and_then(|found| found.high));
-    let samples_needed = samples_needed(&expectation);
-    let verdict = match (low, high) {
-        (Some(low), Some(high)) if figures.len() as u32 >= samples_needed => {
-            match (is_kept(low), is_kept(high)) {
-                (true, true) => Fulfilment::Holds,
-                (false, false) => Fulfilment::DoesNotHold,
-                _ => Fulfilment::Open,
-            }
-        }
+    let Some(MedianInterval { median, low, high }) = MedianInterval::of(figures) else { return nothing };
+    let samples = figures.len() as u32;
+    let ends = low.zip(high).filter(|_| samples >= nothing.samples_needed);
+    let verdict = match ends.map(|(low, high)| (is_kept(low), is_kept(high))) {
+        Some((true, true)) => Fulfilment::Holds,
+        Some((false, false)) => Fulfilment::DoesNotHold,
         _ => Fulfilment::Open,
     };
-    JudgedExpectation {
-        expectation,
-        verdict,
-        samples: figures.len() as u32,
-        samples_needed,
-        rejected: rejected(samples),
-        operations: 0,
-        beyond: 0,
-        found: found.map(|found| found.median),
-        low,
-        high,
-    }
+    JudgedExpectation { verdict, samples, found: Some(median), low, high, ..nothing }
 }
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Append, Bytes, Cell, Conditions, Outcome, Sample, Sync, Work};
+    use pagewise_model::{Append, Bytes, Cell, Conditions, Evidence, Outcome, Sample, Sync, Work};
 
     use super::*;
     use crate::judge::collected;

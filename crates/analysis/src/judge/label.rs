@@ -117,7 +117,7 @@ fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
 }
 
 fn cache_of_writes(conditions: &Conditions) -> String {
-    let exists = conditions.writes().is_some_and(|writes| writes.updates.is_some());
+    let exists = conditions.writes().is_some_and(|writes| writes.is_update());
     match conditions.cache {
         CacheState::Cold if exists => "not cached".to_string(),
         CacheState::Warm if exists => "cached".to_string(),

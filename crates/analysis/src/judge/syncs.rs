@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
 use super::latency::Durations;
-use crate::proof::measured::region_ns;
+use crate::proof::measured::{region_ns, written_per_byte};
 use crate::statistics::{median, total};
 
 /// The syncs of all valid samples of a cell.
@@ -54,9 +54,7 @@ impl Syncs {
             samples.figures(|measurement, _| syncs(measurement) * 1e9 / region_ns(measurement).max(1) as f64);
         let bytes =
             samples.figures(|measurement, seen| seen.requested_bytes as f64 / syncs(measurement).max(1.0));
-        let amplification = samples.valid().filter_map(|(_, seen)| {
-            Some(seen.device_written_bytes? as f64 / seen.requested_bytes.max(1) as f64)
-        });
+        let amplification = samples.valid().filter_map(|(_, seen)| written_per_byte(seen));
         Some(Self {
             call,
             is_durable: call.is_durable() && !in_memory,

@@ -1,8 +1,8 @@
 //! Figures of one sample.
 
-use pagewise_model::Cell;
 use pagewise_model::counters::RateWindow;
 use pagewise_model::sample::Measurement;
+use pagewise_model::{Cell, Evidence};
 
 use crate::statistics::total;
 
@@ -43,6 +43,11 @@ pub fn duration_ns(windows: &[RateWindow]) -> u64 {
 /// Operations per second of the throughput phase.
 pub fn ops_per_second(measurement: &Measurement) -> f64 {
     measurement.operations as f64 * 1e9 / region_ns(measurement) as f64
+}
+
+/// Write amplification: bytes that the device wrote for each byte that reached the file.
+pub fn written_per_byte(evidence: &Evidence) -> Option<f64> {
+    Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub(super) fn synced_late(subject: &Subject<'_>) -> Option<String> {
     let pieces = subject.writes_in_flight().saturating_add(1).saturating_mul(piece.next_multiple_of(page));
     let interval = match sync {
         // Neighbours share a folio; updates seldom do.
-        Sync::Every(bytes) if cell.conditions.writes()?.updates.is_some() => {
+        Sync::Every(bytes) if cell.conditions.writes()?.is_update() => {
             bytes.0.div_ceil(piece.max(1)).saturating_mul(folio.max(page))
         }
         Sync::Every(bytes) => bytes.0.next_multiple_of(page),

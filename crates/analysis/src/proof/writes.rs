@@ -178,7 +178,7 @@ pub(super) fn not_evicted(subject: &Subject<'_>) -> Option<String> {
 /// device.
 pub(super) fn not_written_before(subject: &Subject<'_>) -> Option<String> {
     let conditions = &subject.cell.conditions;
-    let is_warm = matches!(conditions.cache, CacheState::Warm | CacheState::WarmSmall);
+    let is_warm = conditions.cache.is_warm();
     let is_known = is_warm || conditions.cache == CacheState::Cold;
     let ring = subject.ring_in_file().filter(|_| is_known && !conditions.makes_file())?;
     let (evidence, page) = (subject.evidence, subject.context.page_bytes);
@@ -303,9 +303,9 @@ pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> 
     let by_syncs = syncs.saturating_mul(SYNC_BYTES.saturating_add(subject.written_at_once()));
     let of_records = (own as f64 * WRITTEN_FACTOR) as u64;
     // Neighbours share a folio; updates seldom do.
-    let is_mapped = subject.cell.access() == Access::Mmap;
-    let updates = if is_mapped { conditions.writes()?.updates } else { None };
-    let by_folios = updates.map_or(0, |_| subject.operations().saturating_mul(subject.written_at_once()));
+    let stores_singly = conditions.writes()?.is_update() && subject.cell.access() == Access::Mmap;
+    let folios = if stores_singly { subject.operations() } else { 0 };
+    let by_folios = folios.saturating_mul(subject.written_at_once());
     let most =
         [METADATA_BYTES, in_setup, by_syncs, by_folios].into_iter().fold(of_records, u64::saturating_add);
     (written > most).then(|| {

@@ -186,7 +186,7 @@ fn open(method: &Method, job: &Job, writes: Writes, order: Vec<u32>) -> Result<B
     let source = RecordSource::read(job)?;
     match method.access() {
         Access::Uring => uring::open(method, &target, source, order),
-        _ if writes.updates.is_some() => scattered::open(method, job, &target, source, order),
+        _ if writes.is_update() => scattered::open(method, job, &target, source, order),
         Access::Mmap => mmap::open(&target, source),
         Access::Pwrite | Access::Write => call::open(method, &target, source),
         Access::Anonymous => anonymous::open(&target, source),

@@ -65,6 +65,17 @@ pub enum Variant {
     Full,
 }
 
+impl Variant {
+    /// The changes that it makes to a plan.
+    pub fn changes(self, plan: &PlanText) -> Option<&Layer> {
+        match self {
+            Variant::Standard => None,
+            Variant::Quick => Some(&plan.quick),
+            Variant::Full => Some(&plan.full),
+        }
+    }
+}
+
 /// The changes that `plan` has under the memory limit that is chosen.
 pub fn limited<'a>(plan: &'a PlanText, variant: Variant, chosen: &Layer) -> Option<&'a Layer> {
     plan.limited.as_ref().filter(|_| variant != Variant::Full && chosen.limits_memory())
@@ -81,13 +92,8 @@ pub fn resolve(
     let is_full = variant == Variant::Full;
     let limited = limited(plan, variant, chosen);
     let quick = Some(&plan.quick).filter(|_| variant == Variant::Standard);
-    let variant = match variant {
-        Variant::Standard => None,
-        Variant::Quick => Some(&plan.quick),
-        Variant::Full => Some(&plan.full),
-    };
     let layers: Vec<&Layer> =
-        [Some(chosen), limited, variant, Some(&plan.base)].into_iter().flatten().collect();
+        [Some(chosen), limited, variant.changes(plan), Some(&plan.base)].into_iter().flatten().collect();
     let expectations: Vec<Expectation> =
         layers.iter().find_map(|layer| layer.expectations.clone()).unwrap_or_default();
     let sampling = sampling(&layers, machine.fresh_seed)?.for_all(&expectations)?;

@@ -174,7 +174,7 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
     ensure!(
         workload == Workload::Append || !conditions.is_committing(),
         "{workload} has no records that are committed one by one: use --sync every:{} or append",
-        if writes.updates.is_some() { size.to_string() } else { "SIZE".to_string() }
+        if writes.is_update() { size.to_string() } else { "SIZE".to_string() }
     );
     ensure_one_thread(conditions)?;
     if let (Some(updates), Sync::Every(interval)) = (writes.updates, writes.sync) {
@@ -189,7 +189,7 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
         "a {unit} of {size} is larger than the file of {}",
         conditions.file_bytes
     );
-    let (is_update, cache) = (writes.updates.is_some(), conditions.cache);
+    let (is_update, cache) = (writes.is_update(), conditions.cache);
     ensure!(
         matches!(cache, CacheState::Cold | CacheState::Warm) || is_update && cache == CacheState::WarmSmall,
         "a file to be written cannot be {cache}: use --cache {}",
@@ -250,8 +250,7 @@ pub fn alignment(machine: &Machine<'_>) -> Alignment {
 /// measured, which some do at other times, and of the reads of a trace, of which some cannot hold
 /// the longest.
 pub fn may_leave_out(conditions: &Conditions) -> bool {
-    let syncs = conditions.writes().is_some_and(|writes| writes.sync.is_measured());
-    syncs || conditions.workload() == Workload::Replay
+    conditions.measures_syncs() || conditions.workload() == Workload::Replay
 }
 
 /// Reason that a method that nobody named is left out under these conditions: it cannot do the

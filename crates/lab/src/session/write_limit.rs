@@ -29,16 +29,19 @@ impl WriteLimit {
     /// Count a sample of a cell: what the device wrote meanwhile, for others too. A method that is
     /// unavailable wrote nothing.
     pub fn note(&mut self, plan: &Plan, cell: &Cell, sample: &Sample) {
-        let mut estimated = plan.sample_writes(cell);
-        let mut measured = match &sample.outcome {
+        let estimated = plan.sample_writes(cell);
+        let measured = match &sample.outcome {
             Outcome::Taken { evidence, .. } => evidence.device_written_bytes.unwrap_or(0),
             Outcome::Broken { .. } => 0,
             Outcome::Unavailable { .. } => return,
         };
-        if measured > 0 && cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured()) {
-            measured = measured.saturating_add(Plan::prepared_writes(&cell.conditions));
-            estimated = estimated.min(measured);
-        }
+        let (estimated, measured) = match measured > 0 && cell.conditions.measures_syncs() {
+            true => {
+                let all = measured.saturating_add(Plan::prepared_writes(&cell.conditions));
+                (estimated.min(all), all)
+            }
+            false => (estimated, measured),
+        };
         if estimated > 0 {
             self.estimated = self.estimated.saturating_add(estimated);
             self.measured = self.measured.saturating_add(measured);

@@ -317,7 +317,7 @@ impl WorkerSession<'_> {
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns, touch_at: self.task.touch_at() };
         let wait = self.sample_wait(sample_ns + latency_ns);
-        let syncs = self.cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+        let syncs = self.cell.conditions.measures_syncs();
         let timed = || {
             let reply = worker.begin(go).and_then(|()| {
                 reached(RunStep::GoSent);

@@ -214,7 +214,7 @@ impl Method {
     /// Reason against O_DIRECT without a buffer: it moves whole blocks.
     fn refuses_direct(&self, writes: &Writes, alignment: Alignment) -> Option<String> {
         let (size, multiple) = (writes.record_bytes, Bytes(alignment.direct_bytes.max(1)));
-        if writes.updates.is_none() {
+        if !writes.is_update() {
             return Some(format!(
                 "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer=64KiB"
             ));

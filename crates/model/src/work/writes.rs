@@ -29,6 +29,11 @@ pub struct Writes {
 }
 
 impl Writes {
+    /// True if they overwrite blocks of a file that exists.
+    pub const fn is_update(&self) -> bool {
+        self.updates.is_some()
+    }
+
     /// The sync in whole records: an interval holds as many as fit, at least one. Otherwise a
     /// record that straddles the end of an interval would make unbuffered methods sync later, and a
     /// buffer that holds an interval less a part of a record would sync half as often.

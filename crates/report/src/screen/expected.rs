@@ -15,19 +15,13 @@ pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
     let mut all: Vec<(Fulfilment, String)> =
         situations.iter().flat_map(|one| of(one, situations.len() == 1)).collect();
     // A limit that is not kept is never among those that are left out.
-    all.sort_by_key(|(verdict, _)| match verdict {
-        Fulfilment::DoesNotHold => 0,
-        Fulfilment::Open => 1,
-        Fulfilment::Holds => 2,
-    });
-    let sentences: Vec<String> = all.into_iter().map(|(_, sentence)| sentence).collect();
-    if sentences.is_empty() {
+    all.sort_by_key(|(verdict, _)| *verdict);
+    if all.is_empty() {
         return Vec::new();
     }
-    let more = sentences.len().saturating_sub(MOST);
-    let shown = sentences.into_iter().take(MOST).map(Block::paragraph);
-    let rest = (more > 0).then(|| Block::remark(format!("and {more} more: the tables have them")));
-    std::iter::once(Block::heading(3, "Expected")).chain(shown).chain(rest).collect()
+    let more = words::in_tables(all.len().saturating_sub(MOST)).map(Block::remark);
+    let shown = all.into_iter().take(MOST).map(|(_, sentence)| Block::paragraph(sentence));
+    std::iter::once(Block::heading(3, "Expected")).chain(shown).chain(more).collect()
 }
 
 /// One situation needs no name.

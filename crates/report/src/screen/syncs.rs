@@ -6,6 +6,7 @@ use pagewise_model::{Access, CacheState, FOLIO_BYTES, Method};
 
 use super::situation::{AMPLIFIED, Situation};
 use crate::document::Block;
+use crate::words;
 
 /// Comparisons that are named; the tables have all.
 const MOST: usize = 4;
@@ -27,12 +28,10 @@ pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
         return Vec::new();
     }
     let most = if situations.iter().all(is_alone_with_syncs) { MOST_OF_ONE } else { MOST };
-    let more = phrases.len().saturating_sub(most);
+    let more = words::in_tables(phrases.len().saturating_sub(most)).map(Block::remark);
     let shown = phrases.into_iter().take(most).chain(folios).map(Block::paragraph);
     let mut blocks: Vec<Block> = std::iter::once(Block::heading(3, "Syncs")).chain(shown).collect();
-    if more > 0 {
-        blocks.push(Block::remark(format!("and {more} more: the tables have them")));
-    }
+    blocks.extend(more);
     blocks
 }
 

@@ -5,7 +5,7 @@ use pagewise_model::{CacheState, Cell, Evidence, MethodOption};
 
 use crate::judge::collected::CellSamples;
 use crate::proof::calls;
-use crate::proof::measured::{operations, region_ns, total_ns};
+use crate::proof::measured::{operations, region_ns, total_ns, written_per_byte};
 use crate::statistics::{Extent, median, total};
 
 /// From this share of the requested bytes, the device is involved.
@@ -109,10 +109,8 @@ impl Activity {
             })),
             time: all_times(),
             knows_run_queue: samples.valid().all(|(_, evidence)| evidence.run_queue_ns.is_some()),
-            writes_device: median(&of_valid(&|_, evidence| {
-                Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
-            }))
-            .is_some_and(|share| share >= DEVICE_SHARE),
+            writes_device: median(&of_valid(&|_, evidence| written_per_byte(evidence)))
+                .is_some_and(|share| share >= DEVICE_SHARE),
         })
     }
 

@@ -65,7 +65,7 @@ fn sample(plan: &Plan, truth: &[&Truth; 2], index: usize, round: u32, attempt: u
     let disturbance = Failure { kind: FailureKind::Contaminated, detail: "by a test".into() };
     let failures = if is_disturbed { vec![disturbance] } else { Vec::new() };
     // Where records are synced, the device writes three times what is estimated.
-    let syncs = cell.conditions.writes().is_some_and(|writes| writes.sync.is_measured());
+    let syncs = cell.conditions.measures_syncs();
     let device_written_bytes = syncs.then(|| 3 * Plan::of(Vec::new()).sample_writes(cell));
     let evidence = Box::new(Evidence { device_written_bytes, ..Evidence::default() });
     let outcome = Outcome::Taken { measurement: Box::new(measurement), evidence, failures };

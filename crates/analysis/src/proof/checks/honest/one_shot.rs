@@ -142,7 +142,7 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
     let page = CONTEXT.page_bytes;
     let file = conditions.file_bytes.0;
     let of_records = written_bytes.min(conditions.ring().expect("it writes").bytes());
-    let warm = matches!(conditions.cache, CacheState::Warm | CacheState::WarmSmall);
+    let warm = conditions.cache.is_warm();
     let exists = warm || conditions.cache == CacheState::Cold && !conditions.makes_file();
     let made_dirty = has(&[MethodOption::PopulateWrite, MethodOption::Touch]);
     let brought_in = made_dirty || has(&[MethodOption::Populate, MethodOption::Lock, MethodOption::WillNeed]);
@@ -157,9 +157,10 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
         device_read_bytes: Some(0),
         device_read_requests: Some(0),
         device_other_bytes: Some(written_bytes),
-        device_written_bytes: Some(match cell.method.is_direct() || synced.is_measured() {
-            true => written_bytes,
-            false => 0,
+        device_written_bytes: Some(if cell.method.is_direct() || synced.is_measured() {
+            written_bytes
+        } else {
+            0
         }),
         device_flushes: Some(measurement(cell).sync_duration_counts.iter().sum()),
         write_call_bytes: Some(if by_calls { written_bytes + 500 } else { 500 }),
