@@ -163,7 +163,7 @@ impl ParsedJob {
         &self,
         job: &Job,
         table: Option<FileMapping>,
-        order: Vec<u32>,
+        order: writer::AccessOrder,
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
         let workload = self.work.workload();
         let shares = self.sync() == Sync::Commit || workload == Workload::Replay;

@@ -18,8 +18,10 @@ pub const MAX_PHASE_NS: u64 = 3_600_000_000_000;
 pub const MAX_RETAKES: u32 = 100;
 /// More threads than this measure the scheduler.
 pub const MAX_THREADS: u32 = 1024;
-/// Updates of a sample: the worker keeps their order in memory.
+/// Updates of a sample, and the reads before them: the worker keeps their order in memory.
 const MAX_UPDATES: u64 = 1 << 24;
+/// Blocks of a file of which some are read while others are updated.
+const MIN_READ_BLOCKS: u64 = 4;
 
 impl Conditions {
     /// Check that each number can be measured with. The error names the first that cannot.
@@ -44,10 +46,21 @@ impl Conditions {
 
     /// Check that each update has a block of its own, and a number that the worker can keep.
     fn check_updates(&self, updates: u64, ring: &RecordRing) -> Result<(), String> {
+        let reads = updates.saturating_mul(u64::from(ring.reads_each()));
         ensure(updates <= MAX_UPDATES, || format!("{updates} updates: write at most {MAX_UPDATES}"))?;
+        ensure(updates.saturating_add(reads) <= MAX_UPDATES, || {
+            format!("{updates} updates and {reads} reads: write at most {MAX_UPDATES} together")
+        })?;
         ensure(updates <= ring.slots(), || {
             format!(
                 "{updates} updates, and a file of {} has {}, of which none is updated twice: write a larger --file-size or fewer --updates",
+                self.file_bytes,
+                counted(ring.slots(), "block")
+            )
+        })?;
+        ensure(reads == 0 || ring.slots() >= MIN_READ_BLOCKS, || {
+            format!(
+                "a file of {} has {}, too few to read some while others are updated: write a larger --file-size or no --reads-per-update",
                 self.file_bytes,
                 counted(ring.slots(), "block")
             )

@@ -462,8 +462,13 @@ mod tests {
     fn an_update_writes_its_block_or_its_folio() {
         let writes = |method: &str, cache| {
             let sync = Sync::Every(Bytes::mib(1));
-            let update =
-                crate::work::Update { block_bytes: Bytes::kib(4), updates: 512, sync, sync_call: None };
+            let update = crate::work::Update {
+                block_bytes: Bytes::kib(4),
+                updates: 512,
+                reads_per_update: 0,
+                sync,
+                sync_call: None,
+            };
             let conditions = Conditions { cache, ..Conditions::of(Work::Update(update), Bytes::mib(64)) };
             let method = method.parse().expect("a method");
             Plan::of(Vec::new()).sample_writes(&Cell { role: Role::Measured, method, conditions }) >> 20

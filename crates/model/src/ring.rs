@@ -9,12 +9,17 @@
 //! before.
 //!
 //! The records of a scattered ring are the same, each at its position and written at most once, in
-//! an order that looks random: a Feistel network over their numbers, which can be inverted.
+//! an order that looks random: a Feistel network over their numbers, which can be inverted. Before
+//! each of them, records at other positions may be read. None of these is one of the [`NEAR`]
+//! records written last or next, so that it holds one content, whatever is in flight.
 
 use std::ops::Range;
 
 use crate::random::mix;
 
+/// A record is not read while it is among so many that are written before or after, or among a
+/// quarter of those of a smaller file.
+pub const NEAR: u64 = 1024;
 /// Records begin at offsets of the source below this.
 pub const SOURCE_PERIOD: u64 = 16_381;
 
@@ -26,21 +31,35 @@ pub struct RecordRing {
     passes: u64,
     /// Number of records that are written in no order; `None` if they are written front to back.
     scattered: Option<u64>,
+    /// Records that are read before each of a scattered ring is written.
+    reads_each: u32,
 }
 
+/// Seed of the records that are read.
+const READS: u64 = 0x52_4541_4453;
 /// Rounds of the network; four are enough for an order without a pattern.
 const NETWORK: [u64; 4] = [0x51, 0x52, 0x53, 0x54];
 
 impl RecordRing {
     /// `passes` passes over a file of `file_bytes`; neither may be 0.
     pub const fn new(file_bytes: u64, record_bytes: u64, passes: u64) -> Self {
-        Self { record_bytes, slots: file_bytes / record_bytes, passes, scattered: None }
+        Self { record_bytes, slots: file_bytes / record_bytes, passes, scattered: None, reads_each: 0 }
     }
 
     /// The first `count` records of an order that looks random, or all if the file holds fewer.
     pub const fn scattered(self, count: u64) -> Self {
         let count = if count < self.slots { count } else { self.slots };
         Self { passes: 1, scattered: Some(count), ..self }
+    }
+
+    /// The records of a scattered ring, with `reads_each` others read before each of them.
+    pub const fn reading(self, reads_each: u32) -> Self {
+        Self { reads_each, ..self }
+    }
+
+    /// Records that are read before each of a scattered ring is written.
+    pub const fn reads_each(&self) -> u32 {
+        self.reads_each
     }
 
     /// True if records are not written front to back.
@@ -51,7 +70,7 @@ impl RecordRing {
     /// Memory of a worker for the order of a scattered ring.
     pub const fn order_bytes(&self) -> u64 {
         match self.scattered {
-            Some(count) => count.saturating_mul(4),
+            Some(count) => count.saturating_mul(4).saturating_mul(1 + self.reads_each as u64),
             None => 0,
         }
     }
@@ -59,6 +78,29 @@ impl RecordRing {
     /// The record of a scattered ring that is written after `index` others.
     pub fn nth(&self, index: u64) -> u64 {
         self.walked(index, |number| NETWORK.iter().fold(number, |number, key| self.crossed(number, *key)))
+    }
+
+    /// Number of records written before and after a record's own turn in which it is not read.
+    pub fn near(&self) -> u64 {
+        NEAR.min(self.slots / 4)
+    }
+
+    /// The record that is read after `index` records were written and `nth` were read since. A ring
+    /// of fewer than four records has none.
+    pub fn read(&self, index: u64, nth: u32) -> u64 {
+        let count = self.records();
+        let is_near = |record: u64| {
+            let rank = self.rank(record);
+            rank < count && rank.abs_diff(index) <= self.near()
+        };
+        let mut draw = mix(READS ^ (index * u64::from(self.reads_each) + u64::from(nth)));
+        loop {
+            let record = ((u128::from(draw) * u128::from(self.slots)) >> 64) as u64;
+            if !is_near(record) {
+                return record;
+            }
+            draw = mix(draw.wrapping_add(1));
+        }
     }
 
     /// Number of records that are written before this one: the inverse of [`RecordRing::nth`].
@@ -96,6 +138,11 @@ impl RecordRing {
     const fn swapped(&self, number: u64) -> u64 {
         let bits = self.half_bits();
         (number & ((1 << bits) - 1)) << bits | number >> bits
+    }
+
+    /// Size of a record.
+    pub const fn record_bytes(&self) -> u64 {
+        self.record_bytes
     }
 
     /// Records that fit into the file.
@@ -179,6 +226,27 @@ mod tests {
             let neighbours = order.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
             assert!(slots < 256 || neighbours < slots as usize / 50, "{neighbours} of {slots}");
         }
+    }
+
+    #[test]
+    fn no_record_is_read_while_it_may_be_in_flight() {
+        for slots in [4u64, 5, 17, 1000, 100_000] {
+            let ring = RecordRing::new(slots * 10, 10, 1).scattered(700).reading(3);
+            let (mut seen, mut updated) = (vec![0u32; slots as usize], 0);
+            for index in 0..ring.records() {
+                for nth in 0..3 {
+                    let record = ring.read(index, nth);
+                    let rank = ring.rank(record);
+                    assert!(rank >= ring.records() || rank.abs_diff(index) > ring.near(), "{slots}: {index}");
+                    updated += u32::from(ring.record_in(record, index).is_some());
+                    seen[record as usize] += 1;
+                }
+            }
+            let all: u32 = seen.iter().sum();
+            assert!(slots > 1000 || seen.iter().all(|times| *times <= 16 * all / slots as u32 + 20));
+            assert!(slots != 1000 || updated > all / 8, "{updated} of {all} reads saw an update");
+        }
+        assert_eq!(RecordRing::new(1 << 30, 4096, 1).scattered(9).reading(2).order_bytes(), 9 * 3 * 4);
     }
 
     #[test]

@@ -219,7 +219,7 @@ pub struct Job {
     pub piece_reads: u64,
     /// Size of one read.
     pub read_bytes: u64,
-    /// Reads in one operation.
+    /// Reads in one operation; of `update`, before its write.
     pub reads_per_op: u32,
     /// `touch`, `sum` or `lines`.
     pub consume: String,
@@ -303,6 +303,7 @@ impl Job {
         }
         if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
             job.record_bytes = writes.record_bytes.0;
+            job.reads_per_op = writes.reads_each;
             job.records = ring.records();
             job.sync = method.sync_of(&writes).to_string();
             if writes.sync != Sync::None {
@@ -366,6 +367,7 @@ impl Job {
             Workload::Update => Work::Update(Update {
                 block_bytes: record_bytes,
                 updates: u32::try_from(self.records).unwrap_or(u32::MAX),
+                reads_per_update: self.reads_per_op,
                 sync: sync()?,
                 sync_call: sync_call()?,
             }),

@@ -61,8 +61,12 @@ pub struct Parameters {
     pub consume: Option<Consume>,
     /// Size of a record of `append`.
     pub record_bytes: Option<Bytes>,
-    /// Size of a block of `fill`.
+    /// Size of a block of `fill` or `update`.
     pub block_bytes: Option<Bytes>,
+    /// Number of blocks that are overwritten in no order.
+    pub updates: Option<u32>,
+    /// Number of other blocks that are read before each of them.
+    pub reads_per_update: Option<u32>,
     /// Number of passes over the ring.
     pub passes: Option<u32>,
     /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`, `commit`.
@@ -94,6 +98,7 @@ impl Parameters {
         let HostSettings { memory_limit_bytes: _, worker_bytes: _, device_cap, cpus, numa, kernel } =
             &conditions.host_settings;
         let (reads, writes) = (conditions.reads(), conditions.writes());
+        let updates = writes.filter(|writes| writes.is_update());
         let record = |of_blocks: bool| {
             let is_asked = conditions.workload().writes_blocks() == of_blocks;
             writes.filter(|_| is_asked).map(|writes| writes.record_bytes)
@@ -105,6 +110,8 @@ impl Parameters {
             consume: conditions.consume(),
             record_bytes: record(false),
             block_bytes: record(true),
+            updates: updates.and_then(|writes| writes.updates),
+            reads_per_update: updates.map(|writes| writes.reads_each),
             passes: writes.map(|writes| writes.passes),
             sync: writes.map(|writes| writes.sync.to_string()),
             sync_call: cell.sync_call(),

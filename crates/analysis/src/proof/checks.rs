@@ -72,6 +72,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotDirect, conditions::not_direct),
     (FailureKind::NotDirect, plausible::requests_missing),
     (FailureKind::NotDirect, writes::written_not_direct),
+    (FailureKind::NotDirect, writes::read_between_not_direct),
     (FailureKind::Contaminated, conditions::contaminated),
     (FailureKind::Contaminated, writes::device_read_by_others),
     (FailureKind::Contaminated, writes::device_written_by_others),
@@ -276,8 +277,9 @@ mod tests {
                 .flat_map(move |(make, methods)| methods.iter().map(move |method| make(method, cache)))
         };
         let small = UPDATES.iter().map(|method| honest::update(method, CacheState::WarmSmall));
+        let reading = UPDATES.iter().map(|method| honest::reading(honest::update(method, CacheState::Cold)));
         let states = [CacheState::Cold, CacheState::Warm, CacheState::AsIs];
-        states.into_iter().flat_map(of_cache).chain(small).collect()
+        states.into_iter().flat_map(of_cache).chain(small).chain(reading).collect()
     }
 
     #[test]

@@ -13,12 +13,10 @@ const ANSWERS: u64 = 3;
 /// kernels.
 const CPU_SLACK_NS: u64 = 10_000_000;
 
-/// The consumed bytes are not those at the offsets of the table. Writes have no checksum: they are
-/// read back.
+/// The consumed bytes are not those at the offsets of the table, or between updates not the newest.
+/// Writes alone have no checksum: they are read back.
 pub(super) fn wrong_checksum(subject: &Subject<'_>) -> Option<String> {
-    if subject.is_writing() {
-        return None;
-    }
+    subject.cell.conditions.consume()?;
     let (found, expected) = (subject.evidence.checksum, subject.evidence.expected_checksum?);
     (expected != found)
         .then(|| format!("the bytes read have checksum {found:016x}, they must have {expected:016x}"))
@@ -178,10 +176,11 @@ pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
 /// counters (io_uring/rw.c calls `read_iter` itself), so this check applies only to `pread` and
 /// `read`.
 pub(super) fn missing_reads(subject: &Subject<'_>) -> Option<String> {
-    if !matches!(subject.cell.access(), Access::Pread | Access::Read) {
-        return None;
-    }
-    let requested = subject.evidence.requested_bytes;
+    let requested = match subject.cell.access() {
+        Access::Pread | Access::Read => subject.evidence.requested_bytes,
+        Access::Pwrite => subject.read_between_bytes().filter(|bytes| *bytes > 0)?,
+        _ => return None,
+    };
     if let Some(bytes) = subject.evidence.read_call_bytes.filter(|bytes| *bytes < requested) {
         return Some(format!("{bytes} bytes came through read calls, {requested} were requested"));
     }

@@ -74,6 +74,12 @@ impl Subject<'_> {
         self.cell.conditions.cpus(self.context.cpus)
     }
 
+    /// Bytes that are read between updates; `None` if nothing is updated.
+    pub(crate) fn read_between_bytes(&self) -> Option<u64> {
+        let block = self.cell.conditions.writes().filter(|writes| writes.is_update())?.record_bytes.0;
+        Some(self.reads().saturating_mul(block))
+    }
+
     /// Reads of both phases, or pieces of a scan.
     pub(crate) fn reads(&self) -> u64 {
         calls::reads(self.cell, self.operations())

@@ -287,6 +287,18 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
+/// What is read directly between updates comes from the device each time.
+pub(super) fn read_between_not_direct(subject: &Subject<'_>) -> Option<String> {
+    let asked = subject.read_between_bytes().filter(|_| subject.cell.method.is_direct())?;
+    let read = subject.evidence.device_read_bytes.filter(|_| !subject.context.sparse_or_compressed_bytes)?;
+    ((read as f64) < asked as f64 * ALL_TO_DEVICE).then(|| {
+        format!(
+            "{read} bytes came from the device, {} of the {asked} that were read directly",
+            percent_of(read, asked)
+        )
+    })
+}
+
 /// The kernel writes back for all processes, and dirty pages of others were written before the
 /// sample. Device writes beyond all pages that the sample can have made dirty are therefore those
 /// of others.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
@@ -16,6 +17,21 @@ pub(super) struct Ceiling(AnonymousMemory);
 impl Ceiling {
     pub(super) fn new(target: &WriteTarget) -> Result<Self, CallFailure> {
         target.memory(target.ring_bytes as usize).map(Self)
+    }
+
+    /// Fill it with what a file holds that was written before: the complement of its records.
+    pub(super) fn fill_as_before(&mut self, source: &RecordSource) {
+        let record_bytes = source.record_bytes();
+        for (record, bytes) in self.0.bytes_mut().chunks_exact_mut(record_bytes).enumerate() {
+            let place = (record as u64 * record_bytes as u64 % SOURCE_PERIOD) as usize;
+            bytes.iter_mut().zip(source.at(place)).for_each(|(byte, new)| *byte = !*new);
+        }
+    }
+
+    /// The `len` bytes from `start` on.
+    #[inline(always)]
+    pub(super) fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        &self.0.bytes()[start..start + len]
     }
 }
 

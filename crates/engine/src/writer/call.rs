@@ -8,7 +8,7 @@ use pagewise_protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, RWF_DONTCACHE};
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
-use rustix::io::{Errno, IoSlice, ReadWriteFlags};
+use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags};
 
 use super::durable::sync_ranges;
 use super::progress::WriteProgress;
@@ -31,6 +31,8 @@ struct CallFile {
     /// Flags of each call; without one it is the plain call. Filesystems that do not know a flag
     /// answer EOPNOTSUPP.
     flags: ReadWriteFlags,
+    /// Flags of the calls that read.
+    read_flags: ReadWriteFlags,
     sync_call: SyncCall,
 }
 
@@ -72,7 +74,8 @@ impl CallFile {
     fn open(target: &WriteTarget, [call, direct]: [&'static str; 2]) -> Result<Self, CallFailure> {
         let is_direct = target.effects.direct;
         // The bytes after the last record in its block are read before the block is written.
-        let file = target.open(if is_direct { OFlags::RDWR } else { OFlags::WRONLY }, is_direct)?;
+        let reads = is_direct || target.reads_each > 0;
+        let file = target.open(if reads { OFlags::RDWR } else { OFlags::WRONLY }, is_direct)?;
         target.allocate_for(&file)?;
         let is_dsync = target.sync_call == SyncCall::RwfDsync;
         let (call, flags) = match (is_dsync, target.effects.dont_cache) {
@@ -82,7 +85,8 @@ impl CallFile {
             (false, false) => (if is_direct { direct } else { call }, ReadWriteFlags::empty()),
         };
         let (path, file_bytes) = (target.path.clone(), target.file_bytes);
-        Ok(Self { file, path, file_bytes, call, flags, sync_call: target.sync_call })
+        let read_flags = if target.effects.dont_cache { RWF_DONTCACHE } else { ReadWriteFlags::empty() };
+        Ok(Self { file, path, file_bytes, call, flags, read_flags, sync_call: target.sync_call })
     }
 
     fn sync(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
@@ -106,6 +110,26 @@ impl Pwrite {
             true => rustix::io::pwrite(file, bytes, offset),
             false => rustix::io::pwritev2(file, &[IoSlice::new(bytes)], offset, *flags),
         })
+    }
+
+    /// pread(2) of all of `into`, with the flags of the calls that write.
+    #[inline(always)]
+    pub(super) fn read_at(&self, into: &mut [u8], offset: u64) -> Result<(), CallFailure> {
+        let CallFile { file, path, read_flags, .. } = &self.0;
+        let len = into.len();
+        let (name, read) = match read_flags.is_empty() {
+            true => ("pread", rustix::io::pread(file, &mut *into, offset)),
+            false => {
+                let mut parts = [IoSliceMut::new(into)];
+                ("preadv2(RWF_DONTCACHE)", rustix::io::preadv2(file, &mut parts, offset, *read_flags))
+            }
+        };
+        match read {
+            Ok(received) if received == len => Ok(()),
+            Ok(received) => Err(short(name, path, offset, len, received)),
+            Err(errno @ Errno::OPNOTSUPP) => Err(refused(name, errno.into(), path)),
+            Err(errno) => Err(failed(name, errno.into(), path, offset)),
+        }
     }
 
     pub(super) fn sync_parts(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
@@ -229,6 +253,13 @@ impl Sink for Pwrite {
 impl AlignedPwrite {
     pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
         Ok(Self { to: Pwrite::open(target)?, block: target.memory(target.record_bytes)? })
+    }
+
+    /// The record at `offset`.
+    #[inline(always)]
+    pub(super) fn read_block_at(&mut self, offset: u64) -> Result<&[u8], CallFailure> {
+        self.to.read_at(self.block.bytes_mut(), offset)?;
+        Ok(self.block.bytes())
     }
 }
 

@@ -46,10 +46,14 @@ use crate::operations::{Latencies, Operations};
 use progress::WriteProgress;
 use record_source::RecordSource;
 use records::Records;
+pub use scattered::AccessOrder;
 use setup::impossible;
 
 /// A writer of records, bound to a file. One thread, records in order.
 pub trait Writer: Send {
+    /// A sample begins, which touches this word of each page that it reads.
+    fn begin(&mut self, _touch_at: u64) {}
+
     /// Write the next `count` records. They may stay staged or in flight.
     fn append(&mut self, count: u64) -> Result<(), CallFailure>;
 
@@ -59,6 +63,11 @@ pub trait Writer: Send {
 
     /// Bytes that reached the file so far: were stored into its mapping, or accepted by the kernel.
     fn written(&self) -> u64;
+
+    /// Sum of the checksums of the records that were read since the last call of this.
+    fn take_checksum(&mut self) -> u64 {
+        0
+    }
 
     /// Sync everything, by the call of the job.
     fn sync(&mut self) -> Result<(), CallFailure>;
@@ -116,6 +125,11 @@ struct WriteTarget {
     path: String,
     file_bytes: u64,
     record_bytes: usize,
+    /// Records that are read before each that is written.
+    reads_each: u32,
+    /// Number of others that are written between its write and a read of it, at least.
+    near: u64,
+    page_bytes: usize,
     ring_bytes: u64,
     sync: Sync,
     sync_call: SyncCall,
@@ -136,11 +150,15 @@ impl WriteTarget {
                 job.record_bytes, job.path, job.file_bytes
             )));
         }
+        let ring = RecordRing::new(job.file_bytes, job.record_bytes, 1);
         Ok(Self {
             path: job.path.clone(),
             file_bytes: job.file_bytes,
             record_bytes: job.record_bytes as usize,
-            ring_bytes: RecordRing::new(job.file_bytes, job.record_bytes, 1).bytes(),
+            reads_each: writes.reads_each,
+            page_bytes: job.page_bytes.max(1) as usize,
+            near: ring.near(),
+            ring_bytes: ring.bytes(),
             sync: writes.sync,
             // Without syncs it is not used.
             sync_call: writes.sync_call.unwrap_or(SyncCall::Fdatasync),
@@ -155,13 +173,13 @@ impl WriteTarget {
     }
 }
 
-/// The order of the records of a job: empty if one follows the other.
+/// The order of the accesses of a job: empty if one record follows the other.
 ///
 /// It is made before set-up is timed, since it is no cost of a method.
-pub fn order(job: &Job, writes: Option<Writes>) -> Result<Vec<u32>, CallFailure> {
-    match writes.and_then(|writes| writes.updates) {
-        Some(updates) => scattered::order(job, u64::from(updates)),
-        None => Ok(Vec::new()),
+pub fn order(job: &Job, writes: Option<Writes>) -> Result<AccessOrder, CallFailure> {
+    match writes.and_then(|writes| writes.updates.zip(Some(writes.reads_each))) {
+        Some((updates, reads_each)) => AccessOrder::of(job, u64::from(updates), reads_each),
+        None => Ok(AccessOrder::NONE),
     }
 }
 
@@ -172,7 +190,7 @@ pub fn open_threads(
     method: &Method,
     job: &Job,
     writes: Writes,
-    order: Vec<u32>,
+    order: AccessOrder,
 ) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
     match writes.sync {
         Sync::Commit => group::open(method, job, &WriteTarget::new(method, job, writes)?),
@@ -181,7 +199,12 @@ pub fn open_threads(
 }
 
 /// Open the writer of a job of one thread without commits.
-fn open(method: &Method, job: &Job, writes: Writes, order: Vec<u32>) -> Result<Box<dyn Writer>, CallFailure> {
+fn open(
+    method: &Method,
+    job: &Job,
+    writes: Writes,
+    order: AccessOrder,
+) -> Result<Box<dyn Writer>, CallFailure> {
     let target = WriteTarget::new(method, job, writes)?;
     let source = RecordSource::read(job)?;
     match method.access() {

@@ -1,6 +1,6 @@
 //! Records of one thread as operations, without commits.
 
-use pagewise_protocol::CallFailure;
+use pagewise_protocol::{CallFailure, Go};
 
 use super::Writer;
 use crate::failure::refusal;
@@ -20,6 +20,10 @@ impl Records {
 }
 
 impl Operations for Records {
+    fn begin(&mut self, go: &Go) {
+        self.writer.begin(go.touch_at);
+    }
+
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         if position != self.offered {
             let detail = format!(
@@ -31,11 +35,12 @@ impl Operations for Records {
         let operations = wanted.min(end.saturating_sub(position));
         self.writer.append(operations)?;
         self.offered += operations;
-        Ok(Done { operations, checksum: 0 })
+        Ok(Done { operations, checksum: self.writer.take_checksum() })
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
-        self.writer.finish().map(|()| 0)
+        self.writer.finish()?;
+        Ok(self.writer.take_checksum())
     }
 
     fn bytes(&self) -> u64 {

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use tempfile::TempDir;
 
 use super::setup::impossible;
-use super::{Writer, open, order};
+use super::{AccessOrder, Writer, open, order};
 
 mod edges;
 mod properties;

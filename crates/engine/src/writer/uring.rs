@@ -6,7 +6,8 @@
 //!
 //! Writes in flight may reach the file in any order. They never overlap: if the ring is shorter
 //! than the bytes that can be in flight, the writes of a pass are completed before the next one
-//! begins.
+//! begins. Records that are read between those of an order take slots in the same way; none of
+//! them is written while it may be in flight.
 
 use std::io;
 
@@ -21,6 +22,7 @@ use super::call::{needs_buffer, read_block};
 use super::durable::sync_ranges;
 use super::progress::WriteProgress;
 use super::record_source::RecordSource;
+use super::scattered::{AccessOrder, ReadSum};
 use super::setup::{impossible, write_failure};
 use super::{WriteTarget, Writer};
 use crate::clock::now_ns;
@@ -31,9 +33,11 @@ use crate::operations::Latencies;
 /// while the next one is filled; smaller ones are submitted together, as many as there are slots.
 const SUBMITTED_AT_ONCE_BYTES: usize = 4096;
 
-/// A write that is queued or in flight.
+/// A write or read that is queued or in flight.
 #[derive(Clone, Copy, Default)]
 struct QueuedWrite {
+    /// Its number, if it is a read.
+    read: Option<u64>,
     /// Offset in the file of the buffer's first byte.
     base: u64,
     /// The part of the buffer that is not written yet.
@@ -61,8 +65,9 @@ struct UringWriter {
     at_once: bool,
     /// True if writes of two passes could overlap in flight.
     passes_apart: bool,
-    /// The records in the order of writing; empty if one follows the other.
-    order: Vec<u32>,
+    /// The accesses in their order; empty if one record follows the other.
+    order: AccessOrder,
+    reads: ReadSum,
     done: usize,
 }
 
@@ -70,7 +75,7 @@ pub(super) fn open(
     method: &Method,
     target: &WriteTarget,
     source: RecordSource,
-    order: Vec<u32>,
+    order: AccessOrder,
 ) -> Result<Box<dyn Writer>, CallFailure> {
     let record_bytes = target.record_bytes;
     let filling = match target.effects.buffer {
@@ -80,7 +85,15 @@ pub(super) fn open(
         None if target.effects.direct => Filling::of_blocks(Bytes(record_bytes as u64), target)?,
         None => Filling::of_bytes(record_bytes, target)?,
     };
-    let access = if target.effects.direct { OFlags::RDWR } else { OFlags::WRONLY };
+    let (near, depth) = (target.near, u64::from(target.effects.depth));
+    if target.reads_each > 0 && depth > near {
+        let detail = format!(
+            "{method} has {depth} accesses under way at once, and in a file of so few blocks a block is read at most {near} updates after it was written: use a smaller depth or a larger --file-size"
+        );
+        return Err(impossible(&target.path, detail));
+    }
+    let reads = target.effects.direct || target.reads_each > 0;
+    let access = if reads { OFlags::RDWR } else { OFlags::WRONLY };
     let file = target.open(access, target.effects.direct)?;
     target.allocate_for(&file)?;
     let (depth, capacity) = (target.effects.depth as usize, filling.capacity());
@@ -103,6 +116,7 @@ pub(super) fn open(
         progress,
         passes_apart: order.is_empty() && (depth * capacity) as u64 > target.ring_bytes,
         order,
+        reads: ReadSum::new(target),
         done: 0,
     }))
 }
@@ -112,7 +126,7 @@ impl UringWriter {
     fn queue(&mut self, len: usize) {
         let (fresh, base) = (self.filling.fresh(), self.filling.base());
         let queued_ns = if self.progress.writes_sync() { now_ns() } else { 0 };
-        self.pieces[self.slot] = QueuedWrite { base, start: 0, end: len, fresh, queued_ns };
+        self.pieces[self.slot] = QueuedWrite { read: None, base, start: 0, end: len, fresh, queued_ns };
         self.ring.queue_write(self.slot, 0..len, base);
         self.queued += fresh;
     }
@@ -143,19 +157,41 @@ impl UringWriter {
         Ok(())
     }
 
-    /// Go to the next record of an order.
+    /// Go to the next record of an order, and read others before it.
     fn seek(&mut self) -> Result<(), CallFailure> {
         if self.order.is_empty() {
             return Ok(());
         }
-        let record = *self
-            .order
-            .get(self.done)
-            .ok_or_else(|| impossible(&self.path, format!("{} records in no order", self.done + 1)))?;
-        let offset = u64::from(record) * self.source.record_bytes() as u64;
+        let size = self.source.record_bytes();
+        let (reads, record) = self.order.accesses(self.done)?;
+        for nth in 0..reads.len() {
+            let (reads, _) = self.order.accesses(self.done)?;
+            self.read(u64::from(reads[nth]) * size as u64, size)?;
+        }
+        let offset = u64::from(record) * size as u64;
         self.filling.begin_at(offset);
         self.source.begin_at(offset);
         self.done += 1;
+        Ok(())
+    }
+
+    /// Queue the read of a record, and continue with the next slot.
+    fn read(&mut self, base: u64, len: usize) -> Result<(), CallFailure> {
+        let read = Some(self.reads.next());
+        self.pieces[self.slot] = QueuedWrite { read, base, start: 0, end: len, ..QueuedWrite::default() };
+        self.ring.queue_read(self.slot, base, len);
+        if self.at_once {
+            self.enter(0)?;
+        }
+        self.next_slot()
+    }
+
+    /// Continue with the next slot, and wait until it is free.
+    fn next_slot(&mut self) -> Result<(), CallFailure> {
+        self.slot = (self.slot + 1) % self.pieces.len();
+        while self.ring.is_in_flight(self.slot) {
+            self.enter(1)?;
+        }
         Ok(())
     }
 
@@ -172,6 +208,13 @@ impl UringWriter {
     #[inline(always)]
     fn take(&mut self, Completion { slot, result }: Completion) -> Result<(), CallFailure> {
         let piece = &mut self.pieces[slot];
+        if let Some(number) = piece.read {
+            if result as usize != piece.end {
+                return Err(read_failure(result, *piece, &self.path));
+            }
+            self.reads.add(number, &self.ring.buffer(slot)[..piece.end]);
+            return Ok(());
+        }
         if result <= 0 {
             return Err(failure(result, *piece, &self.path));
         }
@@ -206,6 +249,14 @@ impl UringWriter {
 }
 
 #[cold]
+fn read_failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
+    match usize::try_from(result) {
+        Ok(received) => short("io_uring read", path, piece.base, piece.end, received),
+        Err(_) => failed("io_uring read", io::Error::from_raw_os_error(-result), path, piece.base),
+    }
+}
+
+#[cold]
 fn failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
     let offset = piece.base + piece.start as u64;
     if result == 0 {
@@ -219,9 +270,13 @@ fn failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
 }
 
 impl Writer for UringWriter {
+    fn begin(&mut self, touch_at: u64) {
+        self.reads.touch(touch_at);
+    }
+
     /// Timed region:
     /// `while bytes are left: (while the slot is in flight: enter, take what is done); copy what fits; if the buffer is full: queue its write, next slot`.
-    /// In an order the buffer is a record, at its own position.
+    /// In an order the buffer is a record, at its own position, after the reads before it.
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
@@ -247,6 +302,10 @@ impl Writer for UringWriter {
 
     fn written(&self) -> u64 {
         self.progress.written()
+    }
+
+    fn take_checksum(&mut self) -> u64 {
+        self.reads.take()
     }
 
     fn sync(&mut self) -> Result<(), CallFailure> {

@@ -198,16 +198,11 @@ fn fill_with_complement(piece: &mut [u8], offset: u64, ring: &RecordRing, source
     tail.fill(0);
 }
 
-/// Size of a record.
-fn record_bytes(ring: &RecordRing) -> u64 {
-    ring.source_bytes() - SOURCE_PERIOD
-}
-
 /// Position in the source of byte `at` of the file, and the length up to which file and source run
 /// in parallel: to the end of the record at which the source begins again, or to slot `end`.
 /// Slots up to there hold the records with `pass_records` added to their own numbers.
 fn range(ring: &RecordRing, pass_records: u64, end: u64, at: u64) -> (usize, u64) {
-    let record_bytes = record_bytes(ring);
+    let record_bytes = ring.record_bytes();
     let slot = at / record_bytes;
     let within = at - slot * record_bytes;
     let start = ring.source_range(slot + pass_records).start;

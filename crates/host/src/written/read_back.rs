@@ -14,7 +14,7 @@ use pagewise_model::sample::Written;
 use pagewise_sys::{Advice, FileMapping};
 use rustix::io::Errno;
 
-use super::{Before, WrittenFile, range, record_bytes};
+use super::{Before, WrittenFile, range};
 
 /// Bytes compared together.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -71,7 +71,7 @@ impl WrittenFile {
         comparison.see_none(present, self.file_bytes);
         let FoundBytes { missing_bytes, first_missing_at, stray_bytes, .. } = comparison;
         written.read_back = by.name().to_string();
-        written.expected_bytes = records.min(ring.slots()) * record_bytes(ring);
+        written.expected_bytes = records.min(ring.slots()) * ring.record_bytes();
         written.missing_bytes = missing_bytes;
         written.first_missing_at = first_missing_at;
         written.stray_bytes = stray_bytes + size.saturating_sub(self.file_bytes);
@@ -175,7 +175,7 @@ impl<'a> FoundBytes<'a> {
         if at >= ring.bytes() {
             return (ExpectedBytes::Zeros, u64::MAX);
         }
-        let slot = at / record_bytes(ring);
+        let slot = at / ring.record_bytes();
         // Positions before this one were written once more than those after it.
         let newest = self.records % slots;
         let end = match slot < newest {
@@ -192,7 +192,7 @@ impl<'a> FoundBytes<'a> {
                 let (start, len) = range(ring, 0, end, at);
                 (ExpectedBytes::Complement(start), len)
             }
-            (None, Before::Zeros) => (ExpectedBytes::Zeros, end * record_bytes(ring) - at),
+            (None, Before::Zeros) => (ExpectedBytes::Zeros, end * ring.record_bytes() - at),
         }
     }
 
@@ -225,7 +225,7 @@ impl<'a> FoundBytes<'a> {
 
     /// Find the records of a section that differ.
     fn see_records(&mut self, at: u64, mut bytes: &[u8], mut expected: &[u8]) {
-        let record_bytes = record_bytes(self.ring);
+        let record_bytes = self.ring.record_bytes();
         let mut slot = at / record_bytes;
         let mut left = (slot + 1) * record_bytes - at;
         while !bytes.is_empty() {
@@ -241,7 +241,7 @@ impl<'a> FoundBytes<'a> {
     fn miss(&mut self, slot: u64) {
         // A record that was seen in two pieces is missing once.
         if self.last_missing_slot != Some(slot) {
-            let record_bytes = record_bytes(self.ring);
+            let record_bytes = self.ring.record_bytes();
             self.missing_bytes += record_bytes;
             self.first_missing_at.get_or_insert(slot * record_bytes);
             self.last_missing_slot = Some(slot);
@@ -250,7 +250,7 @@ impl<'a> FoundBytes<'a> {
 
     /// Record that there is nothing from `at` to `end`, the size that the file should have.
     fn see_none(&mut self, at: u64, end: u64) {
-        let record_bytes = record_bytes(self.ring);
+        let record_bytes = self.ring.record_bytes();
         self.stray_bytes += end - at;
         for slot in at / record_bytes..self.ring.slots().min(end.div_ceil(record_bytes)) {
             if self.ring.record_in(slot, self.records).is_some() {

@@ -22,7 +22,7 @@ fn new_file(directory: &tempfile::TempDir, file_bytes: u64) -> WrittenFile {
 
 /// Write the first `records` records as an honest worker does.
 fn write(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) {
-    let record_bytes = record_bytes(ring);
+    let record_bytes = ring.record_bytes();
     for index in 0..records {
         let record = if ring.is_scattered() { ring.nth(index) } else { index };
         let at = record % ring.slots() * record_bytes;
@@ -41,7 +41,7 @@ fn found(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) -> 
     let [one, other] = WAYS.map(|way| {
         let written = read_back(file, ring, source, records, way);
         assert_eq!(written.read_back, way.name());
-        assert_eq!(written.expected_bytes, records.min(ring.slots()) * record_bytes(ring));
+        assert_eq!(written.expected_bytes, records.min(ring.slots()) * ring.record_bytes());
         (written.missing_bytes, written.first_missing_at, written.stray_bytes)
     });
     assert_eq!(one, other);

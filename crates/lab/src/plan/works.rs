@@ -43,9 +43,16 @@ pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes::kib(4)]);
             let updates = choose(layers, workload, |axes| &axes.updates).unwrap_or(vec![USUAL_UPDATES]);
             let syncs = syncs(layers, workload)?;
-            let mut all =
-                vec![Update { block_bytes: Bytes(0), updates: 0, sync: Sync::None, sync_call: None }];
+            let reads = choose(layers, workload, |axes| &axes.reads_per_update).unwrap_or(vec![0]);
+            let mut all = vec![Update {
+                block_bytes: Bytes(0),
+                updates: 0,
+                reads_per_update: 0,
+                sync: Sync::None,
+                sync_call: None,
+            }];
             all = vary(all, &syncs, |update, value| (update.sync, update.sync_call) = value)?;
+            all = vary(all, &reads, |update, value| update.reads_per_update = value)?;
             all = vary(all, &updates, |update, value| update.updates = value)?;
             all = vary(all, &blocks, |update, value| update.block_bytes = value)?;
             all.into_iter().map(Work::Update).collect()

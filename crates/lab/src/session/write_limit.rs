@@ -114,6 +114,7 @@ mod tests {
         let work = Update {
             block_bytes: Bytes::kib(4),
             updates: 256,
+            reads_per_update: 0,
             sync: Sync::Every(Bytes::kib(64)),
             sync_call: None,
         };

@@ -58,7 +58,7 @@ impl Tasks {
         if let Some(ring) = conditions.ring() {
             let seed = round.seed();
             if self.records.as_ref().is_none_or(|kept| (kept.ring, kept.seed) != (ring, seed)) {
-                self.records = Some(RecordTask::new(ring, seed)?);
+                self.records = Some(RecordTask::new(ring, seed, round.page_bytes)?);
             }
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Task<'_> {
                 reply.thread_operations.iter().all(|operations| *operations <= 1).then_some(*checksum)
             }
             // Written bytes are read back instead.
-            Task::Records(_) => Some(0),
+            Task::Records(records) => records.checksum(reply.operations),
         }
     }
 
@@ -208,7 +208,8 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => accesses.table.touch_at(),
             Task::Replay(replay) => replay.touch_at,
-            Task::Pass { .. } | Task::Records(_) => 0,
+            Task::Records(records) => records.touch_at(),
+            Task::Pass { .. } => 0,
         }
     }
 

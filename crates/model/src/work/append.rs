@@ -41,7 +41,7 @@ pub struct Append {
 impl Append {
     fn records(&self) -> Writes {
         let Self { record_bytes, passes, sync, sync_call } = *self;
-        Writes { record_bytes, passes, updates: None, sync, sync_call }
+        Writes { record_bytes, passes, updates: None, reads_each: 0, sync, sync_call }
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Fill {
 impl Fill {
     fn blocks(&self) -> Writes {
         let Self { block_bytes, sync, sync_call } = *self;
-        Writes { record_bytes: block_bytes, passes: 1, updates: None, sync, sync_call }
+        Writes { record_bytes: block_bytes, passes: 1, updates: None, reads_each: 0, sync, sync_call }
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Writes {
     /// Number of blocks of a file that exists which are overwritten in no order
     /// ([`RecordRing::scattered`]). `None`: one record after the other, each position in turn.
     pub updates: Option<u32>,
+    /// Number of blocks that are read before each of them.
+    pub reads_each: u32,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
     /// The call by which they get there; `None`: the usual one of the method.
@@ -50,7 +52,10 @@ impl Writes {
     /// Positions of records in a file of `file_bytes`.
     pub(crate) fn ring(&self, file_bytes: Bytes) -> RecordRing {
         let ring = RecordRing::new(file_bytes.0, self.record_bytes.0, u64::from(self.passes));
-        self.updates.map_or(ring, |updates| ring.scattered(u64::from(updates)))
+        match self.updates {
+            Some(updates) => ring.scattered(u64::from(updates)).reading(self.reads_each),
+            None => ring,
+        }
     }
 
     /// Check each number; `unit` is the name of a record.

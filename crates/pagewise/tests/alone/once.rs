@@ -226,6 +226,7 @@ fn expect_written(cell: &Cell, seen: &Evidence) {
     let Written { missing_bytes, stray_bytes, expected_bytes, .. } = *written;
     assert_eq!((expected_bytes, missing_bytes, stray_bytes), (once, 0, 0), "{id}");
     assert_eq!(seen.requested_bytes, all, "{id}");
+    assert_eq!((Some(seen.checksum), seen.checksum != 0), (seen.expected_checksum, writes.reads_each > 0));
     let mapped = cell.method.access() == Access::Mmap;
     assert_eq!(written.read_back, if mapped { "pread" } else { "mmap" }, "{id}");
 
@@ -301,9 +302,11 @@ fn every_update_is_whole() {
     let _turn = my_turn();
     let sizes = ["--file-size=4MiB", "--updates=200", "--block-size=1000B,4KiB"];
     // Where syncs are measured, direct methods that cannot write 1000 B are left out.
-    for (sync, left_out) in [("--sync=none", 0), ("--sync=end", 0), ("--sync=every:128KiB", 2 * 3)] {
+    for (sync, reads, left_out) in [("none", 2, 0), ("end", 0, 0), ("every:128KiB", 5, 2 * 3)] {
+        let more = [format!("--sync={sync}"), format!("--reads-per-update={reads}")];
+        let more = more.each_ref().map(String::as_str);
         // 1000 bytes do not divide the file, nor are they a multiple of a block.
-        let taken = take(&Place::new(), "update", &[&sizes[..], &[sync]].concat());
+        let taken = take(&Place::new(), "update", &[&sizes[..], &more].concat());
         expect_figures(&taken);
         let known = [&NO_DIRECT[..], &["is not a multiple of the", "under way at once"]].concat();
         let cells = cells(&taken.run, |cell| cell.role == Role::Measured);

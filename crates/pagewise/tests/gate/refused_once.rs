@@ -310,6 +310,18 @@ fn plans_that_make_no_sense() {
             "a sync every 256KiB of 64KiB that are written is one at the end: use --sync end, a shorter interval or more --updates",
         ),
         ("update", "updates = 0", "0 updates write nothing: write 1 or more"),
+        ("update", "reads_per_update = 1001", "1001 reads before an update: write at most 1000"),
+        (
+            "update",
+            "updates = 1000000\nreads_per_update = 19\nfile_size = \"8GiB\"",
+            "1000000 updates and 19000000 reads: write at most 16777216 together",
+        ),
+        (
+            "update",
+            "updates = 1\nreads_per_update = 1\nfile_size = \"12KiB\"\nsync = \"end\"",
+            "a file of 12KiB has 3 blocks, too few to read some while others are updated: write a larger --file-size or no --reads-per-update",
+        ),
+        ("fill", "reads_per_update = 1", "'reads_per_update' is for update: fill has none"),
         ("update", "updates = 17000000", "17000000 updates: write at most 16777216"),
         (
             "update",

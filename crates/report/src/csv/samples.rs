@@ -42,7 +42,9 @@ pub const AXES: &[Described] = &[
     ("dependent", "True if offsets follow from the data before them."),
     ("consume", "Consumption of the bytes that are read."),
     ("record_bytes", "Size of a record of an append."),
-    ("block_bytes", "Size of a block of a fill."),
+    ("block_bytes", "Size of a block of a fill or an update."),
+    ("updates", "Blocks that an update overwrites."),
+    ("reads_per_update", "Other blocks that are read before each of them."),
     ("passes", "Passes over the ring of an append."),
     ("sync", "Time by which written bytes must be on the device."),
     ("sync_call", "The call that puts them there."),
@@ -325,9 +327,10 @@ pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
 }
 
 /// Fields that define the work; empty if they do not apply to the workload.
-fn work_fields(cell: &Cell) -> [CsvField; 12] {
+fn work_fields(cell: &Cell) -> [CsvField; 14] {
     let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
+    let updates = writes.filter(|writes| writes.is_update());
     let written = writes.map(|writes| writes.record_bytes);
     let (record_bytes, block_bytes) = match conditions.workload().writes_blocks() {
         true => (None, written),
@@ -342,6 +345,8 @@ fn work_fields(cell: &Cell) -> [CsvField; 12] {
         conditions.consume().map(|consume| consume.to_string()).field(),
         record_bytes.field(),
         block_bytes.field(),
+        updates.map(|writes| writes.updates).field(),
+        updates.map(|writes| writes.reads_each).field(),
         writes.map(|writes| writes.passes).field(),
         writes.map(|writes| writes.sync.to_string()).field(),
         cell.sync_call().map(|call| call.to_string()).field(),

@@ -64,11 +64,16 @@ fn notes(view: &ComparisonView<'_>) -> Vec<String> {
     let is_start = conditions.cache == CacheState::ColdStart;
     let batch = conditions.reads().filter(|reads| reads.reads_per_op > 1 && !is_start);
     let batch = batch.map(|reads| format!("latencies are of a batch of {} reads", reads.reads_per_op));
+    let between = conditions.writes().map_or(0, |writes| u64::from(writes.reads_each));
+    let between = (between > 0).then(|| match between {
+        1 => "rates and latencies are of an update with the read before it".to_string(),
+        reads => format!("rates and latencies are of an update with the {reads} reads before it"),
+    });
     let withheld = latency_withheld(conditions).filter(|_| !is_start);
     let withheld = withheld.map(|reason| format!("no latency: {reason}"));
     let stall = view.cells.iter().find_map(|cell| cell.stall_reason);
     let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.standings, cell)?));
-    let mut notes: Vec<String> = batch.into_iter().chain(withheld).collect();
+    let mut notes: Vec<String> = batch.into_iter().chain(between).chain(withheld).collect();
     notes.extend(stall.map(|reason| format!("no stall: {reason}")));
     notes.extend(practice(view));
     notes.extend(slow_processes(view));

@@ -12,7 +12,7 @@ use pagewise_model::{
     RateWindow, Reads, Role, Work,
 };
 
-pub(crate) use one_shot::{append, fill, replay, replay_by_three, scan, synced, update};
+pub(crate) use one_shot::{append, fill, reading, replay, replay_by_three, scan, synced, update};
 
 pub(crate) const CONTEXT: Context = Context {
     page_bytes: 4096,

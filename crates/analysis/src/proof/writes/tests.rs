@@ -1,10 +1,11 @@
 //! Each check broken on purpose, and honest samples close to its limits.
 
-use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, synced, update};
+use crate::proof::honest::{CONTEXT, append, fill, kinds, kinds_in, reading, synced, update};
 use pagewise_model::CacheState::{Cold, Warm, WarmSmall};
 use pagewise_model::CheckContext as Context;
 use pagewise_model::FailureKind::{
-    Contaminated, LostRecords, MethodContradicted, MissingWrites, NotCold, NotDirect, NotInForce, NotWarm,
+    Contaminated, LostRecords, MethodContradicted, MissingReads, MissingWrites, NotCold, NotDirect,
+    NotInForce, NotWarm, WrongChecksum,
 };
 use pagewise_model::sample::Written;
 use pagewise_model::{Cell, Evidence, FailureKind};
@@ -165,6 +166,29 @@ fn a_file_to_update_that_was_not_evicted_is_noticed() {
     assert_eq!(with_written(&update("pwrite", Warm), |written| written.missing_bytes = 4096), [LostRecords]);
     let resident = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(15 << 20);
     assert_eq!(kinds(&update("pwrite", Warm), resident), [NotWarm], "also what is not updated");
+}
+
+#[test]
+fn reads_between_updates_that_were_not_made_are_noticed() {
+    for method in ["mmap", "pwrite", "uring", "pwrite:direct", "uring:direct"] {
+        let cell = reading(update(method, Warm));
+        assert_eq!(kinds(&cell, |_, evidence| evidence.checksum += 1), [WrongChecksum], "{method}");
+        let none: &[FailureKind] = match method {
+            "pwrite" | "pwrite:direct" => &[MissingReads],
+            _ => &[],
+        };
+        let calls = |_: &mut _, evidence: &mut Evidence| evidence.read_calls = Some(1499);
+        assert_eq!(kinds(&cell, calls), none, "{method}");
+        let bytes = |_: &mut _, evidence: &mut Evidence| evidence.read_call_bytes = Some(1499 * 4096);
+        let otherwise: &[FailureKind] = if method == "mmap" { &[NotInForce] } else { none };
+        assert_eq!(kinds(&cell, bytes), otherwise, "{method}");
+        let device: &[FailureKind] = if method.contains("direct") { &[NotDirect] } else { &[] };
+        let few = kinds(&cell, |_, evidence| evidence.device_read_bytes = Some(5 << 20));
+        let few: Vec<_> = few.into_iter().filter(|kind| *kind == NotDirect).collect();
+        assert_eq!(few, device, "{method}");
+    }
+    // Without reads nothing is known of them, and nothing asked.
+    assert_eq!(kinds(&update("mmap", Warm), |_, evidence| evidence.checksum += 1), []);
 }
 
 #[test]

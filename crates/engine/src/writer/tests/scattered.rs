@@ -109,3 +109,63 @@ fn what_collects_neighbours_is_refused() {
         assert!(failure.detail.contains("is not a multiple of the 4KiB"), "{method}: {}", failure.detail);
     }
 }
+
+/// The checksum of reads of a file of zeros in which records are written meanwhile, word 16 of each
+/// touched.
+fn expected_sum(fixture: &Fixture, reads_each: u32) -> u64 {
+    let size = fixture.job.record_bytes as usize;
+    let ring = RecordRing::new(fixture.job.file_bytes, size as u64, 1);
+    let ring = ring.scattered(fixture.job.records).reading(reads_each);
+    let mut file = vec![0; fixture.job.file_bytes as usize];
+    let (mut sum, mut number) = (0u64, 0u64);
+    for index in 0..ring.records() {
+        for nth in 0..reads_each {
+            let at = ring.read(index, nth) as usize * size + 16;
+            let word = u64::from_le_bytes(file[at..at + 8].try_into().expect("a word"));
+            sum = sum.wrapping_add(word.wrapping_mul(2 * number + 1));
+            number += 1;
+        }
+        let at = ring.nth(index) as usize * size;
+        file[at..at + size].copy_from_slice(&fixture.source[ring.source_range(ring.nth(index))]);
+    }
+    sum
+}
+
+#[test]
+fn reads_between_see_what_was_written() {
+    for folder in folders() {
+        for method in METHODS {
+            let mut fixture = fixture(&folder, 40);
+            fixture.job.reads_per_op = 6;
+            fixture.renew();
+            let summed = fixture.open(method).and_then(|mut writer| {
+                writer.begin(16);
+                append(&mut *writer, 40)?;
+                writer.finish()?;
+                Ok((writer.take_checksum(), writer.take_checksum()))
+            });
+            match summed {
+                Err(failure) if is_refusable(method) && failure.unavailable == 1 => {
+                    println!("skipped: method: {method}: {}", failure.detail);
+                }
+                Err(failure) => panic!("{method}: {}", failure.detail),
+                Ok(sums) => {
+                    let wanted = expected_sum(&fixture, 6);
+                    assert!(wanted != 0, "no read saw a record");
+                    assert_eq!(sums, (wanted, 0), "{method}");
+                    assert!(fixture.file() == expected(&fixture, 40), "{method}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_in_flight_than_are_apart_is_refused() {
+    let mut fixture = fixture(&build_folder(), 40);
+    fixture.job.reads_per_op = 1;
+    assert!(fixture.open("uring:depth=12").is_ok());
+    let refused = fixture.open("uring:depth=13").err().expect("13 of 50 blocks");
+    assert_eq!(refused.unavailable, 1);
+    assert!(refused.detail.contains("13 accesses under way at once"), "{}", refused.detail);
+}

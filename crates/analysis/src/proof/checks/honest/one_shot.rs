@@ -64,8 +64,23 @@ pub(crate) fn fill(method: &str, cache: CacheState) -> Cell {
 
 /// A cell that updates 500 blocks of 4 KiB in a file of 16 MiB.
 pub(crate) fn update(method: &str, cache: CacheState) -> Cell {
-    let work = Update { block_bytes: Bytes::kib(4), updates: 500, sync: Sync::None, sync_call: None };
+    let work = Update {
+        block_bytes: Bytes::kib(4),
+        updates: 500,
+        reads_per_update: 0,
+        sync: Sync::None,
+        sync_call: None,
+    };
     once(method, cache, Work::Update(work), Bytes::mib(16))
+}
+
+/// The cell of updates with three reads before each.
+pub(crate) fn reading(mut cell: Cell) -> Cell {
+    match &mut cell.conditions.work {
+        Work::Update(update) => update.reads_per_update = 3,
+        _ => panic!("{} updates nothing", cell.id()),
+    }
+    cell
 }
 
 /// The cell with another time of the sync.
@@ -150,12 +165,16 @@ fn written(cell: &Cell, written_bytes: u64, seen: Evidence) -> Evidence {
     let mapped = cell.access() == Access::Mmap;
     let by_calls = matches!(cell.access(), Access::Pwrite | Access::Write);
     let to_file = cell.access() != Access::Anonymous;
+    let between = calls::reads(cell, measurement(cell).operations);
+    let between_bytes = between * conditions.op_bytes();
     let dirty = if cell.method.is_direct() || !to_file { 0 } else { of_records };
     let unless = |is: bool, bytes: u64| if is { 0 } else { bytes };
     Evidence {
         requested_bytes: written_bytes,
-        device_read_bytes: Some(0),
-        device_read_requests: Some(0),
+        device_read_bytes: Some(unless(!cell.method.is_direct(), between_bytes)),
+        device_read_requests: Some(unless(!cell.method.is_direct(), between)),
+        read_call_bytes: Some(unless(!by_calls, between_bytes)),
+        read_calls: Some(1 + unless(!by_calls, between)),
         device_other_bytes: Some(written_bytes),
         device_written_bytes: Some(if cell.method.is_direct() || synced.is_measured() {
             written_bytes
