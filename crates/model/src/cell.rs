@@ -187,6 +187,13 @@ impl Conditions {
         self.work.parameters().bytes_of(self.extent(), operations)
     }
 
+    /// Bytes that are used where so many were asked for: blocks that are read between updates come
+    /// on top of those that are written.
+    pub fn used_bytes(&self, asked: u64) -> u64 {
+        let reads_each = self.writes().map_or(0, |writes| u64::from(writes.reads_each));
+        asked.saturating_mul(1 + reads_each)
+    }
+
     /// Bytes of an operation, on average where operations differ.
     pub fn mean_op_bytes(&self) -> f64 {
         let all = self.fixed_operations().filter(|all| *all > 0);

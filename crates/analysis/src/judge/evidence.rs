@@ -176,7 +176,9 @@ impl EvidenceMedians {
         Some(Self {
             wall_ns: count(|seen| seen.wall_ns),
             requested_bytes: count(|seen| seen.requested_bytes),
-            amplification: ratio(&|_, seen| Some((seen.device_read_bytes?, seen.requested_bytes))),
+            amplification: ratio(&|_, seen| {
+                Some((seen.device_read_bytes?, samples.cell.conditions.used_bytes(seen.requested_bytes)))
+            }),
             major_faults_per_op: per_op(|seen| seen.major_faults),
             minor_faults_per_op: per_op(|seen| seen.minor_faults),
             refaults_per_op: per_op(refaults),

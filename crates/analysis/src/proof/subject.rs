@@ -76,8 +76,9 @@ impl Subject<'_> {
 
     /// Bytes that are read between updates; `None` if nothing is updated.
     pub(crate) fn read_between_bytes(&self) -> Option<u64> {
-        let block = self.cell.conditions.writes().filter(|writes| writes.is_update())?.record_bytes.0;
-        Some(self.reads().saturating_mul(block))
+        let (conditions, asked) = (&self.cell.conditions, self.evidence.requested_bytes);
+        conditions.writes().filter(|writes| writes.is_update())?;
+        Some(conditions.used_bytes(asked).saturating_sub(asked))
     }
 
     /// Reads of both phases, or pieces of a scan.

@@ -287,7 +287,7 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// What is read directly between updates comes from the device each time.
+/// Direct reads between updates that did not all come from the device.
 pub(super) fn read_between_not_direct(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.read_between_bytes().filter(|_| subject.cell.method.is_direct())?;
     let read = subject.evidence.device_read_bytes.filter(|_| !subject.context.sparse_or_compressed_bytes)?;

@@ -186,8 +186,10 @@ fn delivered_bytes(cell: &Cell, evidence: &Evidence) -> Option<u64> {
         true => evidence.readahead_bytes.unwrap_or(0).saturating_mul(u64::from(cell.conditions.threads)),
         false => 0,
     };
-    let consumed =
-        if cell.conditions.cache == CacheState::Cold { counted.min(evidence.requested_bytes) } else { 0 };
+    let consumed = match cell.conditions.cache {
+        CacheState::Cold => counted.min(cell.conditions.used_bytes(evidence.requested_bytes)),
+        _ => 0,
+    };
     Some(counted.saturating_sub(in_flight).max(consumed))
 }
 
