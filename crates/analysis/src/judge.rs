@@ -140,6 +140,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
     let plan = &run.header.plan;
     RunSummary {
         question: plan.question.clone(),
+        labels: run.header.labels.clone(),
         source: plan.source.clone(),
         seed: plan.seed,
         rounds: plan.rounds,

@@ -28,12 +28,13 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     }
     if arguments.verbose {
         for (judged, path) in judged.iter().zip(paths) {
-            print(judged, path, &mut out, true)?;
+            print(judged, store::name_of(path), &mut out, true)?;
             writeln!(out)?;
         }
     }
-    print_answer(&judged, paths, &mut out, true)?;
-    if !arguments.no_html {
+    let names: Vec<PathBuf> = paths.iter().map(|path| store::name_of(path).to_path_buf()).collect();
+    print_answer(&judged, &names, &mut out, true)?;
+    if !arguments.no_html && !paths.iter().any(|path| store::went_to_stdout(path)) {
         match write_page(paths, &runs, &judged) {
             Ok(page) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
             // The run is complete and shown; its page can be written at any time.

@@ -150,8 +150,13 @@ pub fn finish(
     stop: &AtomicBool,
 ) -> Result<Taken> {
     let again = line_of(session.store.path(), &session.header);
+    let is_stdout = session.store.is_stdout();
     match session.complete(programs, options.patience, stop) {
         Ok((SamplingEnd::Completed, path)) => Ok(Taken::File(path)),
+        Ok((SamplingEnd::Interrupted, _)) if is_stdout => {
+            say("stopped; the samples so far were written to stdout");
+            Ok(Taken::Ended(Exit::Interrupted))
+        }
         Ok((SamplingEnd::Interrupted, path)) => {
             say(format_args!(
                 "stopped; the samples so far are in {}. Finish the run with: {again}",

@@ -3,6 +3,7 @@
 use clap::Args;
 use pagewise_model::Bytes;
 
+use crate::labels::Label;
 use crate::plan::resolve::Variant;
 
 /// The choice of a length.
@@ -29,12 +30,16 @@ impl LengthArguments {
 }
 
 /// Choices of the overview and of each question.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct AllArguments {
     /// Write at most this much to a device, in all questions together: more than the usual 8GiB is
     /// asked about on a terminal, and refused elsewhere
     #[arg(long, value_name = "SIZE")]
     pub max_writes: Option<Bytes>,
+    /// Name a fact of this run, such as rack=a4 or node=n7, for compare --by and report --rows; the
+    /// variable PAGEWISE_LABELS does the same, with commas between
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub label: Vec<Label>,
     /// Print the resolved plan (with --json as JSON), the bytes it will write and the time it will
     /// take; measure nothing
     #[arg(long)]

@@ -15,6 +15,7 @@ pub mod command_lines;
 pub mod consent;
 pub mod door;
 pub mod exit;
+pub mod labels;
 pub mod measure;
 pub mod output;
 pub mod plan;

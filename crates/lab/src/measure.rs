@@ -23,9 +23,9 @@ use crate::prepare::{Prepared, TypedQuestion};
 use crate::rights::ensure_settable;
 use crate::session::RunSession;
 use crate::state::directories;
-use crate::store::RunFile;
+use crate::store::{RunFile, STANDARD_STREAM};
 use crate::supervise::answer_time;
-use crate::{command_lines, consent, planned};
+use crate::{command_lines, consent, labels, planned};
 
 /// The usual place of files in memory.
 const IN_MEMORY: &str = "/dev/shm";
@@ -114,9 +114,10 @@ fn execute(
         return Ok(Taken::Ended(Exit::Interrupted));
     }
     let worker_command = options.worker_command.clone();
-    let header =
-        Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command, typed: typed() };
+    let (typed, labels) = (typed(), labels::all(&options.all.label)?);
+    let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command, typed, labels };
     let store = match &options.out {
+        Some(path) if path == Path::new(STANDARD_STREAM) => RunFile::to_stdout(header.clone())?,
         Some(path) => RunFile::create(path, header.clone())?,
         None => create_named(&header)?,
     };
@@ -144,7 +145,8 @@ fn before_time(mut asked: TypedQuestion, options: &Options) -> Result<()> {
     asked.chosen.sampling.time_ns = None;
     let prepared = Prepared::of(asked, options)?;
     ensure_settable(&prepared.plan, &prepared.control, true)?;
-    options.out.as_deref().map_or(Ok(()), output::can_appear)?;
+    let file = options.out.as_deref().filter(|path| *path != Path::new(STANDARD_STREAM));
+    file.map_or(Ok(()), output::can_appear)?;
     prepared.ensure_space()
 }
 

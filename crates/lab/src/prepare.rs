@@ -10,6 +10,7 @@ use pagewise_host::{BlockDevice, cache, dataset, placement};
 use pagewise_model::{Bytes, CpuList, Environment, Plan, Source};
 
 use crate::begin::{Destination, Options, examine, fresh_seed};
+use crate::labels;
 use crate::output::say;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
@@ -75,6 +76,8 @@ pub struct Prepared {
 impl Prepared {
     /// Examine the machine and resolve the plan.
     pub fn of(asked: TypedQuestion, options: &Options) -> Result<Self> {
+        // Refused before anything is looked at.
+        labels::all(&options.all.label)?;
         let (source, environment, free_bytes) = examine(asked.destination.clone())?;
         let path = match &source {
             Source::Dataset { directory } => directory,

@@ -5,10 +5,11 @@
 //! appends, so that two processes never write one run file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -17,13 +18,15 @@ use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::trusted::{self, Refusal};
 use pagewise_host::{files, scratch};
 use pagewise_model::run::{Header, Record, Run};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::exit::Exit;
 
 /// A larger file is not a run file: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
+/// A longer line is no header: a plan of ten thousand cells takes less.
+const MAX_HEADER_BYTES: u64 = 256 << 20;
 /// Readable by all, and writable by no other user whatever the umask: it decides where a run
 /// continues.
 const MODE: Mode = Mode::from_raw_mode(0o644);
@@ -34,10 +37,15 @@ const MOMENT: Duration = Duration::from_secs(5);
 /// until it executes a program.
 const ORPHANED: Duration = Duration::from_millis(500);
 
+/// The run that goes to stdout, for its answer.
+static KEPT: OnceLock<File> = OnceLock::new();
+
 /// A run file that is being written, with its lock.
 pub struct RunFile {
     file: File,
     path: PathBuf,
+    /// Stdout, if the file itself is in memory and goes there line by line.
+    stdout: Option<File>,
 }
 
 /// A run file to be continued.
@@ -55,6 +63,20 @@ impl RunFile {
     pub fn create(path: &Path, header: Header) -> Result<Self> {
         let taken = || anyhow!("{} exists: continue it with --resume or name another --out", path.display());
         Self::create_first([path.to_path_buf()], header)?.ok_or_else(taken)
+    }
+
+    /// Begin a run file that goes to stdout. What else is printed to stdout from now on goes to
+    /// stderr.
+    pub fn to_stdout(header: Header) -> Result<Self> {
+        let cannot = || "the run file cannot go to stdout";
+        let stdout = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).with_context(cannot)?;
+        rustix::stdio::dup2_stdout(io::stderr()).with_context(cannot)?;
+        let file: File =
+            rustix::fs::memfd_create("pagewise-run", MemfdFlags::CLOEXEC).with_context(cannot)?.into();
+        let kept = KEPT.get_or_init(|| file.try_clone().expect("a process may have one more file"));
+        let mut store = Self { file, path: scratch::reopen_path(kept), stdout: Some(stdout.into()) };
+        store.write(&Record::Header(Box::new(header)).to_line())?;
+        Ok(store)
     }
 
     /// Begin a run file at the first of `paths` that is unused: no file, no link. `None`: all
@@ -84,7 +106,7 @@ impl RunFile {
         let Ok(nameless) = rustix::fs::open(files::parent(path), flags, MODE) else {
             return Self::appear_named(path, line);
         };
-        let mut store = Self { file: nameless.into(), path: path.to_path_buf() };
+        let mut store = Self { file: nameless.into(), path: path.to_path_buf(), stdout: None };
         lock(&store.file, path, Duration::ZERO)?;
         store.write(line)?;
         reached(RunStep::HeaderWritten);
@@ -107,7 +129,7 @@ impl RunFile {
                 bail!("the run file {} cannot be made: {}", path.display(), io::Error::from(errno))
             }
         };
-        let mut store = Self { file: file.into(), path: path.to_path_buf() };
+        let mut store = Self { file: file.into(), path: path.to_path_buf(), stdout: None };
         let begun = lock(&store.file, path, MOMENT).and_then(|()| store.write(line));
         if let Err(error) = begun {
             // Nothing of ours is left behind; another file may have the name by now.
@@ -137,7 +159,7 @@ impl RunFile {
         }
         lock(&file, path, ORPHANED)?;
         let run = read(&file, path)?;
-        Ok(Resumed { store: Self { file, path: path.to_path_buf() }, run, doubt })
+        Ok(Resumed { store: Self { file, path: path.to_path_buf(), stdout: None }, run, doubt })
     }
 
     /// Cut off everything after the intact part: a torn last line.
@@ -153,6 +175,9 @@ impl RunFile {
     }
 
     fn write(&mut self, line: &str) -> Result<()> {
+        if let Some(stdout) = &mut self.stdout {
+            stdout.write_all(line.as_bytes()).context("the run file cannot be written to stdout")?;
+        }
         self.file
             .write_all(line.as_bytes())
             .with_context(|| format!("the run file {} cannot be written", self.path.display()))
@@ -162,6 +187,21 @@ impl RunFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// True if it goes to stdout, so that nothing can continue it.
+    pub fn is_stdout(&self) -> bool {
+        self.stdout.is_some()
+    }
+}
+
+/// The name of a run file for people: one that went to stdout is where its reader put it.
+pub fn name_of(path: &Path) -> &Path {
+    if went_to_stdout(path) { Path::new("RUN") } else { path }
+}
+
+/// True if a run file went to stdout.
+pub fn went_to_stdout(path: &Path) -> bool {
+    path.starts_with("/proc/self/fd")
 }
 
 /// The right to write a run file, held by the open file.
@@ -183,8 +223,31 @@ fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
     }
 }
 
-/// Read a run file.
+/// The name of stdin as a run file that is read, and of stdout as one that is written.
+pub const STANDARD_STREAM: &str = "-";
+
+/// The header of a run file alone, as a run without samples.
+pub fn load_header(path: &Path) -> Result<Run> {
+    let shown = path.display();
+    let file = BufReader::new(open(path, OpenOptions::new().read(true))?);
+    let mut line = Vec::new();
+    let cannot = || format!("{shown} cannot be read");
+    file.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line).with_context(cannot)?;
+    Run::parse(&line).map_err(|error| anyhow!("{shown}, {error}"))
+}
+
+/// Read a run from stdin.
+fn load_stdin() -> Result<Run> {
+    let mut text = Vec::new();
+    io::stdin().lock().take(MAX_RUN_BYTES).read_to_end(&mut text).context("stdin cannot be read")?;
+    Run::parse(&text).map_err(|error| anyhow!("stdin, {error}"))
+}
+
+/// Read a run file, or the one on stdin.
 pub fn load(path: &Path) -> Result<Run> {
+    if path == Path::new(STANDARD_STREAM) {
+        return load_stdin();
+    }
     read(&open(path, OpenOptions::new().read(true))?, path)
 }
 

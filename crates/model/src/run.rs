@@ -5,6 +5,8 @@
 //! last line without a newline: it is dropped, and the run can be resumed. Any other fault is an
 //! error with its line number.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -87,6 +89,9 @@ pub struct Header {
     /// The words of the command line that began it; empty in files of an older pagewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<String>,
+    /// Labels that its user gave it, and the job of a scheduler that it is a part of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Header {
@@ -99,6 +104,7 @@ impl Header {
             workers: Vec::new(),
             worker_command: None,
             typed: Vec::new(),
+            labels: BTreeMap::new(),
         }
     }
 }

@@ -249,7 +249,7 @@ pub struct QuestionArguments {
     pub no_ceilings: bool,
 
     /// The run file [default: pagewise-DATE-TIME-HOST-QUESTION.jsonl in the current directory, in
-    /// UTC]
+    /// UTC]; - is stdout, and the answer goes to stderr
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
     /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args
@@ -311,9 +311,9 @@ fn run_help() -> String {
 
 /// `pagewise report`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("form").args(["answer", "json", "markdown", "csv", "vmstat", "html", "svg"]))]
+#[command(group = ArgGroup::new("form").args(["answer", "json", "rows", "markdown", "csv", "vmstat", "html", "svg"]))]
 pub struct ReportArguments {
-    /// Run files
+    /// Run files, directories of them, or patterns in quotes; - is a run on stdin
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// Print the answer of all these runs on one screen, as a run does
@@ -322,6 +322,10 @@ pub struct ReportArguments {
     /// Print the judged JSON
     #[arg(long)]
     pub json: bool,
+    /// Print a line of JSON for each cell, with the facts and labels of its run; a file that cannot
+    /// be read is named, and the others go on
+    #[arg(long)]
+    pub rows: bool,
     /// Print a table for each comparison that pastes into a pull request
     #[arg(long)]
     pub markdown: bool,

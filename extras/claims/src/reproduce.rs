@@ -49,7 +49,12 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
         return print(&studies, load(&studies, &store::run_files(&arguments.from)?)?, arguments);
     }
     let ReproduceArguments { json, verbose, max_writes, dry_run, .. } = *arguments;
-    let all = AllArguments { max_writes, dry_run, print: PrintArguments { json, verbose, no_html: false } };
+    let all = AllArguments {
+        max_writes,
+        dry_run,
+        print: PrintArguments { json, verbose, no_html: false },
+        ..AllArguments::default()
+    };
     let options = Options { all, ..Options::default() };
     let (mut prepared, missing) = prepare(&studies, arguments, &options)?;
     if !consent::limit_writes(&mut prepared, &options)? {

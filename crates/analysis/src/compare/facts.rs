@@ -1,12 +1,12 @@
-//! Facts of a run that results depend on: its environment, and the versions of its workers.
+//! Facts of a run that results depend on: its environment, the versions of its workers, its labels.
 //!
 //! Every field of the environment is one, so that a new field is one without a line here. Some are
 //! of the moment rather than of the machine, and are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagewise_model::Worker;
 use pagewise_model::format::bytes;
+use pagewise_model::{Environment, Worker};
 use serde_json::Value;
 
 use crate::judge::Judged;
@@ -19,6 +19,12 @@ const OF_THE_MOMENT: [&str; 6] =
     ["boot_id", "memory_available_bytes", "started_unix_s", "warnings", "worker_answer_ns", "device_number"];
 /// Value of what is not known.
 const UNKNOWN: &str = "unknown";
+/// The fact that time for the answers of workers counts.
+const ANSWERS: &str = "answers-of-workers";
+/// The duration of a sample.
+const SAMPLE: &str = "sample";
+/// End of the name of a worker's version.
+const VERSION: &str = "-version";
 /// Names that users have for facts.
 const ALIASES: [(&str, &str); 4] = [
     ("machine", "host-name"),
@@ -26,6 +32,16 @@ const ALIASES: [(&str, &str); 4] = [
     ("cpu", "cpu-model"),
     ("mitigations", "cpu-vulnerabilities"),
 ];
+
+/// True if runs may have a fact of this name without a label.
+pub fn is_fact(name: &str) -> bool {
+    let schema = schemars::schema_for!(Environment);
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let mut fields = fields.into_iter().flat_map(|fields| fields.keys());
+    let is_field = fields.any(|field| fact(field) == name || fact(field) == fact(name));
+    let is_alias = ALIASES.iter().any(|(alias, _)| *alias == name);
+    is_field || is_alias || [ANSWERS, SAMPLE].contains(&name) || name.ends_with(VERSION)
+}
 
 /// The facts of a run.
 pub fn of(judged: &Judged) -> Facts {
@@ -35,16 +51,20 @@ pub fn of(judged: &Judged) -> Facts {
     let mut facts: Facts = shown.filter_map(|(name, value)| Some((fact(name), text(name, value)?))).collect();
     for worker in &judged.workers {
         let version = worker.version.clone().unwrap_or_else(|| UNKNOWN.to_string());
-        facts.insert(format!("{}-version", worker.name), version);
+        facts.insert(format!("{}{VERSION}", worker.name), version);
     }
     if judged.cells.iter().any(|cell| cell.is_one_shot) {
         let is_shipped = |name: &str| Worker::SHIPPED.iter().any(|worker| worker.name() == name);
         let is_own = judged.run.worker_command.is_none()
             && judged.workers.iter().all(|worker| is_shipped(&worker.name));
         let shown = if is_own { "not in totals" } else { "in totals" };
-        facts.insert("answers-of-workers".to_string(), shown.to_string());
+        facts.insert(ANSWERS.to_string(), shown.to_string());
     }
-    facts.insert("sample".to_string(), pagewise_model::format::time(judged.run.sample_ns));
+    facts.insert(SAMPLE.to_string(), pagewise_model::format::time(judged.run.sample_ns));
+    // A fact comes before a label of a file that has its name.
+    for (name, value) in &judged.run.labels {
+        facts.entry(name.clone()).or_insert_with(|| value.clone());
+    }
     facts
 }
 

@@ -4,6 +4,8 @@
 //! Other programs use this JSON; its fields only ever grow. Units are part of the keys, missing
 //! values are `null`.
 
+use std::collections::BTreeMap;
+
 use pagewise_model::inspection::Inspection;
 use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Role, Source, WorkerFound};
@@ -72,6 +74,9 @@ pub struct Judged {
 pub struct RunSummary {
     /// The question or the plan file's name.
     pub question: String,
+    /// Labels that its user gave it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Origin of the bytes.
     pub source: Source,
     /// Seed of everything drawn at random.

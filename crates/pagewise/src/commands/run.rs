@@ -1,6 +1,6 @@
 //! `pagewise run` and the overview: plan, dataset, rounds, table.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use pagewise_lab::plan::shorten::{self, Unpinned};
 use pagewise_lab::plan::{Layer, PlanText, Threads, estimate, question, question_names, text};
 use pagewise_lab::prepare::{Prepared, TypedQuestion};
 use pagewise_lab::rights::ensure_settable;
+use pagewise_lab::store::STANDARD_STREAM;
 use pagewise_lab::traced::Traced;
 use pagewise_lab::{answer, command_lines, consent, planned};
 use pagewise_model::format::time;
@@ -29,7 +30,7 @@ const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 
 /// Run the overview: four questions.
 pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
-    let options = Options { all: arguments.all, ..Options::default() };
+    let options = Options { all: arguments.all.clone(), ..Options::default() };
     let variant = arguments.length.variant().unwrap_or(Variant::Quick);
     let mut prepared = Vec::new();
     for name in OVERVIEW {
@@ -88,14 +89,23 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
 pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     let options = Options {
         out: arguments.out.clone(),
-        all: arguments.all,
+        all: arguments.all.clone(),
         worker_command: arguments.worker_command.clone(),
         patience: Duration::from_secs(arguments.patience),
         drop_caches: arguments.drop_caches,
         workers: worker_choices(arguments)?,
         program: None,
     };
+    let is_stdout = options.out.as_deref() == Some(Path::new(STANDARD_STREAM));
+    ensure!(
+        !is_stdout || !io::stdout().is_terminal(),
+        "--out - writes the run file to stdout, and that is a terminal: send it to a file or another program"
+    );
     let taken = match arguments.resume {
+        true if is_stdout => bail!("a run on stdout cannot be continued: name its file with --out"),
+        true if !options.all.label.is_empty() => {
+            bail!("a run keeps the labels that it began with: leave --label out")
+        }
         true => resume::resume(what, arguments, &options)?,
         false => run_anew(what, arguments, &options)?,
     };
