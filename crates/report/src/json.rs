@@ -11,6 +11,7 @@ use pagewise_analysis::judge::schema;
 use pagewise_analysis::judge::self_replay::SelfReplay;
 use schemars::Schema;
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
 
 use crate::printed::{Escape, Printed};
 use crate::words;
@@ -178,6 +179,22 @@ pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
         several => Runs::Several(several.iter().map(JudgedJson::of).collect()),
     };
     write_one(out, &runs)
+}
+
+/// Write several judged runs as an array, of which one at a time is in memory.
+pub fn write_several<E: From<io::Error>>(
+    out: &mut dyn Write,
+    mut runs: impl Iterator<Item = Result<Judged, E>>,
+) -> Result<(), E> {
+    let mut out = Printed::new(out, Escape::Json);
+    let mut serializer = serde_json::Serializer::pretty(&mut out);
+    let mut list = serializer.serialize_seq(None).map_err(io::Error::from)?;
+    runs.try_for_each(|judged| {
+        list.serialize_element(&JudgedJson::of(&judged?)).map_err(|error| E::from(io::Error::from(error)))
+    })?;
+    list.end().map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
 }
 
 /// Write any value as JSON for people and programs: strings keep their content, escaped so that a

@@ -19,6 +19,7 @@ pub mod page;
 pub mod paragraph;
 pub mod plots;
 pub mod printed;
+pub mod rows;
 pub mod screen;
 pub mod svg;
 pub mod table;

@@ -32,7 +32,7 @@ pub struct Digest {
 }
 
 /// Facts that two copies of a run file share and two runs do not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// When it began, seconds since 1970.
     pub started_unix_s: u64,

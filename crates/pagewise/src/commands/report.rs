@@ -13,6 +13,7 @@ use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::store;
 use pagewise_model::Untrusted;
+use pagewise_model::format::counted;
 use pagewise_model::run::Run;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots::colours::Colours;
@@ -28,14 +29,21 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         let rows = seconds(&arguments.runs)?;
         return put(out, |out| vmstat::write(out, &rows));
     }
-    let runs = arguments.runs.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
-    let paths: Vec<String> = arguments.runs.iter().map(|path| path.display().to_string()).collect();
-    let named = paths.iter().zip(&runs).map(|(path, run)| (path.as_str(), Identity::of(run)));
-    refuse_twice(named).map_err(|sentence| anyhow!(sentence))?;
+    let files = store::run_files(&arguments.runs)?;
+    let price = f64::from(arguments.price_of_simplicity) / 100.0;
+    if arguments.rows {
+        return rows(&files, out, price);
+    }
+    let paths: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let has_stdin = files.iter().any(|path| path == Path::new(store::STANDARD_STREAM));
+    if files.len() > 1 && !has_stdin && (arguments.json || matches!(arguments.csv, Some(CsvRows::Cells))) {
+        return one_by_one(&files, &paths, arguments, price);
+    }
+    let runs = files.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
+    distinct(&paths, &runs)?;
     if let Some(CsvRows::Samples) = arguments.csv {
         return put(out, |out| csv::samples::write(out, &runs));
     }
-    let price = f64::from(arguments.price_of_simplicity) / 100.0;
     let judged: Vec<Judged> = runs.iter().map(|run| judge_at(run, price)).collect();
     let both = runs.iter().zip(&judged).zip(&paths);
     let documented: Vec<JudgedRun<'_>> =
@@ -50,14 +58,86 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),
         ReportArguments { json: true, .. } => json::write(out, &judged),
         ReportArguments { markdown: true, .. } => markdown::write(out, &documented),
-        ReportArguments { answer: true, .. } => {
-            print_answer(&judged, &arguments.runs, out, arguments.out.is_none())
-        }
+        ReportArguments { answer: true, .. } => print_answer(&judged, &files, out, arguments.out.is_none()),
         _ => judged
             .iter()
-            .zip(&arguments.runs)
+            .zip(&files)
             .try_for_each(|(judged, path)| print(judged, path, out, arguments.out.is_none())),
     })
+}
+
+/// Refuse a run that is there twice.
+fn distinct(paths: &[String], runs: &[Run]) -> Result<()> {
+    let named = paths.iter().zip(runs).map(|(path, run)| (path.as_str(), Identity::of(run)));
+    refuse_twice(named).map_err(|sentence| anyhow!(sentence))
+}
+
+/// Several runs as one JSON or CSV, of which one at a time is in memory.
+fn one_by_one(files: &[PathBuf], paths: &[String], arguments: &ReportArguments, price: f64) -> Result<Exit> {
+    let headers = files.iter().map(|path| store::load_header(path)).collect::<Result<Vec<Run>>>()?;
+    distinct(paths, &headers)?;
+    let mut failed = None;
+    let mut load = |path: &PathBuf| {
+        store::load(path).map_err(|error| {
+            failed = Some(error);
+            io::Error::from(io::ErrorKind::InvalidData)
+        })
+    };
+    let written = put(arguments.out.as_deref(), |out| match arguments.json {
+        true => {
+            json::write_several(out, files.iter().map(|path| load(path).map(|run| judge_at(&run, price))))
+        }
+        false => {
+            let mut rows = csv::cells::CellRows::begin(out)?;
+            for (file, path) in files.iter().zip(paths) {
+                let run = load(file)?;
+                rows.add(&JudgedRun { path, run: &run, judged: &judge_at(&run, price) })?;
+            }
+            rows.end()
+        }
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => written,
+    }
+}
+
+/// Rows of cells. A run that cannot be read, or is there twice, is named, and the others go on.
+fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
+    let (mut known, mut missing) = (HashMap::new(), 0);
+    put(out, |out| {
+        for file in files {
+            let path = file.display().to_string();
+            let run =
+                store::load(file).and_then(|run| match known.insert(Identity::of(&run), path.clone()) {
+                    Some(first) => Err(anyhow!("{path} is the same run as {first}")),
+                    None => Ok(run),
+                });
+            match run {
+                Ok(run) => {
+                    let judged = judge_at(&run, price);
+                    pagewise_report::rows::write(
+                        out,
+                        &JudgedRun { path: &path, run: &run, judged: &judged },
+                    )?;
+                }
+                Err(error) => {
+                    missing += 1;
+                    output::say(format_args!("left out: {error:#}"));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    match missing {
+        0 => Ok(Exit::Answered),
+        all if all == files.len() => bail!("none of the runs can be read"),
+        missing => {
+            let of = counted(files.len() as u64, "run file");
+            output::say(format_args!("{missing} of {of} left out"));
+            Ok(Exit::FellShort)
+        }
+    }
 }
 
 /// Write each plot as a file, and print their names. Nothing is written if one of them exists.

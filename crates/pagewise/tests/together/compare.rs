@@ -16,6 +16,15 @@ const ROUNDS: u32 = 7;
 /// A run in which methods take so many nanoseconds for an operation, on a machine with this
 /// readahead.
 fn run_file(started_unix_s: u64, readahead: Bytes, methods: &[(&str, u64)]) -> String {
+    run_of(started_unix_s, readahead, &[], methods)
+}
+
+/// A run with labels.
+pub fn labelled_run(started_unix_s: u64, labels: &[(&str, &str)], methods: &[(&str, u64)]) -> String {
+    run_of(started_unix_s, Bytes::kib(128), labels, methods)
+}
+
+fn run_of(started_unix_s: u64, readahead: Bytes, labels: &[(&str, &str)], methods: &[(&str, u64)]) -> String {
     let conditions = Conditions {
         cache: CacheState::Warm,
         ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(16))), Bytes::gib(1))
@@ -42,7 +51,9 @@ fn run_file(started_unix_s: u64, readahead: Bytes, methods: &[(&str, u64)]) -> S
         seed: started_unix_s,
         ..Plan::of(cells.clone())
     };
-    let mut records = vec![Record::Header(Box::new(Header { environment, ..Header::of(plan) }))];
+    let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let header = Header { environment, labels, ..Header::of(plan) };
+    let mut records = vec![Record::Header(Box::new(header))];
     for round in 0..ROUNDS {
         for (cell, (_, ns)) in cells.iter().zip(methods) {
             // Rounds differ by up to 0.6 %.

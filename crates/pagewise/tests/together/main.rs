@@ -16,6 +16,7 @@ mod doctor;
 mod documented;
 mod documents;
 mod filesystems;
+mod fleet;
 mod full;
 mod inspect;
 mod interrupted;

@@ -151,17 +151,55 @@ pub fn columns() -> impl Iterator<Item = Described> {
     COLUMNS.iter().map(|Column(name, meaning, _)| (*name, *meaning)).chain(samples::AXES.iter().copied())
 }
 
+fn names() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().map(|Column(name, ..)| *name).chain(samples::axes())
+}
+
+/// The fields of each cell of a run with their names, but for the number of the run.
+pub(crate) fn fields(run: &JudgedRun<'_>) -> Vec<Vec<(&'static str, CsvField)>> {
+    let cells = run.cells();
+    let all =
+        cells.iter().map(|view| names().zip(row_fields(&Row { index: 0, run, view })).skip(1).collect());
+    all.collect()
+}
+
+fn row_fields(row: &Row<'_>) -> Vec<CsvField> {
+    let fields = COLUMNS.iter().map(|Column(.., field)| field(row));
+    fields.chain(samples::axis_fields(row.view.planned)).collect()
+}
+
+/// Cells of runs that are written one after the other, below one header.
+pub struct CellRows<W: Write> {
+    rows: csv::Writer<W>,
+    runs: usize,
+}
+
+impl<W: Write> CellRows<W> {
+    /// Write the header.
+    pub fn begin(out: W) -> io::Result<Self> {
+        let mut rows = rows(out);
+        write_row(&mut rows, names().map(str::to_string))?;
+        Ok(Self { rows, runs: 0 })
+    }
+
+    /// Write the cells of the next run.
+    pub fn add(&mut self, run: &JudgedRun<'_>) -> io::Result<()> {
+        for view in &run.cells() {
+            write_row(&mut self.rows, row_fields(&Row { index: self.runs, run, view }))?;
+        }
+        self.runs += 1;
+        Ok(())
+    }
+
+    /// Write the rest.
+    pub fn end(mut self) -> io::Result<()> {
+        self.rows.flush()
+    }
+}
+
 /// Write the cells of `runs` below one header.
 pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
-    let mut rows = rows(out);
-    let names = COLUMNS.iter().map(|Column(name, ..)| *name).chain(samples::axes());
-    write_row(&mut rows, names.map(str::to_string))?;
-    for (index, run) in runs.iter().enumerate() {
-        for view in &run.cells() {
-            let of = Row { index, run, view };
-            let fields = COLUMNS.iter().map(|Column(.., field)| field(&of));
-            write_row(&mut rows, fields.chain(samples::axis_fields(view.planned)))?;
-        }
-    }
-    rows.flush()
+    let mut rows = CellRows::begin(out)?;
+    runs.iter().try_for_each(|run| rows.add(run))?;
+    rows.end()
 }

@@ -1,0 +1,83 @@
+//! Runs of many machines: labels, rows of cells, and a run file that goes to stdout.
+
+use serde_json::Value;
+
+use super::compare::labelled_run;
+use crate::support::{Place, expect_message};
+
+const READ: &str =
+    "read --file-size 4MiB --methods pread,mmap --cache warm --threads 1 --rounds 7 --no-ceilings";
+
+fn rows(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
+}
+
+#[test]
+fn rows_have_facts_and_labels_and_a_bad_file_ends_nothing() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("runs")).expect("a directory");
+    let methods = [("mmap", 10_000), ("pread", 20_000)];
+    for (name, rack) in [("a", "r1"), ("b", "r2")] {
+        let started = 1_800_000_000 + u64::from(name.as_bytes()[0]);
+        place.write(&format!("runs/{name}.jsonl"), labelled_run(started, &[("rack", rack)], &methods));
+    }
+    place.write("runs/c.jsonl", "no run\n");
+    place.write("runs/d.jsonl", std::fs::read_to_string(place.file("runs/a.jsonl")).expect("a run"));
+    let found = place.run(&["report", "--rows", "runs"]).expect_code(1);
+    let of_runs = rows(&found.stdout);
+    assert_eq!(of_runs.len(), 4);
+    let of = |row: &Value| (row["run"].clone(), row["labels"]["rack"].clone(), row["method"].clone());
+    assert_eq!(of(&of_runs[3]), ("runs/b.jsonl".into(), "r2".into(), "pread".into()));
+    for row in &of_runs {
+        assert_eq!((&row["facts"]["kernel"], &row["complete"]), (&"6.12".into(), &true.into()));
+        assert!(row["reads_per_second_median"].as_f64().is_some_and(|rate| rate > 1000.0), "{row}");
+        assert!(
+            row["threads"].is_u64() && row["setup_ns"].is_u64() && row["time_to_warm_ns_median"].is_null()
+        );
+    }
+    for left_out in
+        ["runs/c.jsonl, line 1", "runs/d.jsonl is the same run as runs/a.jsonl", "2 of 4 run files"]
+    {
+        assert!(found.stderr.contains(left_out), "{}", found.stderr);
+    }
+    // All of them as one document: a bad file ends it, and nothing is printed before.
+    let json = place.run(&["report", "--json", "runs"]).expect_code(2);
+    assert_eq!(json.stdout, "");
+    let json = place.run(&["report", "--json", "runs/a.jsonl", "runs/b.jsonl"]).expect_code(0);
+    let both: Vec<Value> = serde_json::from_str(&json.stdout).expect("a list");
+    assert_eq!((both.len(), &both[1]["run"]["labels"]["rack"]), (2, &"r2".into()));
+    let csv = place.run(&["report", "--csv", "runs/a.jsonl", "runs/b.jsonl"]).expect_code(0);
+    assert_eq!(csv.stdout.lines().map(|line| &line[..2]).collect::<Vec<_>>(), ["ru", "0,", "0,", "1,", "1,"]);
+    let by = place.run(&["compare", "--by", "rack", "runs/a.jsonl", "runs/b.jsonl"]).expect_code(0);
+    assert!(by.stdout.starts_with("rack: r1 (1 run), r2 (1 run)\n"), "{}", by.stdout);
+}
+
+#[test]
+fn a_run_goes_to_stdout_with_its_labels() {
+    let place = Place::new();
+    let words = |more: &str| READ.split(' ').chain(more.split(' ')).map(str::to_string).collect::<Vec<_>>();
+    let run = |more: &str| {
+        let words = words(more);
+        place.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let entries = || std::fs::read_dir(place.file(".")).expect("a directory").count();
+    let before = entries();
+    let finished = run("--label node=n7 --label job=a=b --out -");
+    // A machine that is busy leaves a method without some of its samples.
+    assert!([0, 1].contains(&finished.code()), "{finished:?}");
+    assert!(finished.stderr.contains("All numbers: pagewise report RUN\n"), "{}", finished.stderr);
+    assert_eq!(entries(), before, "nothing beside it");
+    place.write("run.jsonl", &finished.stdout);
+    let kept = rows(&place.run(&["report", "--rows", "run.jsonl"]).expect_code(0).stdout);
+    assert_eq!((&kept[0]["labels"]["node"], &kept[0]["labels"]["job"]), (&"n7".into(), &"a=b".into()));
+    for (more, sentence) in [
+        ("--label kernel=7", "'kernel' is a fact that pagewise finds by itself"),
+        ("--label Node=7", "the name 'Node' is not of small letters, digits and hyphens"),
+        ("--label node", "write KEY=VALUE, as in rack=a4"),
+        ("--label node=1 --label node=2", "--label has the name 'node' twice: write it once"),
+        ("--out run.jsonl --resume --label node=1", "a run keeps the labels that it began with"),
+        ("--out - --resume", "a run on stdout cannot be continued"),
+    ] {
+        expect_message(&run(more), 2, sentence);
+    }
+}

@@ -1,0 +1,102 @@
+//! Cells of runs as rows of JSON (NDJSON): a line each, with the file, the facts and the labels of
+//! its run. They have the columns of the CSV of cells, and numbers are numbers.
+
+use std::io::{self, Write};
+
+use pagewise_analysis::compare::facts::{self, Facts};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Number, Value};
+
+use crate::csv::cells;
+use crate::judged_run::JudgedRun;
+use crate::printed::{Escape, Printed};
+
+/// Version of these rows, whose columns only ever grow.
+const SCHEMA: u32 = 1;
+/// Columns with numbers whose names have no unit.
+const COUNTS: [&str; 9] = [
+    "threads",
+    "passes",
+    "updates",
+    "reads_per_op",
+    "reads_per_update",
+    "samples",
+    "invalid_samples",
+    "ratio",
+    "seed",
+];
+/// Ends of the names of columns with numbers.
+const UNITS: [&str; 7] = ["_bytes", "_ns", "_per_second", "_share", "_median", "_low", "_high"];
+
+/// A cell as a row.
+struct Row<'a> {
+    run: &'a JudgedRun<'a>,
+    facts: &'a Facts,
+    fields: Vec<(&'static str, String)>,
+}
+
+/// Write the cells of a run.
+pub fn write(out: &mut dyn Write, run: &JudgedRun<'_>) -> io::Result<()> {
+    let (mut out, facts) = (Printed::new(out, Escape::Json), facts::of(run.judged));
+    for fields in cells::fields(run) {
+        serde_json::to_writer(&mut out, &Row { run, facts: &facts, fields })?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { run, facts, fields } = self;
+        let mut row = serializer.serialize_map(None)?;
+        row.serialize_entry("schema", &SCHEMA)?;
+        row.serialize_entry("run", run.path)?;
+        row.serialize_entry("started_unix_s", &run.judged.environment.started_unix_s)?;
+        row.serialize_entry("seed", &run.judged.run.seed)?;
+        row.serialize_entry("complete", &run.judged.run.complete)?;
+        row.serialize_entry("labels", &run.judged.run.labels)?;
+        row.serialize_entry("facts", facts)?;
+        for (name, field) in fields {
+            row.serialize_entry(name, &value(name, field))?;
+        }
+        row.end()
+    }
+}
+
+/// A field of the CSV as a value of its column's type; null for what is unknown.
+fn value(name: &str, field: &str) -> Value {
+    if field.is_empty() {
+        return Value::Null;
+    }
+    match name {
+        "dependent" => Value::Bool(field == "true"),
+        _ if is_number(name) => number(field).map_or_else(|| field.into(), Value::Number),
+        _ => field.into(),
+    }
+}
+
+fn is_number(name: &str) -> bool {
+    COUNTS.contains(&name) || UNITS.iter().any(|unit| name.ends_with(unit))
+}
+
+fn number(field: &str) -> Option<Number> {
+    match field.parse::<u64>() {
+        Ok(whole) => Some(whole.into()),
+        Err(_) => Number::from_f64(field.parse().ok()?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_has_one_type() {
+        assert_eq!(value("threads", "2"), 2);
+        assert_eq!(value("ratio_low", "1.5"), 1.5);
+        assert_eq!(value("cpus", "0"), "0", "other machines have 0-3");
+        assert_eq!(value("total_ns_median", ""), Value::Null);
+        assert_eq!(value("dependent", "false"), false);
+        assert_eq!(value("method", "7"), "7");
+    }
+}
