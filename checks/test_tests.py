@@ -116,6 +116,19 @@ class Judged(unittest.TestCase):
             Path(self.folder.name).mkdir()
             self.assertEqual(self.end(self.programs(0, printed=skipping), allowed, may_miss)[1], expected)
 
+    def test_a_package_that_was_not_built_is_skipped_only_if_it_names_the_need(self):
+        for script, expected in [
+            ("echo 'skipped: buildah: nothing was built'; exit 3", "skipped"),
+            ("echo nothing; exit 3", "failed"),
+            ("echo 'skipped: lintian: not looked at'; exit 1", "failed"),
+        ]:
+            test = tests.Test("package made", ["sh", "-c", script], self.folder.name, skipping=tests.NOTHING_BUILT)
+            self.assertEqual(test.run().state, expected, script)
+
+    def test_every_package_is_built_by_a_soak(self):
+        scripts = {path.name for path in (tests.ROOT / "packaging").iterdir() if os.access(path, os.X_OK)}
+        self.assertEqual(scripts, set(tests.PACKAGES))
+
     def test_a_program_without_a_machine_is_never_run_again(self):
         program = self.programs(1)[0]
         program.name = "pagewise-model/made"
