@@ -13,7 +13,7 @@ macro_rules! sources {
     ($folder:literal, $ending:literal: $($name:ident)+) => {
         &[$(SourceFile {
             name: concat!(stringify!($name), $ending),
-            text: include_str!(concat!("../../../../workers/", $folder, "/", stringify!($name), $ending)),
+            text: include_str!(concat!("../../workers/", $folder, "/", stringify!($name), $ending)),
         }),+]
     };
 }

@@ -33,17 +33,17 @@ pub const BEYOND_MEMORY: &str = "beyond-memory";
 
 /// The shipped questions by name.
 pub const QUESTIONS: &[(&str, &str)] = &[
-    ("read", include_str!("../../../../questions/read.toml")),
-    ("scan", include_str!("../../../../questions/scan.toml")),
-    ("append", include_str!("../../../../questions/append.toml")),
-    ("fill", include_str!("../../../../questions/fill.toml")),
-    ("update", include_str!("../../../../questions/update.toml")),
-    ("cliff", include_str!("../../../../questions/cliff.toml")),
-    ("lucene", include_str!("../../../../questions/lucene.toml")),
+    ("read", include_str!("../../questions/read.toml")),
+    ("scan", include_str!("../../questions/scan.toml")),
+    ("append", include_str!("../../questions/append.toml")),
+    ("fill", include_str!("../../questions/fill.toml")),
+    ("update", include_str!("../../questions/update.toml")),
+    ("cliff", include_str!("../../questions/cliff.toml")),
+    ("lucene", include_str!("../../questions/lucene.toml")),
 ];
 
 /// The question about a trace, by name; it needs one.
-pub const REPLAY: (&str, &str) = ("replay", include_str!("../../../../questions/replay.toml"));
+pub const REPLAY: (&str, &str) = ("replay", include_str!("../../questions/replay.toml"));
 
 /// A plan that cannot be resolved as it was typed, and can with one more argument.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -168,11 +168,11 @@ fn native() -> Vec<AccessMethod> {
 pub(super) fn of(worker: &Worker) -> &'static [AccessMethod] {
     static NATIVE: LazyLock<Vec<AccessMethod>> = LazyLock::new(native);
     static JVM: LazyLock<Vec<AccessMethod>> =
-        LazyLock::new(|| table(include_str!("../../../../workers/jvm/pagewise/Offers.java")));
+        LazyLock::new(|| table(include_str!("../../workers/jvm/pagewise/Offers.java")));
     static GO: LazyLock<Vec<AccessMethod>> =
-        LazyLock::new(|| table(include_str!("../../../../workers/go/offers.go")));
+        LazyLock::new(|| table(include_str!("../../workers/go/offers.go")));
     static PYTHON: LazyLock<Vec<AccessMethod>> =
-        LazyLock::new(|| table(include_str!("../../../../workers/python/offers.py")));
+        LazyLock::new(|| table(include_str!("../../workers/python/offers.py")));
     match worker {
         Worker::Native => &NATIVE,
         Worker::Jvm => &JVM,
