@@ -58,7 +58,7 @@ SOAK_KILLS, SOAK_CASES = 500, 1_000_000
 SOAK_PATIENCE_S = 4 * 3600
 # Scripts of the folder packaging, one after another; and their exit status if a program is missing,
 # which they name.
-PACKAGES = ("static", "deb", "wheel", "crates")
+PACKAGES = ("static", "deb", "wheel", "seccomp", "image", "crates")
 NOTHING_BUILT = 3
 
 # Runs at most of a test that fails.
