@@ -22,6 +22,7 @@ use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::exit::Exit;
+use crate::output;
 
 /// A larger file is not a run file: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
@@ -69,12 +70,11 @@ impl RunFile {
     /// stderr.
     pub fn to_stdout(header: Header) -> Result<Self> {
         let cannot = || "the run file cannot go to stdout";
-        let stdout = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).with_context(cannot)?;
-        rustix::stdio::dup2_stdout(io::stderr()).with_context(cannot)?;
+        let stdout = output::take_stdout().with_context(cannot)?;
         let file: File =
             rustix::fs::memfd_create("pagewise-run", MemfdFlags::CLOEXEC).with_context(cannot)?.into();
         let kept = KEPT.get_or_init(|| file.try_clone().expect("a process may have one more file"));
-        let mut store = Self { file, path: scratch::reopen_path(kept), stdout: Some(stdout.into()) };
+        let mut store = Self { file, path: scratch::reopen_path(kept), stdout: Some(stdout) };
         store.write(&Record::Header(Box::new(header)).to_line())?;
         Ok(store)
     }

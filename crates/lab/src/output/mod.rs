@@ -51,6 +51,18 @@ pub fn stdout() -> TextOutput<'static> {
     written_to(Remembered(io::stdout().lock()))
 }
 
+/// Take stdout for a file of the program's own: text that goes there from now on goes to stderr.
+pub fn take_stdout() -> io::Result<File> {
+    let stdout = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(stdout.into())
+}
+
+/// True if documents go to a terminal.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Stderr for the document of a command whose own output has stdout.
 pub fn stderr() -> TextOutput<'static> {
     written_to(io::stderr().lock())

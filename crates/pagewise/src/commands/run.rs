@@ -1,6 +1,6 @@
 //! `pagewise run` and the overview: plan, dataset, rounds, table.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use pagewise_lab::prepare::{Prepared, TypedQuestion};
 use pagewise_lab::rights::ensure_settable;
 use pagewise_lab::store::STANDARD_STREAM;
 use pagewise_lab::traced::Traced;
-use pagewise_lab::{answer, command_lines, consent, planned};
+use pagewise_lab::{answer, command_lines, consent, output, planned};
 use pagewise_model::format::time;
 use pagewise_model::{Plan, Worker, WorkerChoices, Workload};
 
@@ -98,7 +98,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     };
     let is_stdout = options.out.as_deref() == Some(Path::new(STANDARD_STREAM));
     ensure!(
-        !is_stdout || !io::stdout().is_terminal(),
+        !is_stdout || !output::is_terminal(),
         "--out - writes the run file to stdout, and that is a terminal: send it to a file or another program"
     );
     let taken = match arguments.resume {
