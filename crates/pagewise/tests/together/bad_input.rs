@@ -170,7 +170,7 @@ fn run_files_that_are_none() {
         &[
             ("report none.jsonl", "the run file none.jsonl cannot be opened: No such file"),
             ("report empty", "empty, line 1: the file is empty: it has no header"),
-            ("report directory", "directory is not a run file: it is not a regular file"),
+            ("report directory", "directory: the directory has no run files (*.jsonl)"),
             ("report /dev/null", "/dev/null is not a run file: it is not a regular file"),
             ("report binary.jsonl", "binary.jsonl, line 1: not a header of a pagewise run"),
             ("report data", "data, line 1: not a header of a pagewise run"),
