@@ -4,9 +4,9 @@
 //! beyond it. A sample in which no operation is beyond is no proof for operations as rare as one in
 //! ten thousand, so a quantile needs a number of samples that grows with it.
 
-use pagewise_model::Role;
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::sample::Measurement;
+use pagewise_model::{Conditions, Role};
 use serde::Serialize;
 
 use super::collected::CellSamples;
@@ -31,6 +31,17 @@ pub enum Fulfilment {
     Open,
     /// It is kept.
     Holds,
+}
+
+impl Fulfilment {
+    /// Its name in JSON and CSV.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fulfilment::DoesNotHold => "does-not-hold",
+            Fulfilment::Open => "open",
+            Fulfilment::Holds => "holds",
+        }
+    }
 }
 
 /// An expectation of a cell, and what was found.
@@ -68,6 +79,20 @@ pub fn samples_needed(expectation: &Expectation) -> u32 {
     (f64::from(SAMPLES) * rarer.max(1.0)).round() as u32
 }
 
+/// Reason that samples under these conditions say nothing of an expectation; `None` if they do.
+pub fn unanswerable(expectation: &Expectation, conditions: &Conditions) -> Option<&'static str> {
+    match expectation {
+        Expectation::Operations(_) => latency_withheld(conditions),
+        Expectation::Rate(_) => None,
+        Expectation::Syncs(_) | Expectation::Written(_) if conditions.writes().is_none() => {
+            Some("nothing is written")
+        }
+        // What is not synced in the region is written later.
+        Expectation::Syncs(_) | Expectation::Written(_) => (!conditions.measures_syncs())
+            .then_some("no sync is in the measured region: write --sync every:SIZE, or commit for append"),
+    }
+}
+
 /// All expectations of a measured cell. One that cannot be had is open: nothing is known of it.
 pub(crate) fn judge_all(expectations: &[Expectation], samples: &CellSamples<'_>) -> Vec<JudgedExpectation> {
     if samples.cell.role != Role::Measured {
@@ -90,9 +115,11 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
         low: None,
         high: None,
     };
+    if unanswerable(&expectation, conditions).is_some() {
+        return nothing;
+    }
     let measurements = samples.valid().map(|(measurement, _)| measurement);
     match expectation {
-        Expectation::Operations(_) if latency_withheld(conditions).is_some() => nothing,
         Expectation::Operations(quantile) => {
             let part = |one: &Measurement| part(&one.latency_ns, &one.latency_counts, quantile);
             of_quantile(nothing, quantile, measurements.map(part))
@@ -106,8 +133,6 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
             let rates: Vec<f64> = measurements.map(|one| ops_per_second(one) * each).collect();
             of_median(nothing, &rates, |found| found >= rate as f64)
         }
-        // What is not synced in the region is written later.
-        Expectation::Written(_) if !conditions.measures_syncs() => nothing,
         Expectation::Written(hundredths) => {
             let factors: Vec<f64> =
                 samples.valid().filter_map(|(_, evidence)| written_per_byte(evidence)).collect();

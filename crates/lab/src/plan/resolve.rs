@@ -29,7 +29,7 @@ use super::validate::{
 use super::works::works;
 use super::{Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Size, Threads, estimate, shorten};
 use crate::supervise::programs::unnamed;
-use sampling::{Amount, sampling};
+use sampling::{Amount, ensure_answerable, sampling};
 
 /// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
@@ -121,6 +121,7 @@ pub fn resolve(
     }
     ensure!(!cells.is_empty(), "the plan has no cell: there is nothing to measure");
     ensure_used(&cells, machine.workers)?;
+    ensure_answerable(&expectations, &cells)?;
     refuse_unreachable_states(&cells, &source)?;
     let ceilings = match sampling.ceilings {
         true => ceilings(&cells, machine.environment.page_bytes),

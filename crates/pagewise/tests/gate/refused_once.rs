@@ -353,6 +353,18 @@ fn plans_that_make_no_sense() {
         ),
         ("append", "expect = \"p99<10\"", "in 'expect': invalid time '10': write a unit"),
         ("append", "expect = []", "'expect' is an empty list"),
+        ("append", "expect = [\"p99<1s\", \"p99<1000ms\"]", "p99<1s is expected twice: write it once"),
+        ("scan", "expect = \"sync-p99<1s\"", "sync-p99<1s cannot be answered: nothing is written"),
+        (
+            "append",
+            "expect = \"written<=2x\"",
+            "written<=2.00x cannot be answered: no sync is in the measured region",
+        ),
+        (
+            "random-read",
+            "expect = \"p99<1s\"\ncache = \"cold-start\"",
+            "p99<1s cannot be answered: a cold start is reported as rates over time",
+        ),
         (
             "append",
             "expect = \"p99.9999<1s\"",

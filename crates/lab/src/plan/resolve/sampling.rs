@@ -1,7 +1,8 @@
 //! Parameters of sampling: the topmost layer that chooses one decides it.
 
 use anyhow::{Result, bail, ensure};
-use pagewise_analysis::judge::expectations::samples_needed;
+use pagewise_analysis::judge::expectations::{samples_needed, unanswerable};
+use pagewise_model::Cell;
 use pagewise_model::expectation::Expectation;
 use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
 
@@ -53,6 +54,23 @@ impl Sampled {
         // Nothing is compared that a control could show the noise of.
         Ok(Self { amount, controls: self.controls.or(Some(false)), ..self })
     }
+}
+
+/// Refuse an expectation that no cell can answer, and one that is there twice.
+pub(super) fn ensure_answerable(expectations: &[Expectation], cells: &[Cell]) -> Result<()> {
+    for (index, expectation) in expectations.iter().enumerate() {
+        ensure!(
+            !expectations[..index].contains(expectation),
+            "{expectation} is expected twice: write it once"
+        );
+        let mut reasons = cells.iter().map(|cell| unanswerable(expectation, &cell.conditions));
+        if let Some(Some(reason)) = reasons.next()
+            && reasons.all(|reason| reason.is_some())
+        {
+            bail!("{expectation} cannot be answered: {reason}");
+        }
+    }
+    Ok(())
 }
 
 /// The choice of the topmost layer that makes one.
