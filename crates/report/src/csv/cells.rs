@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use pagewise_analysis::judge::label::label;
 use pagewise_analysis::judge::latency::Latency;
+use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_analysis::judge::{CellJudgement, MedianInterval};
 
 use super::flat::CsvField;
@@ -116,6 +117,30 @@ const COLUMNS: &[Column] = &[
         "Share of its ceiling that was reached, or of the time that was spent on it.",
         |row| or_empty(row.view.cell.limit.of_ceiling),
     ),
+    Column(
+        "syncs_per_second_median",
+        "Syncs per second of the measured region, median over rounds.",
+        |row| median(row.view.cell.syncs.as_ref().and_then(|syncs| syncs.per_second)),
+    ),
+    Column("sync_p50_ns", "Half of the syncs took at most this long.", |row| syncs(row, |syncs| syncs.p50)),
+    Column("sync_p99_ns", "99 of 100 syncs did: from 1,000 syncs on.", |row| syncs(row, |syncs| syncs.p99)),
+    Column("sync_max_ns", "The longest sync; it grows with their number.", |row| {
+        syncs(row, |syncs| Some(syncs.max))
+    }),
+    Column("device_read_bytes", "Bytes that the device delivered to the worker; median.", |row| {
+        or_empty(row.view.cell.evidence.as_ref().and_then(|seen| seen.device_read_bytes))
+    }),
+    Column("device_written_bytes", "Bytes that any process wrote to the device; median.", |row| {
+        or_empty(row.view.cell.device_written_bytes)
+    }),
+    Column("folio_bytes", "Size of a folio of a file that is updated in the page cache.", |row| {
+        or_empty(row.view.cell.folio_bytes)
+    }),
+    Column("expected", "Expectations with their verdicts: `p99<10ms=holds sync-p99<5ms=open`.", |row| {
+        let verdicts = row.view.cell.expected.iter();
+        let texts = verdicts.map(|one| format!("{}={}", one.expectation, one.verdict.name()));
+        texts.collect::<Vec<_>>().join(" ")
+    }),
     Column("samples", "Rounds with a valid sample.", |row| row.view.cell.samples.to_string()),
     Column("invalid_samples", "Attempts that failed a check.", |row| {
         row.view.cell.invalid_samples.to_string()
@@ -140,6 +165,10 @@ fn low(value: Option<MedianInterval>) -> CsvField {
 
 fn high(value: Option<MedianInterval>) -> CsvField {
     or_empty(value.and_then(|value| value.high))
+}
+
+fn syncs(row: &Row<'_>, pick: fn(&Syncs) -> Option<u64>) -> CsvField {
+    or_empty(row.view.cell.syncs.as_ref().and_then(pick))
 }
 
 fn latency(cell: &CellJudgement, pick: fn(&Latency) -> Option<u64>) -> CsvField {

@@ -46,7 +46,9 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
 }
 
 fn operation(cell: &CellJudgement) -> &'static str {
-    if cell.workload.is_reading() { "operation" } else { cell.workload.facts().access }
+    let has_reads =
+        cell.workload.is_reading() || cell.parameters.reads_per_update.is_some_and(|reads| reads > 0);
+    if has_reads { "operation" } else { cell.workload.facts().access }
 }
 
 fn of_quantile(unit: &str, quantile: &Quantile, expected: &JudgedExpectation) -> String {
