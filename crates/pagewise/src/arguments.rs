@@ -372,8 +372,9 @@ pub struct CompareArguments {
     /// Divide the times of methods by that of this one, round by round: what slows both cancels out
     #[arg(long, value_name = "METHOD")]
     pub relative_to: Option<String>,
-    /// Which method is advised where, by a fact of the machines: kernel, machine, device, readahead
-    /// …
+    /// Which method is advised where, and how fast each is, by a fact of the machines or a label:
+    /// kernel, machine, device, readahead …; a file that cannot be read is named, and the others go
+    /// on
     #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to"])]
     pub by: Option<String>,
     /// Print JSON

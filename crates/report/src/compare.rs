@@ -1,14 +1,16 @@
 //! Runs compared with runs, as a document.
 
+use std::collections::BTreeMap;
+
 use pagewise_analysis::compare::advice::{AdviceFinding, Advised, ChangedAdvice};
 use pagewise_analysis::compare::change::{Change, ChangeFinding};
 use pagewise_analysis::compare::crossing::{ChangedCrossing, CrossingFinding};
 use pagewise_analysis::compare::difference::{ChangedSituation, Side};
 use pagewise_analysis::compare::gate::GateFindings;
-use pagewise_analysis::compare::split::{AdviceOfValue, Explanation, SplitSituation};
+use pagewise_analysis::compare::split::{AdviceOfValue, Explanation, MethodOfValue, SplitSituation};
 use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
-use pagewise_model::format::{MISSING, counted, percent_up, times, times_interval};
+use pagewise_model::format::{MISSING, counted, grouped, percent_up, times, times_interval};
 
 use crate::document::{Block, Document};
 use crate::line::{Emphasis, Line};
@@ -17,6 +19,11 @@ use crate::text_table::{TextCell, TextTable};
 
 /// Values of a fact that are named on one line.
 const MOST_VALUES: usize = 3;
+
+/// Values of a fact whose advice is listed one by one.
+const MOST_NAMED: usize = 20;
+/// Warnings about single runs that are shown.
+const MOST_WARNINGS: usize = 3;
 
 /// Two sides.
 pub fn document(gated: &Gated) -> Document {
@@ -252,14 +259,30 @@ fn plot(changed: &ChangedSituation, relative_to: Option<&str>) -> Plot {
 pub fn split_document(split: &Split) -> Document {
     let values =
         split.values.iter().map(|one| format!("{} ({})", one.value, counted(one.runs as u64, "run")));
-    let head = format!("{}: {}", split.fact, values.collect::<Vec<_>>().join(", "));
-    let warnings = split.warnings.iter().cloned().map(Block::Warning);
+    let head = match split.values.len() {
+        ..=MOST_NAMED => format!("{}: {}", split.fact, values.collect::<Vec<_>>().join(", ")),
+        many => {
+            let runs = split.values.iter().map(|one| one.runs as u64).sum();
+            format!("{}: {} of {}", split.fact, counted(many as u64, "value"), counted(runs, "run"))
+        }
+    };
+    let warnings = split.warnings.iter().take(MOST_WARNINGS).cloned().map(Block::Warning);
+    let others = split.warnings.len().saturating_sub(MOST_WARNINGS) as u64;
+    let others = (others > 0).then(|| Block::Warning(format!("and {} like these", counted(others, "run"))));
+    let is_compared = split
+        .situations
+        .iter()
+        .flat_map(|one| &one.methods)
+        .any(|one| one.change.as_ref().is_some_and(|change| change.bounds().is_some()));
+    let together = if is_compared { " The intervals hold together with 95 %." } else { "" };
     let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
     let situations = counted(split.situations.len() as u64, "situation");
     Document {
-        head: std::iter::once(Block::paragraph(head)).chain(warnings).collect(),
-        conclusion: vec![Block::paragraph(format!("{situations}: the runs disagree in {disagreeing}."))],
-        body: split.situations.iter().flat_map(of_split).collect(),
+        head: std::iter::once(Block::paragraph(head)).chain(warnings).chain(others).collect(),
+        conclusion: vec![Block::paragraph(format!(
+            "{situations}: the runs disagree in {disagreeing}.{together}"
+        ))],
+        body: split.situations.iter().flat_map(|one| of_split(one, &split.fact)).collect(),
     }
 }
 
@@ -269,13 +292,70 @@ pub(crate) fn explained(Explanation { fact, explained, runs, values }: &Explanat
     format!("{fact} explains {explained} of {}: {}", counted(*runs as u64, "run"), values.join("; "))
 }
 
-fn of_split(situation: &SplitSituation) -> Vec<Block> {
-    let advised = situation
-        .by_value
-        .iter()
-        .map(|AdviceOfValue { value, advised }| format!("{value}: {}", methods(advised)));
+/// `mmap: 612 values (host001, host002, host003 …)`, the most frequent advice first.
+fn grouped_advice(by_value: &[AdviceOfValue]) -> Vec<String> {
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for AdviceOfValue { value, advised } in by_value {
+        let method = advised.first().and_then(|one| one.method.as_deref()).unwrap_or("nothing");
+        groups.entry(method.to_string()).or_default().push(value);
+    }
+    let mut groups: Vec<(String, Vec<&str>)> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
+    let text = groups.into_iter().map(|(method, values)| {
+        let more = if values.len() > MOST_VALUES { " …" } else { "" };
+        let named = values[..values.len().min(MOST_VALUES)].join(", ");
+        format!("{method}: {} ({named}{more})", counted(values.len() as u64, "value"))
+    });
+    text.collect()
+}
+
+/// The figures of each method with each value.
+fn figures(situation: &SplitSituation, fact: &str) -> TextTable {
+    let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.text(value));
+    let row = |one: &MethodOfValue| {
+        let change = one.change.as_ref();
+        let ratio = change.map_or_else(
+            || TextCell::from("–"),
+            |change| TextCell { value: change.ratio, ..ratio_of(change).into() },
+        );
+        vec![
+            TextCell::from(&one.method),
+            TextCell::from(&one.value),
+            TextCell::number(Some(one.runs as u64), grouped),
+            figure(one.median),
+            figure(one.least),
+            figure(one.most),
+            ratio,
+            TextCell::from(change.map_or_else(String::new, word)),
+        ]
+    };
+    let first = situation.methods.first().map_or("", |one| one.value.as_str());
+    let unit = situation.figure.unit();
+    let headings = ["method", fact, "runs", unit, "least", "most"].map(str::to_string);
+    let headings = headings.into_iter().chain([format!("time over {first}"), "change".to_string()]);
+    TextTable {
+        columns: headings.map(Into::into).collect(),
+        rows: situation.methods.iter().map(row).collect(),
+    }
+}
+
+fn of_split(situation: &SplitSituation, fact: &str) -> Vec<Block> {
+    let advised: Vec<String> = match situation.by_value.len() {
+        ..=MOST_NAMED => {
+            let by_value = situation.by_value.iter();
+            by_value
+                .map(|AdviceOfValue { value, advised }| format!("{value}: {}", methods(advised)))
+                .collect()
+        }
+        _ => grouped_advice(&situation.by_value),
+    };
     let mut blocks = vec![Block::heading(3, situation.label.as_str())];
-    blocks.push(Block::List(advised.chain(situation.explained_by.iter().map(explained)).collect()));
+    let explained = situation.explained_by.iter().map(explained);
+    blocks.push(Block::List(advised.into_iter().chain(explained).collect()));
+    match &situation.not_compared {
+        None => blocks.push(Block::Table(figures(situation, fact), situation.label.clone())),
+        Some(reason) => blocks.push(Block::remark(format!("rates are not compared: {reason}"))),
+    }
     if !situation.agree && situation.explained_by.is_empty() {
         blocks.push(Block::remark("no fact explains who advises what"));
     }

@@ -155,7 +155,12 @@ impl Series {
     }
 
     fn shown(&self) -> Option<f64> {
-        median(&self.figures.iter().map(|figure| figure.median).collect::<Vec<_>>())
+        median(&self.medians())
+    }
+
+    /// The figures of its runs.
+    pub(super) fn medians(&self) -> Vec<f64> {
+        self.figures.iter().map(|figure| figure.median).collect()
     }
 
     /// Distances of the ends of the interval of its only run from its figure, as logarithms:

@@ -1,5 +1,5 @@
-//! Many runs by a fact of the machines: which method is advised where, and which fact explains that
-//! they disagree.
+//! Many runs by a fact of the machines: which method is advised where, which fact explains that
+//! they disagree, and how fast each method is with each value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,18 @@ use pagewise_model::run::SCHEMA_VERSION;
 use serde::Serialize;
 
 use super::advice::{Advised, advised};
+use super::change::{Change, Pair, Series, changes};
 use super::digest::{Digest, SituationDigest, refuse_twice};
 use super::facts::{self, Facts};
+use crate::judge::FigureKind;
 use crate::judge::label::{LabelPart, label_without};
+use crate::statistics::median;
 
 /// The most facts that explain a disagreement.
 const MOST_EXPLANATIONS: usize = 3;
+
+/// The most values by which figures are compared.
+const MOST_VALUES: usize = 20;
 
 /// Runs by the values of a fact.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -53,6 +59,31 @@ pub struct SplitSituation {
     /// Facts that explain who advises what, the best first; empty if they agree, or if no fact
     /// explains anything.
     pub explained_by: Vec<Explanation>,
+    /// The figure that methods are ranked by.
+    pub figure: FigureKind,
+    /// Each method with each value; empty where figures are not compared.
+    pub methods: Vec<MethodOfValue>,
+    /// Reason that figures are not compared; `None` if they are.
+    pub not_compared: Option<String>,
+}
+
+/// A method in the runs with one value of a fact.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct MethodOfValue {
+    /// The method.
+    pub method: String,
+    /// The value.
+    pub value: String,
+    /// Runs that have a figure.
+    pub runs: usize,
+    /// Median of the figures of these runs, in the unit of the situation; `None` without one.
+    pub median: Option<f64>,
+    /// The least of them.
+    pub least: Option<f64>,
+    /// The most.
+    pub most: Option<f64>,
+    /// The change from the first value that the situation has; `None` for that value.
+    pub change: Option<Change>,
 }
 
 /// Advice of the runs with one value of a fact.
@@ -102,13 +133,13 @@ impl Split {
                 }
             }
         }
+        let mut split: Vec<SplitSituation> =
+            situations.iter().map(|(label, all)| SplitSituation::of(label.clone(), &name, all)).collect();
+        add_figures(&mut split, &name, &situations);
         Ok(Self {
             schema: SCHEMA_VERSION,
             values: values.iter().map(|(value, runs)| ValueOfFact::of(value, runs)).collect(),
-            situations: situations
-                .into_iter()
-                .map(|(label, all)| SplitSituation::of(label, &name, &all))
-                .collect(),
+            situations: split,
             warnings: runs.iter().flat_map(|run| run.doubts.iter().cloned()).collect(),
             fact: name,
         })
@@ -140,7 +171,75 @@ impl SplitSituation {
         let methods: BTreeSet<&str> = all.iter().filter_map(Chosen::method).collect();
         let agree = methods.len() <= 1;
         let explained_by = if agree { Vec::new() } else { explanations(all) };
-        Self { label, by_value, agree, explained_by }
+        let first = all[0].situation;
+        let not_compared = match by_value.len() {
+            1 => Some(format!("all runs have the same {fact}")),
+            ..=MOST_VALUES if all.iter().any(|one| one.situation.conditions != first.conditions) => {
+                Some("the files have different sizes".to_string())
+            }
+            ..=MOST_VALUES => None,
+            values => Some(format!("the fact has {values} values, and at most {MOST_VALUES} are compared")),
+        };
+        Self { label, by_value, agree, explained_by, figure: first.kind, methods: Vec::new(), not_compared }
+    }
+}
+
+/// Add the figures of each method with each value. All intervals hold together.
+fn add_figures(split: &mut [SplitSituation], fact: &str, situations: &[(String, Vec<Chosen<'_>>)]) {
+    let mut pairs = Vec::new();
+    for (index, (situation, (_, all))) in split.iter_mut().zip(situations).enumerate() {
+        if situation.not_compared.is_some() {
+            continue;
+        }
+        let values = by_value(fact, all.iter());
+        let mut methods: Vec<&str> = Vec::new();
+        for (method, _) in all.iter().flat_map(|one| &one.situation.methods) {
+            if !methods.contains(&method.as_str()) {
+                methods.push(method);
+            }
+        }
+        for method in methods {
+            let mut first = None;
+            for (value, runs) in &values {
+                let series = Series::of(runs.iter().copied(), method, None);
+                situation.methods.push(MethodOfValue::of(method, value, &series));
+                match &first {
+                    None => first = Some(series),
+                    Some(first) => pairs.push(Pair {
+                        situation: index,
+                        method: method.to_string(),
+                        kind: situation.figure,
+                        base: first.clone(),
+                        new: series,
+                        is_relative: false,
+                    }),
+                }
+            }
+        }
+    }
+    let mut found = changes(pairs).into_iter();
+    for situation in split {
+        // The first value of each method has no change.
+        let first = situation.methods.first().map(|one| one.value.clone());
+        for one in situation.methods.iter_mut().filter(|one| Some(&one.value) != first.as_ref()) {
+            one.change = found.next().map(|(_, change)| change);
+        }
+    }
+}
+
+impl MethodOfValue {
+    fn of(method: &str, value: &str, series: &Series) -> Self {
+        let figures = series.medians();
+        let end = |pick: fn(f64, f64) -> f64| figures.iter().copied().reduce(pick);
+        Self {
+            method: method.to_string(),
+            value: value.to_string(),
+            runs: figures.len(),
+            median: median(&figures),
+            least: end(f64::min),
+            most: end(f64::max),
+            change: None,
+        }
     }
 }
 

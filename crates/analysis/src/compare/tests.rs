@@ -304,6 +304,40 @@ fn facts_that_differ_are_listed_and_one_that_splits_the_runs_explains_them() {
 }
 
 #[test]
+fn each_method_is_compared_with_the_first_value_of_a_fact() {
+    let of = |index: usize, kernel: &str, mmap: f64| {
+        let noise = 1.0 + index as f64 / 500.0;
+        let mut run = run(&format!("{kernel}-{index}"), &[("mmap", mmap * noise), ("pread", 1e6 * noise)]);
+        run.facts.insert("kernel".to_string(), kernel.to_string());
+        run
+    };
+    let mut runs: Vec<Digest> = (0..4).map(|index| of(index, "6.1", 2e6)).collect();
+    runs.extend((0..4).map(|index| of(index, "6.12", 1e6)));
+    let split = Split::by("kernel", &runs).expect("known");
+    let situation = &split.situations[0];
+    let named: Vec<(&str, &str, usize)> =
+        situation.methods.iter().map(|one| (one.method.as_str(), one.value.as_str(), one.runs)).collect();
+    let all = [("mmap", "6.1", 4), ("mmap", "6.12", 4), ("pread", "6.1", 4), ("pread", "6.12", 4)];
+    assert_eq!(named, all);
+    let [base, slower, _, same] = &situation.methods[..] else { panic!("{situation:?}") };
+    assert_eq!((base.change.as_ref(), situation.not_compared.as_ref()), (None, None));
+    assert!(base.least < base.median && base.median < base.most, "{base:?}");
+    let change = slower.change.as_ref().expect("a change");
+    assert_eq!((change.finding, change.ratio.map(f64::round)), (ChangeFinding::Slower, Some(2.0)));
+    assert_eq!(same.change.as_ref().map(|change| change.finding), Some(ChangeFinding::Same));
+
+    // Files of other sizes are not as fast for reasons of their own.
+    runs[0].situations[0].conditions.file_bytes = Bytes::mib(1);
+    runs[0].situations[0].conditions.span_bytes = Bytes::mib(1);
+    let split = Split::by("kernel", &runs).expect("known");
+    assert_eq!(split.situations.len(), 1);
+    assert!(split.situations[0].methods.is_empty());
+    assert_eq!(split.situations[0].not_compared.as_deref(), Some("the files have different sizes"));
+    let one = Split::by("kernel", &runs[4..]).expect("known");
+    assert_eq!(one.situations[0].not_compared.as_deref(), Some("all runs have the same kernel"));
+}
+
+#[test]
 fn gates_are_read_or_refused_with_what_would_do() {
     let read = |text: &str| text.parse::<Gate>();
     assert_eq!(read("slower=2.5%"), Ok(Gate::Slower(0.025)));

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
@@ -14,11 +14,13 @@ use crate::arguments::CompareArguments;
 
 /// `pagewise compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
-    let base = digests(&arguments.base)?;
     if let Some(fact) = &arguments.by {
-        let by = Split::by(fact, &base).map_err(|sentence| anyhow!(sentence))?;
-        return split(&by, arguments);
+        let (runs, missing) = digests_that_can(&arguments.base)?;
+        let by = Split::by(fact, &runs).map_err(|sentence| anyhow!(sentence))?;
+        split(&by, arguments)?;
+        return Ok(if missing > 0 { Exit::FellShort } else { Exit::Answered });
     }
+    let base = digests(&arguments.base)?;
     if arguments.new.is_empty() {
         bail!(
             "there is nothing to compare with: name the runs after the change behind --, or a fact with --by"
@@ -45,7 +47,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })
 }
 
-fn split(split: &Split, arguments: &CompareArguments) -> Result<Exit> {
+fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
     match arguments {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
         CompareArguments { html: Some(path), .. } => output::file(path, |out| page::write_split(out, split))?,
@@ -54,7 +56,24 @@ fn split(split: &Split, arguments: &CompareArguments) -> Result<Exit> {
         }
         _ => output::lines(&text::split_document(split).lines(output::width()))?,
     }
-    Ok(Exit::Answered)
+    Ok(())
+}
+
+/// The runs that can be read, one at a time, and the number of the others, which are named: one of
+/// a thousand must not hide what the rest say.
+fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, usize)> {
+    let (mut digests, mut missing) = (Vec::new(), 0);
+    for path in store::run_files(named)? {
+        match store::load(&path) {
+            Ok(run) => digests.push(Digest::of(path.display().to_string(), &run)),
+            Err(error) => {
+                missing += 1;
+                output::say(format_args!("left out: {error:#}"));
+            }
+        }
+    }
+    ensure!(!digests.is_empty(), "none of the runs can be read");
+    Ok((digests, missing))
 }
 
 /// The runs of a side, one at a time: their samples are not kept.

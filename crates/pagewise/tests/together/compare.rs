@@ -92,6 +92,12 @@ pub fn expect_schema(place: &Place, command: &str, json: &serde_json::Value) {
     assert_eq!(whole(&schema, &schema, json, "").err(), None);
 }
 
+/// The same of JSON that is not parsed yet.
+#[track_caller]
+pub fn expect_schema_of(place: &Place, command: &str, json: &str) {
+    expect_schema(place, command, &serde_json::from_str(json).expect("JSON"));
+}
+
 #[test]
 fn a_slower_build_fails_the_gate_and_an_equal_one_passes() {
     let place = Place::new();

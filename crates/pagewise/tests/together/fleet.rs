@@ -53,6 +53,37 @@ fn rows_have_facts_and_labels_and_a_bad_file_ends_nothing() {
 }
 
 #[test]
+fn rates_are_compared_by_a_label_and_many_values_are_grouped() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("runs")).expect("a directory");
+    for index in 0..24u64 {
+        let rack = if index % 2 == 0 { "r1" } else { "r2" };
+        let mmap = if index % 2 == 0 { 10_000 } else { 15_000 } + index * 10;
+        let (node, methods) = (format!("n{index:02}"), [("mmap", mmap), ("pread", 20_000 + index * 10)]);
+        let run = labelled_run(1_800_000_000 + index, &[("rack", rack), ("node", &node)], &methods);
+        place.write(&format!("runs/{node}.jsonl"), run);
+    }
+    place.write("runs/torn.jsonl", "{");
+    let by = place.run(&["compare", "--by", "rack", "runs"]).expect_code(1);
+    assert!(by.stderr.contains("left out: runs/torn.jsonl, line 1"), "{}", by.stderr);
+    let line = |start: &[&str]| {
+        let is_it = |line: &&str| line.split_whitespace().take(start.len()).eq(start.iter().copied());
+        by.stdout.lines().find(is_it).unwrap_or_else(|| panic!("{start:?} in {}", by.stdout))
+    };
+    assert!(line(&["mmap", "r1", "12"]).ends_with(" –"), "{}", by.stdout);
+    let slower = line(&["mmap", "r2", "12"]);
+    assert!(slower.contains("1.50x [") && slower.ends_with("slower"), "{slower}");
+    assert!(line(&["pread", "r2", "12"]).ends_with("same, within 2 %"), "{}", by.stdout);
+    let nodes = place.run(&["compare", "--by", "node", "runs"]).expect_code(1);
+    assert!(nodes.stdout.starts_with("node: 24 values of 24 runs\n"), "{}", nodes.stdout);
+    assert!(nodes.stdout.contains("mmap: 24 values (n00, n01, n02 …)"), "{}", nodes.stdout);
+    assert!(nodes.stdout.contains("rates are not compared: the fact has 24 values"), "{}", nodes.stdout);
+    place.write("runs/torn.jsonl", "");
+    let json = place.run(&["compare", "--by", "rack", "--json", "runs"]);
+    super::compare::expect_schema_of(&place, "compare-by", &json.stdout);
+}
+
+#[test]
 fn a_run_goes_to_stdout_with_its_labels() {
     let place = Place::new();
     let words = |more: &str| READ.split(' ').chain(more.split(' ')).map(str::to_string).collect::<Vec<_>>();
