@@ -44,6 +44,8 @@ pub fn detect(path: &Path) -> Environment {
         cpus: cpus(),
         page_bytes: rustix::param::page_size() as u64,
         memory_bytes: memory.total_bytes.map(Bytes),
+        // Of the group that this process is in, which the caller knows.
+        memory_limit_bytes: None,
         memory_available_bytes: memory.available_bytes.map(Bytes),
         last_level_cache_bytes: last_level_cache(Path::new("/sys/devices/system/cpu/cpu0/cache")).map(Bytes),
         numa_nodes: kernel_files::text("/sys/devices/system/node/has_memory")

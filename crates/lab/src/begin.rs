@@ -230,6 +230,7 @@ fn detect(path: &Path) -> Environment {
     if let Some(own) = Control::detect().own_limit() {
         let available = environment.memory_available_bytes.unwrap_or(own.bytes);
         environment.memory_available_bytes = Some(available.min(own.bytes));
+        environment.memory_limit_bytes = Some(own.bytes);
         environment.warnings.push(format!(
             "this process itself has a memory limit, {own}: larger data do not stay in the page cache; try: \
              --memory {} to measure under it",

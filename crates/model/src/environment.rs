@@ -37,6 +37,10 @@ pub struct Environment {
     pub page_bytes: u64,
     /// Memory of the machine.
     pub memory_bytes: Option<Bytes>,
+    /// The memory limit that pagewise itself was under, as in a container or a job; `None` without
+    /// one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<Bytes>,
     /// Memory available when the run began.
     pub memory_available_bytes: Option<Bytes>,
     /// The last-level CPU cache.

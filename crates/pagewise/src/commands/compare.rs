@@ -1,7 +1,10 @@
 //! `pagewise compare`: run files judged again and compared. A pure function of the files, like
 //! `report`.
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
@@ -59,13 +62,13 @@ fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
     Ok(())
 }
 
-/// The runs that can be read, one at a time, and the number of the others, which are named: one of
-/// a thousand must not hide what the rest say.
+/// The runs that can be read, and the number of the others, which are named: one of a thousand must
+/// not hide what the rest say.
 fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, usize)> {
     let (mut digests, mut missing) = (Vec::new(), 0);
-    for path in store::run_files(named)? {
-        match store::load(&path) {
-            Ok(run) => digests.push(Digest::of(path.display().to_string(), &run)),
+    for found in each_digest(&store::run_files(named)?) {
+        match found {
+            Ok(digest) => digests.push(digest),
             Err(error) => {
                 missing += 1;
                 output::say(format_args!("left out: {error:#}"));
@@ -76,11 +79,35 @@ fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, usize)> {
     Ok((digests, missing))
 }
 
-/// The runs of a side, one at a time: their samples are not kept.
+/// Threads that read runs: each holds one.
+const THREADS: usize = 4;
+
+/// The runs of a side. Their samples are not kept.
 fn digests(named: &[PathBuf]) -> Result<Vec<Digest>> {
-    let mut digests = Vec::new();
-    for path in store::run_files(named)? {
-        digests.push(Digest::of(path.display().to_string(), &store::load(&path)?));
-    }
-    Ok(digests)
+    each_digest(&store::run_files(named)?).into_iter().collect()
+}
+
+/// A digest of each file or its error, in order.
+fn each_digest(paths: &[PathBuf]) -> Vec<Result<Digest>> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut mine = Vec::new();
+        while let (index, Some(path)) = next_of(&next, paths) {
+            let digest = store::load(path).map(|run| Digest::of(path.display().to_string(), &run));
+            mine.push((index, digest));
+        }
+        mine
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
+    let mut digests: Vec<(usize, Result<Digest>)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(take)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("judging a run does not panic")).collect()
+    });
+    digests.sort_by_key(|(index, _)| *index);
+    digests.into_iter().map(|(_, digest)| digest).collect()
+}
+
+fn next_of<'a>(next: &AtomicUsize, paths: &'a [PathBuf]) -> (usize, Option<&'a PathBuf>) {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    (index, paths.get(index))
 }
