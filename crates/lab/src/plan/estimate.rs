@@ -139,7 +139,17 @@ fn once_ns(cell: &Cell) -> Option<u64> {
         }
     };
     let by_requests_ns = requests(cell, bytes).saturating_mul(REQUEST_NS);
+    let of_records = of_records.saturating_add(reads_between_ns(cell, operations));
     Some(bytes.saturating_mul(of_device).max(by_requests_ns).saturating_add(of_records))
+}
+
+/// Duration of the reads between updates: each is a request, unless the page cache has its block.
+fn reads_between_ns(cell: &Cell, updates: u64) -> u64 {
+    let conditions = &cell.conditions;
+    let reads_each = conditions.writes().map_or(0, |writes| u64::from(writes.reads_each));
+    let is_request = cell.method.is_direct() || conditions.cache == CacheState::Cold;
+    let of_one = if is_request { REQUEST_NS / u64::from(cell.method.depth()) } else { RECORD_NS };
+    updates.saturating_mul(reads_each).saturating_mul(of_one)
 }
 
 /// Requests for bytes of a cold file that wait for each other: those of a method that reads nothing
