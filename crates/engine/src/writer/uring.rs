@@ -88,7 +88,7 @@ pub(super) fn open(
     let (near, depth) = (target.near, u64::from(target.effects.depth));
     if target.reads_each > 0 && depth > near {
         let detail = format!(
-            "{method} has {depth} accesses under way at once, and in a file of so few blocks a block is read at most {near} updates after it was written: use a smaller depth or a larger --file-size"
+            "{method} has {depth} accesses under way at once, and in a file of so few blocks only {near} may be, or a block would be read while it is written: use a smaller depth or a larger --file-size"
         );
         return Err(impossible(&target.path, detail));
     }

@@ -354,6 +354,11 @@ fn plans_that_make_no_sense() {
         ("append", "expect = \"p99<10\"", "in 'expect': invalid time '10': write a unit"),
         ("append", "expect = []", "'expect' is an empty list"),
         ("append", "expect = [\"p99<1s\", \"p99<1000ms\"]", "p99<1s is expected twice: write it once"),
+        (
+            "append",
+            "expect = \"p99<1s\"\nbudget = \"60s\"",
+            "--time and --budget end when the order of methods is decided, which says nothing of p99<1s",
+        ),
         ("scan", "expect = \"sync-p99<1s\"", "sync-p99<1s cannot be answered: nothing is written"),
         (
             "append",

@@ -49,7 +49,10 @@ impl Sampled {
         );
         let amount = match self.amount {
             Amount::Budget(None) => Amount::Rounds(rounds),
-            chosen => chosen,
+            Amount::Rounds(chosen) => Amount::Rounds(chosen),
+            Amount::Budget(Some(_)) | Amount::Time(_) => bail!(
+                "--time and --budget end when the order of methods is decided, which says nothing of {strictest}: leave them out, or choose the samples with --rounds"
+            ),
         };
         // Nothing is compared that a control could show the noise of.
         Ok(Self { amount, controls: self.controls.or(Some(false)), ..self })
