@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_analysis::compare::facts;
 
 /// The environment variable with labels, separated by commas.
@@ -50,7 +50,8 @@ pub fn all(typed: &[Label]) -> Result<BTreeMap<String, String>> {
             labels.extend(format!("{key}={value}").parse().ok().map(pair));
         }
     }
-    if let Ok(text) = std::env::var(VARIABLE) {
+    if let Some(text) = std::env::var_os(VARIABLE) {
+        let text = text.into_string().map_err(|_| anyhow!("invalid {VARIABLE}: it is not UTF-8"))?;
         let parse = |one: &str| one.trim().parse::<Label>().map_err(anyhow::Error::msg);
         let named = text.split(',').filter(|one| !one.trim().is_empty());
         let named: Vec<Label> = named

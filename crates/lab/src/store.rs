@@ -285,9 +285,10 @@ pub fn run_files(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn run_files_of(named: &Path) -> Result<Vec<PathBuf>> {
-    let is_directory = named.is_dir();
+    if named.is_dir() {
+        return run_files_in(named);
+    }
     let pattern = match named.to_str() {
-        Some(text) if is_directory => format!("{}/*.jsonl", glob::Pattern::escape(text)),
         Some(text) if !named.exists() && text.contains(['*', '?', '[']) => text.to_string(),
         _ => return Ok(vec![named.to_path_buf()]),
     };
@@ -296,14 +297,25 @@ fn run_files_of(named: &Path) -> Result<Vec<PathBuf>> {
         .collect::<Result<Vec<PathBuf>, _>>()
         .with_context(|| format!("{} cannot be searched", named.display()))?;
     if found.is_empty() {
-        let what = if is_directory {
-            "the directory has no run files (*.jsonl)"
-        } else {
-            "no file matches the pattern"
-        };
-        bail!("{}: {what}", named.display());
+        bail!("{}: no file matches the pattern", named.display());
     }
     Ok(found)
+}
+
+/// The run files of a directory, whatever their names are made of.
+fn run_files_in(directory: &Path) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("{} cannot be searched", directory.display());
+    let entries = std::fs::read_dir(directory).with_context(cannot)?;
+    let all =
+        entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>().with_context(cannot)?;
+    let is_hidden = |name: &Path| name.as_os_str().as_encoded_bytes().starts_with(b".");
+    let mut found: Vec<PathBuf> = all.into_iter().map(PathBuf::from).collect();
+    found.retain(|name| name.extension().is_some_and(|ending| ending == "jsonl") && !is_hidden(name));
+    found.sort_unstable();
+    if found.is_empty() {
+        bail!("{}: the directory has no run files (*.jsonl)", directory.display());
+    }
+    Ok(found.into_iter().map(|name| directory.join(name)).collect())
 }
 
 #[cfg(test)]
@@ -314,6 +326,20 @@ mod tests {
 
     fn header() -> Header {
         Header::of(Plan { seed: 0, sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(Vec::new()) })
+    }
+
+    #[test]
+    fn a_directory_has_all_its_run_files_in_order() {
+        use std::os::unix::ffi::OsStrExt;
+        let directory = tempfile::tempdir().expect("directory");
+        let strange = std::ffi::OsStr::from_bytes(b"c\xff[1].jsonl");
+        for name in ["b.jsonl", "a.jsonl", "a.html", ".hidden.jsonl"].map(std::ffi::OsStr::new) {
+            std::fs::write(directory.path().join(name), "").expect("write");
+        }
+        std::fs::write(directory.path().join(strange), "").expect("write");
+        let found = run_files(&[directory.path().to_path_buf()]).expect("three");
+        let names: Vec<&std::ffi::OsStr> = found.iter().filter_map(|path| path.file_name()).collect();
+        assert_eq!(names, [std::ffi::OsStr::new("a.jsonl"), std::ffi::OsStr::new("b.jsonl"), strange]);
     }
 
     #[test]

@@ -269,11 +269,10 @@ pub fn split_document(split: &Split) -> Document {
     let warnings = split.warnings.iter().take(MOST_WARNINGS).cloned().map(Block::Warning);
     let others = split.warnings.len().saturating_sub(MOST_WARNINGS) as u64;
     let others = (others > 0).then(|| Block::Warning(format!("and {} like these", counted(others, "run"))));
-    let is_compared = split
-        .situations
-        .iter()
-        .flat_map(|one| &one.methods)
-        .any(|one| one.change.as_ref().is_some_and(|change| change.bounds().is_some()));
+    let mut changes =
+        split.situations.iter().flat_map(|one| &one.methods).filter_map(|one| one.change.as_ref());
+    let is_compared =
+        changes.any(|change| change.bounds().is_some() && change.finding != ChangeFinding::NoiseUnknown);
     let together = if is_compared { " The intervals hold together with 95 %." } else { "" };
     let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
     let situations = counted(split.situations.len() as u64, "situation");
@@ -354,7 +353,7 @@ fn of_split(situation: &SplitSituation, fact: &str) -> Vec<Block> {
     blocks.push(Block::List(advised.into_iter().chain(explained).collect()));
     match &situation.not_compared {
         None => blocks.push(Block::Table(figures(situation, fact), situation.label.clone())),
-        Some(reason) => blocks.push(Block::remark(format!("rates are not compared: {reason}"))),
+        Some(reason) => blocks.push(Block::remark(format!("figures are not compared: {reason}"))),
     }
     if !situation.agree && situation.explained_by.is_empty() {
         blocks.push(Block::remark("no fact explains who advises what"));

@@ -28,6 +28,9 @@ const COUNTS: [&str; 9] = [
 /// Ends of the names of columns with numbers.
 const UNITS: [&str; 7] = ["_bytes", "_ns", "_per_second", "_share", "_median", "_low", "_high"];
 
+/// Ends of the names of columns with fractions.
+const FRACTIONS: [&str; 6] = ["ratio", "_per_second", "_share", "_median", "_low", "_high"];
+
 /// A cell as a row.
 struct Row<'a> {
     run: &'a JudgedRun<'a>,
@@ -70,7 +73,7 @@ fn value(name: &str, field: &str) -> Value {
     }
     match name {
         "dependent" => Value::Bool(field == "true"),
-        _ if is_number(name) => number(field).map_or_else(|| field.into(), Value::Number),
+        _ if is_number(name) => number(name, field).map_or_else(|| field.into(), Value::Number),
         _ => field.into(),
     }
 }
@@ -79,10 +82,11 @@ fn is_number(name: &str) -> bool {
     COUNTS.contains(&name) || UNITS.iter().any(|unit| name.ends_with(unit))
 }
 
-fn number(field: &str) -> Option<Number> {
+/// A whole number, unless the column has fractions in other rows.
+fn number(name: &str, field: &str) -> Option<Number> {
     match field.parse::<u64>() {
-        Ok(whole) => Some(whole.into()),
-        Err(_) => Number::from_f64(field.parse().ok()?),
+        Ok(whole) if !FRACTIONS.iter().any(|end| name.ends_with(end)) => Some(whole.into()),
+        _ => Number::from_f64(field.parse().ok()?),
     }
 }
 
@@ -96,6 +100,7 @@ mod tests {
         assert_eq!(value("ratio_low", "1.5"), 1.5);
         assert_eq!(value("cpus", "0"), "0", "other machines have 0-3");
         assert_eq!(value("total_ns_median", ""), Value::Null);
+        assert_eq!(value("total_ns_median", "7").to_string(), "7.0", "another row has 7.5");
         assert_eq!(value("dependent", "false"), false);
         assert_eq!(value("method", "7"), "7");
     }

@@ -133,8 +133,10 @@ impl Split {
                 }
             }
         }
-        let mut split: Vec<SplitSituation> =
-            situations.iter().map(|(label, all)| SplitSituation::of(label.clone(), &name, all)).collect();
+        let mut split: Vec<SplitSituation> = situations
+            .iter()
+            .map(|(label, all)| SplitSituation::of(label.clone(), &name, values.len(), all))
+            .collect();
         add_figures(&mut split, &name, &situations);
         Ok(Self {
             schema: SCHEMA_VERSION,
@@ -160,7 +162,7 @@ struct Chosen<'a> {
 }
 
 impl SplitSituation {
-    fn of(label: String, fact: &str, all: &[Chosen<'_>]) -> Self {
+    fn of(label: String, fact: &str, values: usize, all: &[Chosen<'_>]) -> Self {
         let by_value = by_value(fact, all.iter()).into_iter();
         let by_value: Vec<AdviceOfValue> = by_value
             .map(|(value, situations)| AdviceOfValue {
@@ -173,7 +175,8 @@ impl SplitSituation {
         let explained_by = if agree { Vec::new() } else { explanations(all) };
         let first = all[0].situation;
         let not_compared = match by_value.len() {
-            1 => Some(format!("all runs have the same {fact}")),
+            1 if values == 1 => Some(format!("all runs have the same {fact}")),
+            1 => Some(format!("only runs with {fact} {} have these conditions", by_value[0].value)),
             ..=MOST_VALUES if all.iter().any(|one| one.situation.conditions != first.conditions) => {
                 Some("the files have different sizes".to_string())
             }

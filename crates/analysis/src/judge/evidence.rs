@@ -92,6 +92,8 @@ pagewise_model::with_process_totals! { evidence_medians! {
         device_written_bytes,
         /// Faults of set-up, of both kinds.
         setup_faults,
+        /// Bytes that the device delivered to the worker in its set-up.
+        setup_device_read_bytes,
         /// CPU steal: time that the hypervisor gave to other guests.
         steal_ns,
         /// Bytes of the span in the page cache before.

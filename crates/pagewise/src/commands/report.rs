@@ -115,6 +115,9 @@ fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
                 });
             match run {
                 Ok(run) => {
+                    if !run.is_complete() {
+                        output::say(format_args!("warning: {path} is not complete"));
+                    }
                     let judged = judge_at(&run, price);
                     pagewise_report::rows::write(
                         out,

@@ -77,7 +77,7 @@ fn rates_are_compared_by_a_label_and_many_values_are_grouped() {
     let nodes = place.run(&["compare", "--by", "node", "runs"]).expect_code(1);
     assert!(nodes.stdout.starts_with("node: 24 values of 24 runs\n"), "{}", nodes.stdout);
     assert!(nodes.stdout.contains("mmap: 24 values (n00, n01, n02 …)"), "{}", nodes.stdout);
-    assert!(nodes.stdout.contains("rates are not compared: the fact has 24 values"), "{}", nodes.stdout);
+    assert!(nodes.stdout.contains("figures are not compared: the fact has 24 values"), "{}", nodes.stdout);
     place.write("runs/torn.jsonl", "");
     let json = place.run(&["compare", "--by", "rack", "--json", "runs"]);
     super::compare::expect_schema_of(&place, "compare-by", &json.stdout);

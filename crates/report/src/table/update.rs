@@ -21,7 +21,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("updates/s", 0, |_, cell| median(cell.ops_per_second, rate)),
     Column::of("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
     Column::of("device writes each", 0, |view, cell| each(view, cell, |_| cell.device_written_bytes)),
-    Column::of("device reads each", 1, |view, cell| each(view, cell, |seen| seen.device_read_bytes)),
+    Column::of("device reads each", 1, |view, cell| each(view, cell, read_in_all)),
     Column::of("folio", 2, |_, cell| TextCell::number(cell.folio_bytes, bytes))
         .only(|view| view.cells.iter().any(|cell| cell.folio_bytes.is_some())),
     // What is not written yet is to be paid later.
@@ -50,6 +50,11 @@ fn dirty(cell: &CellJudgement) -> Option<u64> {
     let written = cell.device_written_bytes.unwrap_or(0);
     let most = evidence.map(|seen| seen.requested_bytes.saturating_sub(written));
     Some(most.map_or(counted, |most| counted.min(most)))
+}
+
+/// Bytes that the device delivered: what set-up reads ahead is a part of the total too.
+fn read_in_all(seen: &EvidenceMedians) -> Option<u64> {
+    Some(seen.device_read_bytes?.saturating_add(seen.setup_device_read_bytes.unwrap_or(0)))
 }
 
 /// Bytes of the device for each update.
