@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use pagewise_model::ring::SOURCE_PERIOD;
+use pagewise_model::RecordRing;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::AnonymousMemory;
 
@@ -20,11 +20,9 @@ impl Ceiling {
     }
 
     /// Fill it with what a file holds that was written before: the complement of its records.
-    pub(super) fn fill_as_before(&mut self, source: &RecordSource) {
-        let record_bytes = source.record_bytes();
-        for (record, bytes) in self.0.bytes_mut().chunks_exact_mut(record_bytes).enumerate() {
-            let place = (record as u64 * record_bytes as u64 % SOURCE_PERIOD) as usize;
-            bytes.iter_mut().zip(source.at(place)).for_each(|(byte, new)| *byte = !*new);
+    pub(super) fn fill_as_before(&mut self, source: &RecordSource, ring: &RecordRing) {
+        for (index, bytes) in (0..).zip(self.0.bytes_mut().chunks_exact_mut(source.record_bytes())) {
+            bytes.iter_mut().zip(source.record(index, ring)).for_each(|(byte, new)| *byte = !*new);
         }
     }
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use pagewise_model::{Access, Method, SyncCall};
 use pagewise_protocol::CallFailure;
-use pagewise_sys::{AnonymousMemory, RWF_DONTCACHE};
+use pagewise_sys::{AnonymousMemory, RWF_DONTCACHE, pread_dontcache};
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, SeekFrom};
-use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags};
+use rustix::io::{Errno, IoSlice, ReadWriteFlags};
 
 use super::durable::sync_ranges;
 use super::progress::WriteProgress;
@@ -17,6 +17,7 @@ use super::setup::{impossible, write_failure};
 use super::staging::{BlockSink, BlockStream, Staged};
 use super::{Sink, WriteTarget, Writer, put_synced, sync_now, sync_rest};
 use crate::failure::{failed, refused, short};
+use crate::file::{FailedRead, IoMode};
 use crate::operations::Latencies;
 
 /// An offset of pwritev2(2) that means the file's position.
@@ -31,16 +32,17 @@ struct CallFile {
     /// Flags of each call; without one it is the plain call. Filesystems that do not know a flag
     /// answer EOPNOTSUPP.
     flags: ReadWriteFlags,
-    /// Flags of the calls that read.
-    read_flags: ReadWriteFlags,
+    /// Mode of the calls that read.
+    mode: IoMode,
     sync_call: SyncCall,
 }
 
 /// pwrite(2) at the offset.
 pub(super) struct Pwrite(CallFile);
 
-/// pwrite(2) of a copy in memory that is aligned as O_DIRECT requires.
-pub(super) struct AlignedPwrite {
+/// pwrite(2) and pread(2) of whole records. With O_DIRECT what is written is copied to memory that
+/// is aligned as that requires.
+pub(super) struct RecordCalls {
     to: Pwrite,
     block: AnonymousMemory,
 }
@@ -73,9 +75,7 @@ pub(super) fn open(
 impl CallFile {
     fn open(target: &WriteTarget, [call, direct]: [&'static str; 2]) -> Result<Self, CallFailure> {
         let is_direct = target.effects.direct;
-        // The bytes after the last record in its block are read before the block is written.
-        let reads = is_direct || target.reads_each > 0;
-        let file = target.open(if reads { OFlags::RDWR } else { OFlags::WRONLY }, is_direct)?;
+        let file = target.open(target.access_flags(), is_direct)?;
         target.allocate_for(&file)?;
         let is_dsync = target.sync_call == SyncCall::RwfDsync;
         let (call, flags) = match (is_dsync, target.effects.dont_cache) {
@@ -85,8 +85,8 @@ impl CallFile {
             (false, false) => (if is_direct { direct } else { call }, ReadWriteFlags::empty()),
         };
         let (path, file_bytes) = (target.path.clone(), target.file_bytes);
-        let read_flags = if target.effects.dont_cache { RWF_DONTCACHE } else { ReadWriteFlags::empty() };
-        Ok(Self { file, path, file_bytes, call, flags, read_flags, sync_call: target.sync_call })
+        let mode = IoMode::of(&target.effects);
+        Ok(Self { file, path, file_bytes, call, flags, mode, sync_call: target.sync_call })
     }
 
     fn sync(&self, ranges: [Range<u64>; 2]) -> Result<(), CallFailure> {
@@ -112,23 +112,19 @@ impl Pwrite {
         })
     }
 
-    /// pread(2) of all of `into`, with the flags of the calls that write.
+    /// pread(2) of all of `into`, in the mode of the calls that write.
     #[inline(always)]
-    pub(super) fn read_at(&self, into: &mut [u8], offset: u64) -> Result<(), CallFailure> {
-        let CallFile { file, path, read_flags, .. } = &self.0;
-        let len = into.len();
-        let (name, read) = match read_flags.is_empty() {
-            true => ("pread", rustix::io::pread(file, &mut *into, offset)),
-            false => {
-                let mut parts = [IoSliceMut::new(into)];
-                ("preadv2(RWF_DONTCACHE)", rustix::io::preadv2(file, &mut parts, offset, *read_flags))
-            }
+    fn read_at(&self, into: &mut [u8], offset: u64) -> Result<(), CallFailure> {
+        let CallFile { file, path, mode, .. } = &self.0;
+        let expected = into.len();
+        let result = match mode {
+            IoMode::DontCache => pread_dontcache(file, into, offset),
+            IoMode::Cached | IoMode::Direct => rustix::io::pread(file, into, offset),
         };
-        match read {
-            Ok(received) if received == len => Ok(()),
-            Ok(received) => Err(short(name, path, offset, len, received)),
-            Err(errno @ Errno::OPNOTSUPP) => Err(refused(name, errno.into(), path)),
-            Err(errno) => Err(failed(name, errno.into(), path, offset)),
+        match result {
+            Ok(received) if received == expected => Ok(()),
+            Err(errno @ Errno::OPNOTSUPP) => Err(refused(mode.pread(), errno.into(), path)),
+            result => Err(FailedRead { offset, expected, result }.into_failure(mode.pread(), path)),
         }
     }
 
@@ -250,22 +246,27 @@ impl Sink for Pwrite {
     }
 }
 
-impl AlignedPwrite {
+impl RecordCalls {
     pub(super) fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
-        Ok(Self { to: Pwrite::open(target)?, block: target.memory(target.record_bytes)? })
+        // Records that are only written through the page cache need none.
+        let len = if target.access_flags() == OFlags::RDWR { target.record_bytes } else { 1 };
+        Ok(Self { to: Pwrite::open(target)?, block: target.memory(len)? })
     }
 
     /// The record at `offset`.
     #[inline(always)]
-    pub(super) fn read_block_at(&mut self, offset: u64) -> Result<&[u8], CallFailure> {
+    pub(super) fn read_record(&mut self, offset: u64) -> Result<&[u8], CallFailure> {
         self.to.read_at(self.block.bytes_mut(), offset)?;
         Ok(self.block.bytes())
     }
 }
 
-impl Sink for AlignedPwrite {
+impl Sink for RecordCalls {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
+        if self.to.0.mode != IoMode::Direct {
+            return self.to.put_at(bytes, offset);
+        }
         self.block.bytes_mut().copy_from_slice(bytes);
         self.to.put_at(self.block.bytes(), offset)
     }

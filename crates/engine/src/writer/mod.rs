@@ -39,6 +39,7 @@ use std::ops::Range;
 use pagewise_model::ring::RecordRing;
 use pagewise_model::{Access, Method, Sync, SyncCall, Writes};
 use pagewise_protocol::{CallFailure, Job};
+use rustix::fs::OFlags;
 
 use crate::clock::now_ns;
 use crate::effects::Effects;
@@ -166,6 +167,12 @@ impl WriteTarget {
             direct_flag: job.direct_flag,
             effects: Effects::of(method),
         })
+    }
+
+    /// Access of a descriptor. Where writes are direct, the bytes after the last record in its
+    /// block are read before the block is written.
+    fn access_flags(&self) -> OFlags {
+        if self.effects.direct || self.reads_each > 0 { OFlags::RDWR } else { OFlags::WRONLY }
     }
 
     fn progress(&self) -> WriteProgress {

@@ -4,9 +4,8 @@ use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::{Access, Consume, Method, RecordRing};
 use pagewise_protocol::{CallFailure, Job};
-use pagewise_sys::AnonymousMemory;
 
-use super::call::{AlignedPwrite, Pwrite};
+use super::call::RecordCalls;
 use super::mmap::MappedFile;
 use super::progress::WriteProgress;
 use super::record_source::RecordSource;
@@ -31,14 +30,8 @@ pub(super) struct ReadSum {
 
 /// Destination of bytes that can be read back.
 trait Readable: Sink {
-    /// The `len` bytes at `offset` of the file.
+    /// The `len` bytes of a record at `offset` of the file.
     fn bytes_at(&mut self, offset: u64, len: usize) -> Result<&[u8], CallFailure>;
-}
-
-/// pwrite(2) of records, and pread(2) of others.
-struct CallsBothWays {
-    to: Pwrite,
-    block: AnonymousMemory,
 }
 
 /// Each record is put at its own position.
@@ -75,16 +68,18 @@ impl AccessOrder {
         self.records.is_empty()
     }
 
-    /// The records that are read before record `index` of those that are written, and that one.
+    /// Number of records that are read before each that is written.
+    pub(super) fn reads_each(&self) -> usize {
+        self.reads_each
+    }
+
+    /// The record of the `nth` read before record `index` of those that are written; after these
+    /// reads, the one that is written.
     #[inline(always)]
-    pub(super) fn accesses(&self, index: usize) -> Result<(&[u32], u32), CallFailure> {
-        let start = index * (self.reads_each + 1);
-        let accesses = self.records.get(start..start + self.reads_each + 1);
-        let (written, read) = accesses
-            .and_then(<[u32]>::split_last_chunk::<1>)
-            .map(|(read, [written])| (*written, read))
-            .ok_or_else(|| impossible("", format!("{} records in no order", index + 1)))?;
-        Ok((read, written))
+    pub(super) fn access(&self, index: usize, nth: usize) -> Result<u64, CallFailure> {
+        let record = self.records.get(index * (self.reads_each + 1) + nth);
+        let none = || impossible("", format!("{} records in no order", index + 1));
+        record.map(|record| u64::from(*record)).ok_or_else(none)
     }
 }
 
@@ -127,14 +122,11 @@ pub(super) fn open(
 ) -> Result<Box<dyn Writer>, CallFailure> {
     match method.access() {
         Access::Mmap => Ok(writer(MappedFile::open(target)?, target, source, order)),
-        Access::Pwrite if target.effects.direct => {
-            Ok(writer(AlignedPwrite::open(target)?, target, source, order))
-        }
-        Access::Pwrite => Ok(writer(CallsBothWays::open(target)?, target, source, order)),
+        Access::Pwrite => Ok(writer(RecordCalls::open(target)?, target, source, order)),
         Access::Anonymous => {
             let mut memory = anonymous::Ceiling::new(target)?;
             if target.reads_each > 0 {
-                memory.fill_as_before(&source);
+                memory.fill_as_before(&source, &RecordRing::new(target.ring_bytes, job.record_bytes, 1));
             }
             Ok(writer(memory, target, source, order))
         }
@@ -164,13 +156,13 @@ impl<S: Readable> Writer for Scattered<S> {
         let next = self.done + count as usize;
         let size = self.source.record_bytes();
         for index in self.done..next {
-            let (read, written) = self.order.accesses(index)?;
-            for record in read {
+            let reads_each = self.order.reads_each();
+            for nth in 0..reads_each {
                 let number = self.reads.next();
-                let bytes = self.sink.bytes_at(u64::from(*record) * size as u64, size)?;
+                let bytes = self.sink.bytes_at(self.order.access(index, nth)? * size as u64, size)?;
                 self.reads.add(number, bytes);
             }
-            let offset = u64::from(written) * size as u64;
+            let offset = self.order.access(index, reads_each)? * size as u64;
             let bytes = self.source.at((offset % SOURCE_PERIOD) as usize);
             put_synced(&mut self.sink, &mut self.progress, bytes, offset)?;
             if self.progress.reach(size as u64) {
@@ -202,40 +194,10 @@ impl<S: Readable> Writer for Scattered<S> {
     }
 }
 
-impl CallsBothWays {
-    fn open(target: &WriteTarget) -> Result<Self, CallFailure> {
-        let len = if target.reads_each > 0 { target.record_bytes } else { 1 };
-        Ok(Self { to: Pwrite::open(target)?, block: target.memory(len)? })
-    }
-}
-
-impl Sink for CallsBothWays {
-    #[inline(always)]
-    fn put(&mut self, bytes: &[u8], offset: u64) -> Result<(), CallFailure> {
-        self.to.put_at(bytes, offset)
-    }
-
-    fn sync_ranges(&mut self, ranges: [std::ops::Range<u64>; 2]) -> Result<(), CallFailure> {
-        self.to.sync_parts(ranges)
-    }
-
-    fn sync_all(&mut self) -> Result<(), CallFailure> {
-        self.to.sync_all()
-    }
-}
-
-impl Readable for CallsBothWays {
-    #[inline(always)]
-    fn bytes_at(&mut self, offset: u64, len: usize) -> Result<&[u8], CallFailure> {
-        self.to.read_at(&mut self.block.bytes_mut()[..len], offset)?;
-        Ok(&self.block.bytes()[..len])
-    }
-}
-
-impl Readable for AlignedPwrite {
+impl Readable for RecordCalls {
     #[inline(always)]
     fn bytes_at(&mut self, offset: u64, _: usize) -> Result<&[u8], CallFailure> {
-        self.read_block_at(offset)
+        self.read_record(offset)
     }
 }
 

@@ -14,7 +14,6 @@ use std::io;
 use pagewise_model::{Bytes, Method, SyncCall};
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring, RingOptions};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::blocks::Filling;
@@ -27,6 +26,7 @@ use super::setup::{impossible, write_failure};
 use super::{WriteTarget, Writer};
 use crate::clock::now_ns;
 use crate::failure::{failed, refused, short};
+use crate::file::FailedRead;
 use crate::operations::Latencies;
 
 /// A buffer of at least this size is submitted as soon as it is full, so that the device works
@@ -92,9 +92,7 @@ pub(super) fn open(
         );
         return Err(impossible(&target.path, detail));
     }
-    let reads = target.effects.direct || target.reads_each > 0;
-    let access = if reads { OFlags::RDWR } else { OFlags::WRONLY };
-    let file = target.open(access, target.effects.direct)?;
+    let file = target.open(target.access_flags(), target.effects.direct)?;
     target.allocate_for(&file)?;
     let (depth, capacity) = (target.effects.depth as usize, filling.capacity());
     let dsync = target.sync_call == SyncCall::RwfDsync;
@@ -162,13 +160,11 @@ impl UringWriter {
         if self.order.is_empty() {
             return Ok(());
         }
-        let size = self.source.record_bytes();
-        let (reads, record) = self.order.accesses(self.done)?;
-        for nth in 0..reads.len() {
-            let (reads, _) = self.order.accesses(self.done)?;
-            self.read(u64::from(reads[nth]) * size as u64, size)?;
+        let (size, reads_each) = (self.source.record_bytes(), self.order.reads_each());
+        for nth in 0..reads_each {
+            self.read(self.order.access(self.done, nth)? * size as u64, size)?;
         }
-        let offset = u64::from(record) * size as u64;
+        let offset = self.order.access(self.done, reads_each)? * size as u64;
         self.filling.begin_at(offset);
         self.source.begin_at(offset);
         self.done += 1;
@@ -183,12 +179,13 @@ impl UringWriter {
         if self.at_once {
             self.enter(0)?;
         }
-        self.next_slot()
+        self.slot = (self.slot + 1) % self.pieces.len();
+        self.free_slot()
     }
 
-    /// Continue with the next slot, and wait until it is free.
-    fn next_slot(&mut self) -> Result<(), CallFailure> {
-        self.slot = (self.slot + 1) % self.pieces.len();
+    /// Wait until the slot is free.
+    #[inline(always)]
+    fn free_slot(&mut self) -> Result<(), CallFailure> {
         while self.ring.is_in_flight(self.slot) {
             self.enter(1)?;
         }
@@ -206,11 +203,13 @@ impl UringWriter {
 
     /// Count a completed write; the rest of an incomplete one is queued again.
     #[inline(always)]
-    fn take(&mut self, Completion { slot, result }: Completion) -> Result<(), CallFailure> {
+    fn take(&mut self, completion: Completion) -> Result<(), CallFailure> {
+        let Completion { slot, result } = completion;
         let piece = &mut self.pieces[slot];
         if let Some(number) = piece.read {
             if result as usize != piece.end {
-                return Err(read_failure(result, *piece, &self.path));
+                let failed = FailedRead::at_completion(piece.base, piece.end, completion);
+                return Err(failed.into_failure("io_uring read", &self.path));
             }
             self.reads.add(number, &self.ring.buffer(slot)[..piece.end]);
             return Ok(());
@@ -249,14 +248,6 @@ impl UringWriter {
 }
 
 #[cold]
-fn read_failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
-    match usize::try_from(result) {
-        Ok(received) => short("io_uring read", path, piece.base, piece.end, received),
-        Err(_) => failed("io_uring read", io::Error::from_raw_os_error(-result), path, piece.base),
-    }
-}
-
-#[cold]
 fn failure(result: i32, piece: QueuedWrite, path: &str) -> CallFailure {
     let offset = piece.base + piece.start as u64;
     if result == 0 {
@@ -280,9 +271,7 @@ impl Writer for UringWriter {
     fn append(&mut self, count: u64) -> Result<(), CallFailure> {
         let mut left = count * self.source.record_bytes() as u64;
         while left > 0 {
-            while self.ring.is_in_flight(self.slot) {
-                self.enter(1)?;
-            }
+            self.free_slot()?;
             self.seek()?;
             left -= self.filling.fill(self.ring.buffer_mut(self.slot), &mut self.source, left);
             if self.filling.is_full() {
