@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_analysis::compare::{Identity, refuse_twice};
 use pagewise_analysis::{Judged, judge_at};
 use pagewise_lab::answer::{print, print_answer};
@@ -105,7 +105,7 @@ fn one_by_one(files: &[PathBuf], paths: &[String], arguments: &ReportArguments, 
 /// Rows of cells. A run that cannot be read, or is there twice, is named, and the others go on.
 fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
     let (mut known, mut missing) = (HashMap::new(), 0);
-    put(out, |out| {
+    let written = put(out, |out| {
         for file in files {
             let path = file.display().to_string();
             let run =
@@ -130,17 +130,15 @@ fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
                 }
             }
         }
-        Ok(())
-    })?;
-    match missing {
-        0 => Ok(Exit::Answered),
-        all if all == files.len() => bail!("none of the runs can be read"),
-        missing => {
-            let of = counted(files.len() as u64, "run file");
-            output::say(format_args!("{missing} of {of} left out"));
-            Ok(Exit::FellShort)
-        }
+        // A file of no rows does not appear.
+        if missing < files.len() { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    });
+    ensure!(missing < files.len(), "none of the runs can be read");
+    if missing > 0 {
+        let of = counted(files.len() as u64, "run file");
+        output::say(format_args!("{missing} of {of} left out"));
     }
+    written.map(|answered| if missing > 0 { Exit::FellShort } else { answered })
 }
 
 /// Write each plot as a file, and print their names. Nothing is written if one of them exists.

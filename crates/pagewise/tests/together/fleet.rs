@@ -3,10 +3,17 @@
 use serde_json::Value;
 
 use super::compare::labelled_run;
-use crate::support::{Place, expect_message};
+use crate::support::{Finished, Place, expect_message};
 
 const READ: &str =
     "read --file-size 4MiB --methods pread,mmap --cache warm --threads 1 --rounds 7 --no-ceilings";
+
+/// None of the runs that were named can be read.
+#[track_caller]
+fn expect_none_read(finished: &Finished) {
+    assert_eq!((finished.code(), finished.stdout.as_str()), (2, ""), "{finished:?}");
+    assert!(finished.stderr.ends_with("pagewise: none of the runs can be read\n"), "{finished:?}");
+}
 
 fn rows(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
@@ -40,6 +47,8 @@ fn rows_have_facts_and_labels_and_a_bad_file_ends_nothing() {
     {
         assert!(found.stderr.contains(left_out), "{}", found.stderr);
     }
+    expect_none_read(&place.run(&["report", "--rows", "--out", "rows.ndjson", "runs/c.jsonl"]));
+    assert!(!place.file("rows.ndjson").exists(), "no rows, no file");
     // All of them as one document: a bad file ends it, and nothing is printed before.
     let json = place.run(&["report", "--json", "runs"]).expect_code(2);
     assert_eq!(json.stdout, "");
