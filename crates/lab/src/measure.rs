@@ -25,7 +25,7 @@ use crate::session::RunSession;
 use crate::state::directories;
 use crate::store::{RunFile, STANDARD_STREAM};
 use crate::supervise::answer_time;
-use crate::{command_lines, consent, labels, planned};
+use crate::{command_lines, consent, planned};
 
 /// The usual place of files in memory.
 const IN_MEMORY: &str = "/dev/shm";
@@ -100,7 +100,7 @@ fn execute(
         let pace = pace::write_pace(Path::new(directory)).ok();
         prepared.resolve(options, pace)?;
     }
-    let Prepared { asked, plan, mut environment, control, .. } = prepared;
+    let Prepared { asked, plan, mut environment, labels, control, .. } = prepared;
     if restored {
         // The environment above was that of the settings before they were restored.
         environment = examine(asked.destination)?.1;
@@ -114,7 +114,7 @@ fn execute(
         return Ok(Taken::Ended(Exit::Interrupted));
     }
     let worker_command = options.worker_command.clone();
-    let (typed, labels) = (typed(), labels::all(&options.all.label)?);
+    let typed = typed();
     let header = Header { schema: SCHEMA_VERSION, plan, environment, workers, worker_command, typed, labels };
     let store = match &options.out {
         Some(path) if path == Path::new(STANDARD_STREAM) => RunFile::to_stdout(header.clone())?,

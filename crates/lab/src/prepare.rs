@@ -1,6 +1,7 @@
 //! A question, from what was typed to a plan for this machine. Nothing is written and nothing is
 //! changed.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
@@ -60,6 +61,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// The machine.
     pub environment: Environment,
+    /// The labels of the run.
+    pub labels: BTreeMap<String, String>,
     /// The groups in which limits can be set.
     pub control: Control,
     /// The device or filesystem of its files; `None` in memory.
@@ -77,7 +80,7 @@ impl Prepared {
     /// Examine the machine and resolve the plan.
     pub fn of(asked: TypedQuestion, options: &Options) -> Result<Self> {
         // Refused before anything is looked at.
-        labels::all(&options.all.label)?;
+        let labels = labels::all(&options.all.label)?;
         let (source, environment, free_bytes) = examine(asked.destination.clone())?;
         let path = match &source {
             Source::Dataset { directory } => directory,
@@ -92,6 +95,7 @@ impl Prepared {
         let device = environment.device.clone().unwrap_or_else(|| environment.filesystem.clone());
         let mut prepared = Self {
             asked,
+            labels,
             device: (!in_memory).then_some(device),
             max_written_bytes: None,
             plan: Plan { source, ..Plan::of(Vec::new()) },

@@ -229,10 +229,10 @@ pub const STANDARD_STREAM: &str = "-";
 /// The header of a run file alone, as a run without samples.
 pub fn load_header(path: &Path) -> Result<Run> {
     let shown = path.display();
-    let file = BufReader::new(open(path, OpenOptions::new().read(true))?);
-    let mut line = Vec::new();
-    let cannot = || format!("{shown} cannot be read");
-    file.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line).with_context(cannot)?;
+    let file = open(path, OpenOptions::new().read(true))?;
+    let mut line = beginning(&file, path)?;
+    let rest = BufReader::new(file).take(MAX_HEADER_BYTES).read_until(b'\n', &mut line);
+    rest.with_context(|| format!("{shown} cannot be read"))?;
     Run::parse(&line).map_err(|error| anyhow!("{shown}, {error}"))
 }
 
@@ -263,18 +263,24 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     if file.metadata().with_context(cannot)?.is_file() { Ok(file) } else { Err(no_file()) }
 }
 
-fn read(mut file: &File, path: &Path) -> Result<Run> {
+/// The first bytes of a run file, which distinguish it from gigabytes of other data.
+fn beginning(mut file: &File, path: &Path) -> Result<Vec<u8>> {
     let shown = path.display();
     let len = file.metadata().with_context(|| format!("{shown} cannot be read"))?.len();
     if len > MAX_RUN_BYTES {
         bail!("{shown} is not a run file: it has {len} bytes");
     }
-    // The first bytes distinguish a run file from gigabytes of other data.
     let mut text = vec![0; 10.min(len as usize)];
     file.read_exact(&mut text).with_context(|| format!("{shown} cannot be read"))?;
     if !text.is_empty() && !b"{\"check\":\"".starts_with(&text) {
         bail!("{shown}, line 1: not a header of a pagewise run");
     }
+    Ok(text)
+}
+
+fn read(mut file: &File, path: &Path) -> Result<Run> {
+    let shown = path.display();
+    let mut text = beginning(file, path)?;
     file.read_to_end(&mut text).with_context(|| format!("{shown} cannot be read"))?;
     Run::parse(&text).map_err(|error| anyhow!("{shown}, {error}"))
 }

@@ -13,23 +13,13 @@ use crate::printed::{Escape, Printed};
 
 /// Version of these rows, whose columns only ever grow.
 const SCHEMA: u32 = 1;
-/// Columns with numbers whose names have no unit.
-const COUNTS: [&str; 9] = [
-    "threads",
-    "passes",
-    "updates",
-    "reads_per_op",
-    "reads_per_update",
-    "samples",
-    "invalid_samples",
-    "ratio",
-    "seed",
-];
-/// Ends of the names of columns with numbers.
-const UNITS: [&str; 7] = ["_bytes", "_ns", "_per_second", "_share", "_median", "_low", "_high"];
-
+/// Columns with whole numbers whose names have no unit.
+const COUNTS: [&str; 7] =
+    ["threads", "passes", "updates", "reads_per_op", "reads_per_update", "samples", "invalid_samples"];
+/// Ends of the names of columns with whole numbers.
+const WHOLE: [&str; 2] = ["_bytes", "_ns"];
 /// Ends of the names of columns with fractions.
-const FRACTIONS: [&str; 6] = ["ratio", "_per_second", "_share", "_median", "_low", "_high"];
+const FRACTIONS: [&str; 5] = ["ratio", "_share", "_median", "_low", "_high"];
 
 /// A cell as a row.
 struct Row<'a> {
@@ -71,23 +61,14 @@ fn value(name: &str, field: &str) -> Value {
     if field.is_empty() {
         return Value::Null;
     }
-    match name {
-        "dependent" => Value::Bool(field == "true"),
-        _ if is_number(name) => number(name, field).map_or_else(|| field.into(), Value::Number),
-        _ => field.into(),
-    }
-}
-
-fn is_number(name: &str) -> bool {
-    COUNTS.contains(&name) || UNITS.iter().any(|unit| name.ends_with(unit))
-}
-
-/// A whole number, unless the column has fractions in other rows.
-fn number(name: &str, field: &str) -> Option<Number> {
-    match field.parse::<u64>() {
-        Ok(whole) if !FRACTIONS.iter().any(|end| name.ends_with(end)) => Some(whole.into()),
-        _ => Number::from_f64(field.parse().ok()?),
-    }
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    let number: Option<Number> = match name {
+        "dependent" => return Value::Bool(field == "true"),
+        _ if ends(&FRACTIONS) => field.parse().ok().and_then(Number::from_f64),
+        _ if COUNTS.contains(&name) || ends(&WHOLE) => field.parse::<u64>().ok().map(Number::from),
+        _ => None,
+    };
+    number.map_or_else(|| field.into(), Value::Number)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub fn is_fact(name: &str) -> bool {
     let schema = schemars::schema_for!(Environment);
     let fields = schema.get("properties").and_then(Value::as_object);
     let mut fields = fields.into_iter().flat_map(|fields| fields.keys());
-    let is_field = fields.any(|field| fact(field) == name || fact(field) == fact(name));
+    let is_field = fields.any(|field| fact(field) == name);
     let is_alias = ALIASES.iter().any(|(alias, _)| *alias == name);
     is_field || is_alias || [ANSWERS, SAMPLE].contains(&name) || name.ends_with(VERSION)
 }

@@ -189,7 +189,8 @@ impl SplitSituation {
 
 /// Add the figures of each method with each value. All intervals hold together.
 fn add_figures(split: &mut [SplitSituation], fact: &str, situations: &[(String, Vec<Chosen<'_>>)]) {
-    let mut pairs = Vec::new();
+    // The row of each pair, in the same order.
+    let (mut pairs, mut rows) = (Vec::new(), Vec::new());
     for (index, (situation, (_, all))) in split.iter_mut().zip(situations).enumerate() {
         if situation.not_compared.is_some() {
             continue;
@@ -208,25 +209,23 @@ fn add_figures(split: &mut [SplitSituation], fact: &str, situations: &[(String, 
                 situation.methods.push(MethodOfValue::of(method, value, &series));
                 match &first {
                     None => first = Some(series),
-                    Some(first) => pairs.push(Pair {
-                        situation: index,
-                        method: method.to_string(),
-                        kind: situation.figure,
-                        base: first.clone(),
-                        new: series,
-                        is_relative: false,
-                    }),
+                    Some(first) => {
+                        rows.push(situation.methods.len() - 1);
+                        pairs.push(Pair {
+                            situation: index,
+                            method: method.to_string(),
+                            kind: situation.figure,
+                            base: first.clone(),
+                            new: series,
+                            is_relative: false,
+                        });
+                    }
                 }
             }
         }
     }
-    let mut found = changes(pairs).into_iter();
-    for situation in split {
-        // The first value of each method has no change.
-        let first = situation.methods.first().map(|one| one.value.clone());
-        for one in situation.methods.iter_mut().filter(|one| Some(&one.value) != first.as_ref()) {
-            one.change = found.next().map(|(_, change)| change);
-        }
+    for (row, (situation, change)) in rows.into_iter().zip(changes(pairs)) {
+        split[situation].methods[row].change = Some(change);
     }
 }
 

@@ -33,9 +33,10 @@ const CLOCK_STEP_NS: u64 = 1_000_000;
 /// See [`CLOCK_STEP_NS`].
 const CLOCK_SLEW_SHARE: f64 = 0.001;
 
-/// Failure unless nearly all requested bytes came from the device, or were brought in by set-up.
-fn not_all_from_device(evidence: &Evidence, in_setup: u64) -> Option<String> {
-    let (read, requested) = (evidence.device_read_bytes?, evidence.requested_bytes);
+/// Failure unless nearly all of so many requested bytes came from the device, or were brought in by
+/// set-up.
+pub(super) fn not_all_from_device(evidence: &Evidence, requested: u64, in_setup: u64) -> Option<String> {
+    let read = evidence.device_read_bytes?;
     ((read.saturating_add(in_setup) as f64) < requested as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
             "{read} bytes came from the device, {} of the {requested} requested",
@@ -96,7 +97,7 @@ pub(super) fn not_cold(subject: &Subject<'_>) -> Option<String> {
         (None, None) => {
             Some("neither residency nor device bytes are known, so it is not proven to be cold".into())
         }
-        _ => not_all_from_device(evidence, in_setup),
+        _ => not_all_from_device(evidence, evidence.requested_bytes, in_setup),
     }
 }
 
@@ -224,7 +225,7 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
                 .into(),
         ),
         (Some(true), _) if subject.context.sparse_or_compressed_bytes => read_through_cache(subject),
-        _ => not_all_from_device(evidence, 0),
+        _ => not_all_from_device(evidence, evidence.requested_bytes, 0),
     }
 }
 
@@ -237,7 +238,8 @@ fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
         return Some("what is in the page cache is unknown, and device bytes may be too few, so it is not proven to be direct".into());
     };
     // What was all there would have been read from there, and nothing from the device.
-    if before as f64 >= span as f64 * ALL_FROM_DEVICE && not_all_from_device(evidence, 0).is_none() {
+    let is_short = not_all_from_device(evidence, evidence.requested_bytes, 0).is_some();
+    if before as f64 >= span as f64 * ALL_FROM_DEVICE && !is_short {
         return None;
     }
     if before > span / 2 {

@@ -8,7 +8,7 @@
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, RecordRing, Sync};
 
-use super::conditions::{OTHERS_BYTES, OTHERS_SHARE};
+use super::conditions::{OTHERS_BYTES, OTHERS_SHARE, not_all_from_device};
 use super::subject::Subject;
 use crate::proof::calls;
 use pagewise_model::format::percent_of;
@@ -290,13 +290,7 @@ pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
 /// Direct reads between updates that did not all come from the device.
 pub(super) fn read_between_not_direct(subject: &Subject<'_>) -> Option<String> {
     let asked = subject.read_between_bytes().filter(|_| subject.cell.method.is_direct())?;
-    let read = subject.evidence.device_read_bytes.filter(|_| !subject.context.sparse_or_compressed_bytes)?;
-    ((read as f64) < asked as f64 * ALL_TO_DEVICE).then(|| {
-        format!(
-            "{read} bytes came from the device, {} of the {asked} that were read directly",
-            percent_of(read, asked)
-        )
-    })
+    not_all_from_device(subject.evidence, asked, 0).filter(|_| !subject.context.sparse_or_compressed_bytes)
 }
 
 /// The kernel writes back for all processes, and dirty pages of others were written before the

@@ -92,11 +92,12 @@ fn each_digest(paths: &[PathBuf]) -> Vec<Result<Digest>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut mine = Vec::new();
-        while let (index, Some(path)) = next_of(&next, paths) {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(index) else { return mine };
             let digest = store::load(path).map(|run| Digest::of(path.display().to_string(), &run));
             mine.push((index, digest));
         }
-        mine
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
     let mut digests: Vec<(usize, Result<Digest>)> = thread::scope(|scope| {
@@ -105,9 +106,4 @@ fn each_digest(paths: &[PathBuf]) -> Vec<Result<Digest>> {
     });
     digests.sort_by_key(|(index, _)| *index);
     digests.into_iter().map(|(_, digest)| digest).collect()
-}
-
-fn next_of<'a>(next: &AtomicUsize, paths: &'a [PathBuf]) -> (usize, Option<&'a PathBuf>) {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    (index, paths.get(index))
 }
