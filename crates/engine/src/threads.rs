@@ -12,7 +12,7 @@ use pagewise_sys::SharedMemory;
 use crate::clock::now_ns;
 use crate::operations::{Latencies, Operations};
 use crate::sampling::timed::Limits;
-use crate::sampling::{PhaseSync, ThreadSample, commits, empty_latencies, fixed, timed};
+use crate::sampling::{PhaseSync, ThreadSample, commits, empty_latencies, fixed, paced, timed};
 
 enum Order {
     WarmPageTables,
@@ -42,12 +42,19 @@ pub enum Bounds {
     Fixed(fixed::Amount),
     /// When this many records, counted over all threads, are committed.
     Commits(commits::Commits),
+    /// When all operations that are due in its time are done.
+    Paced(paced::Pace),
 }
 
 impl Bounds {
     /// Bounds of reads by the offset table.
-    pub const fn timed(job: &Job) -> Self {
-        Bounds::Timed { bounds: job.bounds, policy: job.policy }
+    pub fn timed(job: &Job) -> Self {
+        let PhaseBounds { max_thread_operations, throughput_device_bytes, .. } = job.bounds;
+        let most = timed::bound(max_thread_operations);
+        let paced =
+            |schedule| paced::Pace { most, ..paced::Pace::of(job, schedule, throughput_device_bytes) };
+        let timed = Bounds::Timed { bounds: job.bounds, policy: job.policy };
+        job.schedule().map_or(timed, |schedule| Bounds::Paced(paced(schedule)))
     }
 
     /// Bounds of this many operations of each thread.
@@ -56,8 +63,10 @@ impl Bounds {
     }
 
     /// Bounds of the records of a job that are committed.
-    pub const fn commits(job: &Job) -> Self {
-        Bounds::Commits(commits::Commits { records: job.records, stall_ns: job.policy.stall_ns })
+    pub fn commits(job: &Job) -> Self {
+        let records = commits::Commits { records: job.records, stall_ns: job.policy.stall_ns };
+        let paced = |schedule| paced::Pace { end: job.records, ..paced::Pace::of(job, schedule, 0) };
+        job.schedule().map_or(Bounds::Commits(records), |schedule| Bounds::Paced(paced(schedule)))
     }
 }
 
@@ -71,7 +80,7 @@ struct Common {
 impl Common {
     fn sample(
         &self,
-        work: &mut dyn Operations,
+        (thread, work): (u32, &mut dyn Operations),
         go: &Go,
         latencies: Latencies,
     ) -> Result<ThreadSample, CallFailure> {
@@ -89,6 +98,12 @@ impl Common {
             Bounds::Fixed(amount) => {
                 rendezvous();
                 fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies, now_ns)
+            }
+            Bounds::Paced(pace) => {
+                rendezvous();
+                let turn =
+                    paced::Turn { thread, first_operation: go.first_operation, sample_ns: go.sample_ns };
+                paced::sample(work, turn, pace, latencies, &paced::SystemTime)
             }
             Bounds::Commits(all) => commits::sample(work, all, go.sample_ns, &rendezvous, latencies, now_ns),
         }
@@ -124,7 +139,7 @@ impl JobThreads {
                 let common = common.clone();
                 let thread = std::thread::Builder::new()
                     .name(format!("worker-{index}"))
-                    .spawn(move || serve(work, &common, &received, &answered))
+                    .spawn(move || serve((index as u32, work), &common, &received, &answered))
                     .expect("a machine that runs pagewise can start a thread");
                 Member { orders, answers, thread }
             })
@@ -181,6 +196,8 @@ impl JobThreads {
             latency_counts,
             sync_duration_ns,
             sync_duration_counts,
+            due_operations: samples.iter().map(|sample| sample.due_operations).sum(),
+            late_starts: samples.iter().map(|sample| sample.late_starts).sum(),
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Heartbeats::default(),
@@ -244,7 +261,7 @@ fn extent(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
 }
 
 fn serve(
-    mut work: Box<dyn Operations>,
+    (thread, mut work): (u32, Box<dyn Operations>),
     common: &Common,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Answer, CallFailure>>,
@@ -258,7 +275,9 @@ fn serve(
             }
             Order::Sample(go) => {
                 let latencies = std::mem::replace(&mut latencies, empty_latencies());
-                common.sample(work.as_mut(), &go, latencies).map(|sample| Answer::Sampled(Box::new(sample)))
+                common
+                    .sample((thread, work.as_mut()), &go, latencies)
+                    .map(|sample| Answer::Sampled(Box::new(sample)))
             }
             Order::Fetch { offsets, read_bytes, handover } => {
                 fetch(work.as_mut(), &offsets, read_bytes, handover)

@@ -35,6 +35,7 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         sync_calls: SyncCall::ALL.iter().map(|call| call.name()).collect::<Vec<_>>().join(","),
         commit_threads: limits::MAX_THREADS,
         replay_threads: limits::MAX_THREADS,
+        rates: 1,
     };
     say(&mut replies, &Reply::Hello(hello))?;
     let mut requests = Requests(requests.lines());

@@ -35,6 +35,8 @@ fn conversation() -> Vec<Value> {
         latency_counts: vec![1, 2],
         sync_duration_ns: vec![1_100_000],
         sync_duration_counts: vec![3],
+        due_operations: 90,
+        late_starts: 1,
         stalls: 1,
         stall_longest_ns: 1_200_000,
         beats: beats.clone(),

@@ -6,6 +6,7 @@ use crate::checksum::Consume;
 use crate::content::Content;
 use crate::host_settings::HostSettings;
 use crate::method::{Access, Method, MethodOption, Worker};
+use crate::rate::{RateSchedule, ScheduledRate};
 use crate::ring::RecordRing;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
@@ -84,6 +85,10 @@ pub struct Conditions {
     pub cache: CacheState,
     /// One descriptor and mapping, or one each.
     pub descriptor: Descriptor,
+    /// Reads or records per second at which operations are due; `None`: each as soon as the one
+    /// before it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<ScheduledRate>,
     /// Settings of the machine.
     #[serde(default, skip_serializing_if = "HostSettings::is_untouched")]
     pub host_settings: HostSettings,
@@ -114,6 +119,7 @@ impl Conditions {
             content: Content::Random,
             cache: CacheState::AsIs,
             descriptor: Descriptor::Shared,
+            rate: None,
             host_settings: HostSettings::default(),
         }
     }
@@ -174,6 +180,19 @@ impl Conditions {
     /// True if each record is on the device before its thread writes the next one.
     pub fn is_committing(&self) -> bool {
         self.writes().is_some_and(|writes| writes.sync == Sync::Commit)
+    }
+
+    /// The moments at which operations are due; `None` without a rate.
+    pub fn schedule(&self) -> Option<RateSchedule> {
+        let reads_per_op = self.reads().map_or(1, |reads| reads.reads_per_op);
+        Some(RateSchedule { rate: self.rate?, reads_per_op, threads: self.threads })
+    }
+
+    /// The rate as text, exact: `20k reads/s`.
+    pub fn rate_text(&self) -> Option<String> {
+        let rate = self.rate?.to_string();
+        let unit = if self.reads().is_some() { "reads" } else { "records" };
+        Some(format!("{} {unit}/s", rate.trim_end_matches("/s")))
     }
 
     /// Bytes that one operation asks for; on average where operations differ.
@@ -262,21 +281,31 @@ pub struct Cell {
 impl Cell {
     /// Identifier that is unique in a run, made of everything that defines the cell.
     pub fn id(&self) -> String {
-        let Conditions { work, threads, file_bytes, span_bytes, content, cache, descriptor, host_settings } =
-            &self.conditions;
+        let Conditions {
+            work,
+            threads,
+            file_bytes,
+            span_bytes,
+            content,
+            cache,
+            descriptor,
+            rate,
+            host_settings,
+        } = &self.conditions;
         let (workload, method) = (work.workload(), &self.method);
         let content = if *content == work.workload().facts().usual_content {
             String::new()
         } else {
             format!(",{content}")
         };
+        let rate = rate.map_or_else(String::new, |rate| format!(",rate={rate}"));
         let role = match self.role {
             Role::Measured => "",
             Role::Control => "/control",
             Role::Ceiling => "/ceiling",
         };
         format!(
-            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t,{descriptor}/{method}{role}"
+            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t,{descriptor}{rate}/{method}{role}"
         )
     }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::rate::per_second;
 use crate::units::parse_duration_ns;
 
 /// Parts of all operations, for shares without rounding.
@@ -84,16 +85,6 @@ impl fmt::Display for Expectation {
     }
 }
 
-/// Operations per second: a whole number, in thousands with `k`.
-fn rate(text: &str) -> Option<u64> {
-    let text = text.strip_suffix("/s").unwrap_or(text);
-    match text.strip_suffix('k') {
-        Some(thousands) => thousands.parse::<u64>().ok()?.checked_mul(1000),
-        None => text.parse().ok(),
-    }
-    .filter(|rate| *rate > 0)
-}
-
 /// A factor in hundredths: `2x`, `1.25x`.
 fn hundredths(text: &str) -> Option<u64> {
     let text = text.strip_suffix('x')?;
@@ -119,7 +110,7 @@ impl FromStr for Expectation {
         let is_upper = limit.starts_with('<');
         let limit = limit[1..].strip_prefix('=').unwrap_or(&limit[1..]);
         let parsed = match (figure, is_upper) {
-            ("rate", false) => rate(limit).map(|rate| Ok(Self::Rate(rate))),
+            ("rate", false) => per_second(limit).map(|rate| Ok(Self::Rate(rate))),
             ("written", true) => hundredths(limit).map(|factor| Ok(Self::Written(factor))),
             (figure, true) => match (figure.strip_prefix("sync-p"), figure.strip_prefix('p')) {
                 (Some(percent), _) => Quantile::parse(percent, limit).map(|parsed| parsed.map(Self::Syncs)),

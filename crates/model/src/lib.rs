@@ -23,6 +23,7 @@ pub mod pieces;
 pub mod plan;
 pub mod planned_table;
 pub mod random;
+pub mod rate;
 pub mod ring;
 pub mod run;
 pub mod sample;
@@ -46,6 +47,7 @@ pub use host_settings::{
 };
 pub use method::{Access, Alignment, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
+pub use rate::{RateSchedule, ScheduledRate};
 pub use ring::RecordRing;
 pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
 pub use sync::{FOLIO_BYTES, Sync, SyncCall};

@@ -1,12 +1,13 @@
 //! Limits of the numbers of a plan. The command line accepts no others. A run file with other
 //! numbers was not written by pagewise and is refused before it is processed.
 
-use crate::cell::Conditions;
+use crate::cell::{CacheState, Cell, Conditions};
 use crate::ensure::ensure;
-use crate::format::counted;
+use crate::format::{counted, time};
 use crate::plan::Plan;
 use crate::ring::RecordRing;
 use crate::sample::Sample;
+use crate::work::Workload;
 
 /// Rounds of a run.
 pub const MAX_ROUNDS: u32 = 10_000;
@@ -20,6 +21,8 @@ pub const MAX_RETAKES: u32 = 100;
 pub const MAX_THREADS: u32 = 1024;
 /// Updates of a sample, and the reads before them: the worker keeps their order in memory.
 const MAX_UPDATES: u64 = 1 << 24;
+/// Fewest operations of a thread that are due within a sample.
+const MIN_DUE: u64 = 10;
 /// Blocks of a file of which some are read while others are updated.
 const MIN_READ_BLOCKS: u64 = 4;
 
@@ -38,10 +41,31 @@ impl Conditions {
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
         self.work.parameters().check(*threads)?;
+        self.check_rate()?;
         match self.writes().and_then(|writes| writes.updates).zip(self.ring()) {
             Some((updates, ring)) => self.check_updates(u64::from(updates), &ring),
             None => Ok(()),
         }
+    }
+
+    /// Check that operations can be due at a rate: one after the other, as long as a sample lasts.
+    fn check_rate(&self) -> Result<(), String> {
+        let Some(rate) = self.rate else { return Ok(()) };
+        ensure(self.reads().is_some() || self.is_committing(), || match self.workload() {
+            Workload::Append => {
+                format!("a rate of {rate} is for records that are committed: write --sync commit too")
+            }
+            workload => {
+                format!("a rate of {rate} is for random-read, sequential-read and append, not for {workload}")
+            }
+        })?;
+        ensure(self.cache != CacheState::ColdStart, || {
+            "a cold start is ranked by the time until it is warm, as fast as it gets: leave the rate out"
+                .to_string()
+        })?;
+        ensure(self.host_settings.device_cap.is_none(), || {
+            "a rate is judged by latencies, and a device cap does not slow single requests: leave one of them out".to_string()
+        })
     }
 
     /// Check that each update has a block of its own, and a number that the worker can keep.
@@ -90,7 +114,29 @@ impl Plan {
         ensure(*retakes <= MAX_RETAKES, || {
             format!("{retakes} repetitions of a sample: at most {MAX_RETAKES} are possible")
         })?;
-        self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())
+        self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())?;
+        self.check_due()
+    }
+
+    /// Check that at each rate some operations of each thread are due within a sample.
+    pub fn check_due(&self) -> Result<(), String> {
+        self.cells.iter().try_for_each(|cell| self.check_due_of(cell))
+    }
+
+    fn check_due_of(&self, cell: &Cell) -> Result<(), String> {
+        let Some(schedule) = cell.conditions.schedule() else { return Ok(()) };
+        let (sample_ns, _) = self.phases_ns(cell, 0);
+        let last = schedule.threads.saturating_sub(1);
+        let (due, least_ns) = (schedule.due_within(last, sample_ns), schedule.due_ns(last, MIN_DUE));
+        ensure(due >= MIN_DUE, || {
+            format!(
+                "at {} a thread has {} due in a sample of {}: write --sample {}ms or more, or a higher rate",
+                schedule.rate,
+                counted(due, "operation"),
+                time(sample_ns),
+                least_ns.div_ceil(1_000_000)
+            )
+        })
     }
 
     /// Check that a run of this plan could contain the sample.

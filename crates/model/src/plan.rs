@@ -288,6 +288,10 @@ impl Plan {
             let program_ns = self.trace.as_ref().and_then(|trace| trace.wall_ns).unwrap_or(0);
             return (FIXED_WORK_NS.max(program_ns.saturating_mul(REPLAY_TIMES)), 0);
         }
+        if cell.conditions.rate.is_some() {
+            // Each operation is timed.
+            return (sample_ns, 0);
+        }
         match cell.conditions.host_settings.device_cap {
             Some(_) => (sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
             None if self.times_operations(round) => (sample_ns, self.latency_ns),
@@ -329,7 +333,8 @@ impl Plan {
 
     /// Duration of the throughput phase of a sample of `cell` without a cap.
     pub fn sample_ns_of(&self, cell: &Cell) -> u64 {
-        self.memory_sample_ns.filter(|_| cell.is_in_memory()).unwrap_or(self.sample_ns)
+        let is_fast = cell.is_in_memory() && cell.conditions.rate.is_none();
+        self.memory_sample_ns.filter(|_| is_fast).unwrap_or(self.sample_ns)
     }
 
     /// Workers that perform its methods, without repetition.
@@ -380,7 +385,7 @@ impl Plan {
     pub fn sample_writes(&self, cell: &Cell) -> u64 {
         let conditions = &cell.conditions;
         let can_write = cell.method.access() != Access::Anonymous
-            && cell.method.excluded_from(&conditions.work, Alignment::ANY).is_none();
+            && cell.method.excluded_from(conditions, Alignment::ANY).is_none();
         match (conditions.ring(), conditions.writes()) {
             (Some(ring), Some(writes)) if can_write => {
                 let before = Self::prepared_writes(conditions);

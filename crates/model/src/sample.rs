@@ -172,6 +172,14 @@ pub struct Measurement {
     /// Syncs in each bucket.
     #[serde(default)]
     pub sync_duration_counts: Vec<u64>,
+    /// At a rate: operations that were due; 0 without one. Their latencies count from there, and an
+    /// operation that was not done has waited at least as long as is counted for it.
+    #[serde(default)]
+    pub due_operations: u64,
+    /// At a rate: operations that began over 100 us late although their thread only waited for
+    /// their moment: it was woken late, or had no CPU.
+    #[serde(default)]
+    pub late_starts: u64,
     /// Intervals of the throughput phase that took more than 1 ms longer than their operations
     /// should have taken: each holds at least one stalled operation.
     pub stalls: u64,

@@ -6,7 +6,7 @@
 //! `workers/PROTOCOL.md`.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Bytes, Conditions, Method, Sync, SyncCall};
+use pagewise_model::{Bytes, Conditions, Method, RateSchedule, Sync, SyncCall};
 
 use crate::messages::SampleReply;
 
@@ -23,6 +23,9 @@ pub const ANSWER_NS: u64 = 15_000_000;
 /// Share of a phase that its operations fill at least; the rest is clocks and what the worker does
 /// between them.
 const LATENCY_SHARE: f64 = 0.5;
+
+/// Share of a phase by whose end its last operation is due at least.
+const SCHEDULE_SHARE: f64 = 0.98;
 
 /// Claims of a worker about a sample. Bytes, ns and counts of the fields of `sample` with these
 /// names.
@@ -41,6 +44,8 @@ pub struct Claims<'a> {
     pub latency_counts: &'a [u64],
     pub sync_duration_ns: &'a [u64],
     pub sync_duration_counts: &'a [u64],
+    pub due_operations: u64,
+    pub late_starts: u64,
     pub stalls: u64,
     pub stall_longest_ns: u64,
 }
@@ -64,6 +69,8 @@ pub struct Asked {
     pub is_filled: bool,
     /// Time by which written bytes must be on the device.
     pub sync: Sync,
+    /// The moments at which operations are due.
+    pub schedule: Option<RateSchedule>,
     /// The call that puts them there is the write itself, of which there may be several at once.
     pub writes_sync: bool,
     /// Bytes of the largest write: a record, or a buffer of them.
@@ -83,6 +90,7 @@ impl Asked {
             stages: writes.is_some(),
             depth,
             is_filled: conditions.reads().is_some() || conditions.is_committing(),
+            schedule: conditions.schedule(),
             sync: writes.map_or(Sync::None, |writes| writes.sync_of_records()),
             writes_sync: writes.and_then(|writes| writes.sync_call).is_some_and(SyncCall::is_write),
             write_bytes: conditions.op_bytes(),
@@ -128,6 +136,8 @@ impl SampleReply {
             latency_counts: &self.latency_counts,
             sync_duration_ns: &self.sync_duration_ns,
             sync_duration_counts: &self.sync_duration_counts,
+            due_operations: self.due_operations,
+            late_starts: self.late_starts,
             stalls: self.stalls,
             stall_longest_ns: self.stall_longest_ns,
         }
@@ -159,6 +169,8 @@ impl<'a> Claims<'a> {
             latency_counts: &measurement.latency_counts,
             sync_duration_ns: &measurement.sync_duration_ns,
             sync_duration_counts: &measurement.sync_duration_counts,
+            due_operations: measurement.due_operations,
+            late_starts: measurement.late_starts,
             stalls: measurement.stalls,
             stall_longest_ns: measurement.stall_longest_ns,
         }
@@ -179,6 +191,7 @@ impl<'a> Claims<'a> {
     fn timed(&self) -> (u128, u64, u64) {
         let timed = self.latency_counts.iter().copied().map(u128::from).sum();
         match self.latency_operations {
+            0 if self.due_operations > 0 => (timed, self.due_operations, self.elapsed_ns),
             0 => (timed, self.operations, self.elapsed_ns),
             of_phase => (timed, of_phase, self.latency_elapsed_ns),
         }
@@ -238,7 +251,8 @@ impl<'a> Claims<'a> {
             return Some(wrong);
         }
         let (timed, of, _) = self.timed();
-        if timed > u128::from(of) || self.latency_operations > 0 && timed != u128::from(of) {
+        let times_all = self.latency_operations > 0 || self.due_operations > 0;
+        if timed > u128::from(of) || times_all && timed != u128::from(of) {
             return Some(format!(
                 "latency_counts add up to {timed}, {of} operations were timed one by one: count each once"
             ));
@@ -304,22 +318,47 @@ impl<'a> Claims<'a> {
                 "an operation took {slowest} ns of a phase of {phase_ns} ns: buckets are not wider than 1 %, and in nanoseconds"
             ));
         }
+        // At a rate, operations wait for each other, and threads for the moments.
         let at_once = f64::from(asked.threads) * f64::from(asked.depth);
         let most = phase_ns as f64 * at_once * BUCKET_SLACK + WALL_SLACK_NS as f64;
-        if total > most {
+        if total > most && asked.schedule.is_none() {
             return Some(format!(
                 "the latencies add up to {total:.0} ns, {at_once} operations at once in {phase_ns} ns allow {most:.0} ns"
             ));
         }
         // Where every operation of a phase was timed, one thread at least was at it all the time.
         let least = phase_ns as f64 * LATENCY_SHARE - WALL_SLACK_NS.saturating_add(waited_ns) as f64;
-        if timed == u128::from(of) && asked.is_filled && total < least {
+        if timed == u128::from(of) && asked.is_filled && asked.schedule.is_none() && total < least {
             return Some(format!(
                 "the latencies of all operations add up to {total:.0} ns of a phase of {phase_ns} ns"
             ));
         }
         let (longest, phase) = (self.stall_longest_ns, self.elapsed_ns);
         (longest > phase).then(|| format!("stall_longest_ns is {longest}, longer than elapsed_ns {phase}"))
+    }
+
+    /// The operations that were due are those of the schedule, up to the end of the phase but for
+    /// what ran beyond it, and no more were done.
+    pub fn wrong_schedule(&self, asked: &Asked) -> Option<String> {
+        let Self { operations, due_operations: due, late_starts, elapsed_ns, .. } = *self;
+        let Some(schedule) = asked.schedule else {
+            return (due > 0 || late_starts > 0)
+                .then(|| format!("due_operations is {due}, late_starts {late_starts}: there is no rate"));
+        };
+        let ends = self.latency_ns.iter().zip(self.latency_counts);
+        let longest = ends.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
+        let most = schedule.all_due_within(elapsed_ns);
+        let least_ns = (elapsed_ns as f64 * SCHEDULE_SHARE) as u64;
+        let least = schedule.all_due_within(least_ns.saturating_sub(longest));
+        if due > most || due < least {
+            return Some(format!(
+                "due_operations is {due}: at {} reads or records a second, {least} to {most} are due in {elapsed_ns} ns",
+                schedule.rate.per_second()
+            ));
+        }
+        (operations > due || late_starts > operations).then(|| {
+            format!("{operations} operations were done, {late_starts} of them begun late, and {due} were due")
+        })
     }
 
     /// The phases on the worker's clock fit into what passed between `go` and `sample` outside, and
@@ -376,6 +415,7 @@ mod tests {
         stages: false,
         depth: 1,
         is_filled: true,
+        schedule: None,
         sync: Sync::None,
         writes_sync: false,
         write_bytes: 10,
@@ -429,6 +469,52 @@ mod tests {
         is_wrong(|sample| sample.latency_ns[1] = 600, "an operation took 600 ns");
         is_wrong(|sample| sample.stalls = 1, "stalls is 1");
         is_wrong(|sample| (sample.stalls, sample.stall_longest_ns) = (1, 1001), "stall_longest_ns is 1001");
+    }
+
+    #[test]
+    fn what_was_due_is_what_the_schedule_says() {
+        // 100 operations in a region of 1 ms.
+        let schedule = RateSchedule { rate: "100k".parse().expect("a rate"), reads_per_op: 1, threads: 2 };
+        let asked = Asked { schedule: Some(schedule), ..ASKED };
+        let honest = SampleReply {
+            operations: 100,
+            due_operations: 100,
+            elapsed_ns: 1_000_000,
+            thread_operations: vec![50, 50],
+            bytes: 1000,
+            latency_ns: vec![1_000],
+            latency_counts: vec![100],
+            ..SampleReply::default()
+        };
+        let wrong = |change: fn(&mut SampleReply), asked: &Asked| {
+            let mut sample = honest.clone();
+            change(&mut sample);
+            let claims = sample.claims();
+            let numbers = claims.wrong_schedule(asked).or_else(|| claims.wrong_operations(asked));
+            numbers.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked, 0))
+        };
+        assert_eq!(wrong(|_| (), &asked), None);
+        assert_eq!(wrong(|sample| sample.elapsed_ns = 1_009_000, &asked), None, "late ones were done");
+        let is_wrong = |change, what: &str| {
+            let seen = wrong(change, &asked).expect(what);
+            assert!(seen.starts_with(what), "'{what}' is not reported: {seen}");
+        };
+        is_wrong(|sample| sample.elapsed_ns = 1_100_000, "due_operations is 100: at 100000 reads or records");
+        is_wrong(|sample| sample.elapsed_ns = 900_000, "due_operations is 100");
+        is_wrong(|sample| sample.due_operations = 0, "due_operations is 0");
+        is_wrong(
+            |sample| (sample.operations, sample.due_operations) = (101, 100),
+            "101 operations were done",
+        );
+        is_wrong(|sample| sample.late_starts = 101, "100 operations were done, 101 of them begun late");
+        is_wrong(|sample| sample.latency_counts[0] = 99, "latency_counts add up to 99");
+        is_wrong(|sample| sample.latency_ns[0] = 1_100_000, "an operation took 1100000 ns");
+        assert!(wrong(|_| (), &ASKED).is_some_and(|seen| seen.ends_with("there is no rate")));
+        let waiting = |sample: &mut SampleReply| {
+            (sample.operations, sample.thread_operations, sample.bytes) = (60, vec![30, 30], 600);
+            sample.latency_ns[0] = 400_000;
+        };
+        assert_eq!(wrong(waiting, &asked), None, "operations wait for each other, some for ever");
     }
 
     #[test]

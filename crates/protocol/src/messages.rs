@@ -32,8 +32,8 @@ use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_model::trace::TraceKey;
 use pagewise_model::work::Update;
 use pagewise_model::{
-    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, Reads, Replay, Scan,
-    Skew, Sync, SyncCall, Work, Workload,
+    Alignment, Append, Bytes, Conditions, Consume, Delays, Descriptor, Fill, Method, RateSchedule, Reads,
+    Replay, Scan, ScheduledRate, Skew, Sync, SyncCall, Work, Workload,
 };
 
 use crate::{PhaseBounds, SamplingPolicy};
@@ -140,6 +140,9 @@ pub struct Hello {
     /// Maximum threads of a replay, each with reads of its own; 0: 1.
     #[serde(default)]
     pub replay_threads: u32,
+    /// 1: it does operations at a rate.
+    #[serde(default)]
+    pub rates: u32,
 }
 
 impl Hello {
@@ -151,7 +154,15 @@ impl Hello {
 
     /// Reason that it does not offer a job of `method`, which must then not be sent to it.
     pub fn refuses(&self, job: &Job, method: &Method) -> Option<String> {
-        self.refuses_sync(job, method).or_else(|| self.refuses_threads(job))
+        self.refuses_sync(job, method)
+            .or_else(|| self.refuses_threads(job))
+            .or_else(|| self.refuses_rate(job))
+    }
+
+    /// Reason that it does not offer the rate of a job.
+    fn refuses_rate(&self, job: &Job) -> Option<String> {
+        (job.rate > 0 && self.rates == 0)
+            .then(|| format!("the worker '{}' does not do operations at a rate", self.worker))
     }
 
     /// Reason that it does not offer the threads of a replay.
@@ -268,6 +279,10 @@ pub struct Job {
     /// Of `replay`: memory without a file to be held besides, all of it in place.
     #[serde(default)]
     pub ballast_bytes: u64,
+    /// Reads or records per second at which operations are due, of all threads together; 0: each as
+    /// soon as the one before it is done.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rate: u64,
     /// Interval of heartbeats; 0: none.
     pub heartbeat_ns: u64,
     /// The numbers by which the sample is taken.
@@ -288,6 +303,7 @@ impl Job {
             descriptor: conditions.descriptor.name().to_string(),
             consume: conditions.consume().map_or("", Consume::name).to_string(),
             page_bytes,
+            rate: conditions.rate.map_or(0, ScheduledRate::per_second),
             ..Self::default()
         };
         if let Some(reads) = conditions.reads() {
@@ -326,6 +342,12 @@ pub struct Understood {
 }
 
 impl Job {
+    /// The moments at which operations are due; `None` without a rate.
+    pub fn schedule(&self) -> Option<RateSchedule> {
+        let rate = ScheduledRate::new(self.rate)?;
+        Some(RateSchedule { rate, reads_per_op: self.reads_per_op.max(1), threads: self.threads.max(1) })
+    }
+
     /// Reads the words of a job: once, where it enters a process.
     pub fn understand(&self) -> Result<Understood, String> {
         let workload: Workload = self.workload.parse()?;
@@ -435,6 +457,14 @@ pub struct SampleReply {
     /// Syncs in each bucket.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sync_duration_counts: Vec<u64>,
+    /// At a rate: operations of all threads that were due. The latencies are those of all of them,
+    /// from the moment at which each was due.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_operations: u64,
+    /// At a rate: operations that began over 100 us late although their thread only waited for
+    /// their moment.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_starts: u64,
     /// Batches of the throughput phase that took over 1 ms longer than expected.
     pub stalls: u64,
     /// The longest of them.

@@ -14,8 +14,18 @@ use crate::printed::{Escape, Printed};
 /// Version of these rows, whose columns only ever grow.
 const SCHEMA: u32 = 1;
 /// Columns with whole numbers whose names have no unit.
-const COUNTS: [&str; 7] =
-    ["threads", "passes", "updates", "reads_per_op", "reads_per_update", "samples", "invalid_samples"];
+const COUNTS: [&str; 10] = [
+    "threads",
+    "passes",
+    "updates",
+    "reads_per_op",
+    "reads_per_update",
+    "rate",
+    "samples",
+    "invalid_samples",
+    "rate_missed",
+    "late_starts",
+];
 /// Ends of the names of columns with whole numbers.
 const WHOLE: [&str; 2] = ["_bytes", "_ns"];
 /// Ends of the names of columns with fractions.

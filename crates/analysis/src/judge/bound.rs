@@ -75,6 +75,8 @@ pub enum BoundName {
     RunQueue,
     /// A wait for something other than CPU and device: a lock, another process.
     Waiting,
+    /// The rate at which operations are due.
+    Rate,
     /// Not explained by any counter.
     Unknown,
 }
@@ -105,6 +107,7 @@ impl BoundName {
             BoundName::Cpu => ("cpu", "the CPU"),
             BoundName::RunQueue => ("run-queue", "a CPU that others use"),
             BoundName::Waiting => ("waiting", "waiting"),
+            BoundName::Rate => ("rate", "the rate that was asked for"),
             BoundName::Unknown => ("unknown", "something unknown"),
         }
     }
@@ -183,6 +186,11 @@ impl Bound {
             ceiling_reached_by: limit.ceiling.map(|top| top.reached_by.to_string()),
             ..Self::default()
         }
+    }
+
+    /// Of a cell that kept its rate: it was not asked for more.
+    pub(crate) fn of_rate() -> Self {
+        Self { bound: Some(BoundName::Rate), bound_certainty: Some(Certainty::Named), ..Self::default() }
     }
 
     /// Decide among the `ceilings` that apply to a cell and the parts of its `time`. A ceiling says

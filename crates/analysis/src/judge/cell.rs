@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Access, Bytes, CacheState, Cell, Consume, Content, Descriptor, DeviceCap, Evidence, HostSettings,
-    KernelSettings, MethodOption, Outcome, Role, Sample, SyncCall, Workload,
+    KernelSettings, MethodOption, Outcome, Role, Sample, ScheduledRate, SyncCall, Workload,
 };
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
-use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns};
+use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns, usual_latency_ns};
 use crate::proof::overrun::cold_bound_bytes;
 use crate::statistics::{Extent, median, median_count, total};
 
@@ -67,6 +67,8 @@ pub struct Parameters {
     pub updates: Option<u32>,
     /// Number of other blocks that are read before each of them.
     pub reads_per_update: Option<u32>,
+    /// Reads or records per second at which operations are due.
+    pub rate: Option<u64>,
     /// Number of passes over the ring.
     pub passes: Option<u32>,
     /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`, `commit`.
@@ -112,6 +114,7 @@ impl Parameters {
             block_bytes: record(true),
             updates: updates.and_then(|writes| writes.updates),
             reads_per_update: updates.map(|writes| writes.reads_each),
+            rate: conditions.rate.map(ScheduledRate::per_second),
             passes: writes.map(|writes| writes.passes),
             sync: writes.map(|writes| writes.sync.to_string()),
             sync_call: cell.sync_call(),
@@ -190,6 +193,14 @@ pub struct CellJudgement {
     pub bytes_per_second: Option<MedianInterval>,
     /// Nanoseconds of the measured region for each operation.
     pub ns_per_op: Option<MedianInterval>,
+    /// At a rate: from the moment at which an operation is due to its end, the mean of the fastest
+    /// 95 % of a sample that kept the rate.
+    pub usual_latency_ns: Option<MedianInterval>,
+    /// At a rate: valid samples that did not keep it.
+    pub rate_missed: Option<usize>,
+    /// At a rate: operations of all samples that began late although their thread only waited for
+    /// their moment, as where other programs had the CPU.
+    pub late_starts: Option<u64>,
     /// Latency of operations.
     pub latency_ns: Option<Latency>,
     /// Syncs within the measured region; `None` if there was none.
@@ -360,6 +371,9 @@ impl CellJudgement {
             ns_per_op: MedianInterval::of(
                 &samples.figures(|measurement, _| 1e9 / ops_per_second(measurement)),
             ),
+            usual_latency_ns: MedianInterval::of(&of_each(&measurements, usual_latency_ns)),
+            rate_missed: conditions.rate.map(|_| measurements.len() - samples.rates().count()),
+            late_starts: conditions.rate.map(|_| total(measurements.iter().map(|one| &one.late_starts))),
             latency_ns: match latency_reason {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
@@ -400,7 +414,10 @@ impl CellJudgement {
             of_device_bandwidth: of_device.map(|share| share.median),
             of_device_bandwidth_low: of_device.map(|share| share.low),
             of_device_bandwidth_high: of_device.map(|share| share.high),
-            limit: activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
+            limit: match activity {
+                Some(_) if conditions.rate.is_some() && samples.rates().count() > 0 => Bound::of_rate(),
+                activity => activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
+            },
             slow_processes: slow_processes(samples),
             expected: Vec::new(),
             filled_while_cold: cold_bound_bytes(cell)
@@ -418,15 +435,19 @@ impl CellJudgement {
             FigureKind::RecordsPerSecond => self.ops_per_second,
             FigureKind::TimeToWarm => self.time_to_warm_ns,
             FigureKind::TimeInTotal => self.total_interval_ns,
+            FigureKind::UsualLatency => self.usual_latency_ns,
         }
     }
 
     /// Median of the figure that it is ranked by, the more the better: operations per second, or
-    /// the inverse of the time to warm or of the total. `None` without a valid sample, and for a
-    /// cold start that did not become warm.
+    /// the inverse of the time to warm, of the total or of the latency at a rate. `None` without a
+    /// valid sample, for a cold start that did not become warm, and for a rate that was never kept.
     pub fn ranked_figure(&self) -> Option<f64> {
         if self.cache == CacheState::ColdStart {
             return self.time_to_warm_ns.map(|time| 1e9 / time.median);
+        }
+        if self.parameters.rate.is_some() {
+            return self.usual_latency_ns.map(|time| 1e9 / time.median.max(1.0));
         }
         if self.is_one_shot {
             return self.total_ns.map(|total| 1e9 / total.max(1) as f64);

@@ -7,7 +7,7 @@ use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Role, Sample};
 
 use crate::judge::gap::FEWEST_ROUNDS_OF_A_GAP;
-use crate::proof::measured::{is_done, ops_per_second, total_ns};
+use crate::proof::measured::{is_done, ops_per_second, total_ns, usual_latency_ns};
 use crate::proof::steady::time_to_warm;
 use crate::statistics::{ByRound, paired_log_ratios};
 
@@ -104,8 +104,10 @@ impl<'a> CellSamples<'a> {
 
 /// The figure that a sample is ranked by, the more the better: operations per second; for a cold
 /// start, the inverse of the time to warm; for one-shot work, the inverse of the total, including
-/// set-up and tear-down. A cold start that did not become warm has none, and neither have work that
-/// was not completed and an invalid sample.
+/// set-up and tear-down; at a rate, the inverse of the mean latency of the
+/// fastest 95 %. A cold start that did not
+/// become warm has none, and neither have work that was not completed, a rate that was not kept and
+/// an invalid sample.
 pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
     let (measurement, evidence) = sample.valid()?;
     figure_of(cell, measurement, evidence)
@@ -117,6 +119,9 @@ pub fn figure_of(cell: &Cell, measurement: &Measurement, evidence: &Evidence) ->
     if conditions.cache == CacheState::ColdStart {
         let warmed = time_to_warm(conditions.op_bytes(), &evidence.windows)?;
         return Some(1e9 / warmed.time_ns as f64);
+    }
+    if conditions.rate.is_some() {
+        return usual_latency_ns(measurement).map(|mean_ns| 1e9 / mean_ns.max(1.0));
     }
     if conditions.is_one_shot() {
         return is_done(cell, measurement).then(|| 1e9 / total_ns(measurement).max(1) as f64);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagewise_model::format::time;
+use pagewise_model::format::{rate, time};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::race::{Candidate, InterimAnalyses, standings};
 use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
-use crate::proof::measured::{covered, region_ns};
+use crate::proof::measured::{covered, ops_per_second, region_ns, usual_latency_ns};
 use crate::statistics::paired::centre;
 use crate::statistics::{median, paired_log_ratios};
 
@@ -259,10 +259,12 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
     let mut unranked = cells.unranked.clone();
     unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
         let cell = ranked[*index];
-        let reason = match (without_figure(cell), not_covered(cell)) {
-            (0, _) => reason.clone(),
-            (samples, Some(part)) => format!("{reason}; it {part} in {samples} more"),
-            (samples, None) => format!("{reason}; it did not become warm in {samples} more"),
+        let reason = match without_figure(cell) {
+            0 => reason.clone(),
+            samples => {
+                let fell_short = fell_short(cell).unwrap_or("did not become warm".to_string());
+                format!("{reason}; it {fell_short} in {samples} more")
+            }
         };
         let over = |leader: usize| paired_log_ratios(&settled.rates(ranked[leader]), &settled.rates(cell));
         let log_ratios = judgement.leader.map(over).unwrap_or_default();
@@ -342,15 +344,28 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     }
     let valid = cell.valid().count();
     if valid > 0 && without_figure(cell) == valid {
-        return Some(match not_covered(cell) {
-            Some(reason) => reason,
-            None => "it did not become warm, so it has no time to warm".to_string(),
-        });
+        let has_no_time = || "it did not become warm, so it has no time to warm".to_string();
+        return Some(fell_short(cell).unwrap_or_else(has_no_time));
     }
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }
 
-/// Sentence about work that a method did not complete within the time limit of a sample; `None` if
+/// Predicate about a rate that was not kept, or work that was not completed; `None` if neither is.
+fn fell_short(cell: &CellSamples<'_>) -> Option<String> {
+    not_kept(cell).or_else(|| not_covered(cell))
+}
+
+/// Predicate about a rate that a method did not keep; `None` if it did, and without one.
+fn not_kept(cell: &CellSamples<'_>) -> Option<String> {
+    let conditions = &cell.cell.conditions;
+    let asked = conditions.rate_text()?;
+    let missed = cell.valid().map(|(one, _)| one).filter(|one| usual_latency_ns(one).is_none());
+    let each = conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
+    let done = median(&missed.map(|one| ops_per_second(one) * each).collect::<Vec<_>>())?;
+    Some(format!("cannot keep the rate: it did {} of {asked}", rate(done)))
+}
+
+/// Predicate about work that a method did not complete within the time limit of a sample; `None` if
 /// it completed all.
 fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
     let part = |figure: fn(&Measurement) -> f64| {
@@ -371,7 +386,7 @@ fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
 }
 
 /// Number of valid samples without a ranked figure: cold starts that did not become warm, work that
-/// was not completed.
+/// was not completed, rates that were not kept.
 fn without_figure(cell: &CellSamples<'_>) -> usize {
     cell.valid().count() - cell.rates().count()
 }

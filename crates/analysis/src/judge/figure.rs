@@ -18,6 +18,9 @@ pub enum FigureKind {
     TimeToWarm,
     /// Nanoseconds of one-shot work: set-up, measured region and tear-down.
     TimeInTotal,
+    /// Nanoseconds from the moment at which an operation is due to its end: the mean of the fastest
+    /// 95 %.
+    UsualLatency,
 }
 
 impl FigureKind {
@@ -25,6 +28,7 @@ impl FigureKind {
     pub fn of(conditions: &Conditions) -> Self {
         match conditions.cache {
             CacheState::ColdStart => Self::TimeToWarm,
+            _ if conditions.rate.is_some() => Self::UsualLatency,
             _ if conditions.is_one_shot() => Self::TimeInTotal,
             _ if conditions.writes().is_some() => Self::RecordsPerSecond,
             _ => Self::ReadsPerSecond,
@@ -33,7 +37,7 @@ impl FigureKind {
 
     /// True if less is better.
     pub fn is_time(self) -> bool {
-        matches!(self, Self::TimeToWarm | Self::TimeInTotal)
+        matches!(self, Self::TimeToWarm | Self::TimeInTotal | Self::UsualLatency)
     }
 
     /// A figure of this kind, as it is shown.
@@ -48,6 +52,7 @@ impl FigureKind {
             Self::RecordsPerSecond => "records/s",
             Self::TimeToWarm => "time to warm",
             Self::TimeInTotal => "time in total",
+            Self::UsualLatency => "mean latency of the fastest 95 %",
         }
     }
 }

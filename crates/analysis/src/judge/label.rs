@@ -51,8 +51,17 @@ pub fn data_over_cache(conditions: &Conditions) -> Option<f64> {
 }
 
 fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, String)> {
-    let Conditions { work, threads, file_bytes, span_bytes, content, cache: _, descriptor, host_settings } =
-        conditions;
+    let Conditions {
+        work,
+        threads,
+        file_bytes,
+        span_bytes,
+        content,
+        cache: _,
+        descriptor,
+        rate: _,
+        host_settings,
+    } = conditions;
     let mut all: Vec<(LabelPart, String)> = Vec::new();
     let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
     let writes = work.writes().is_some();
@@ -75,6 +84,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         LabelPart::Other,
         (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()),
     );
+    add(LabelPart::Other, conditions.rate_text().map(|rate| format!("{rate} due")));
     let usual = writes || *content == work.workload().facts().usual_content;
     add(LabelPart::Other, (!usual).then(|| format!("{content} content")));
     let HostSettings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = host_settings;

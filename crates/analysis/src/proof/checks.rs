@@ -38,6 +38,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Implausible, plausible::faster_than_memory),
     (FailureKind::InconsistentCounts, claims::inconsistent_operations),
     (FailureKind::InconsistentCounts, claims::inconsistent_latencies),
+    (FailureKind::InconsistentCounts, claims::inconsistent_schedule),
     (FailureKind::InconsistentCounts, syncs::inconsistent_syncs),
     (FailureKind::InconsistentCounts, syncs::invented_durations),
     (FailureKind::InconsistentCounts, claims::inconsistent_windows),
@@ -81,6 +82,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::clock_stepped),
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
     (FailureKind::Disturbed, cpu_waits::lacked_a_cpu),
+    (FailureKind::Disturbed, cpu_waits::woken_late),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedToOtherCgroup, settings::charged_to_other_cgroup),
     (FailureKind::ChargedToOtherCgroup, settings::kept_elsewhere),
@@ -196,6 +198,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn honest_samples_at_a_rate_pass_and_their_schedule_is_held() {
+        for method in METHODS.iter().filter(|method| **method != "anonymous") {
+            for cache in [CacheState::Warm, CacheState::Cold] {
+                let cell = honest::at_rate(method, cache);
+                assert_eq!(honest::kinds(&cell, |_, _| {}), [], "{}", cell.id());
+            }
+        }
+        let cell = honest::at_rate("pread", CacheState::Warm);
+        let kinds = |change: fn(&mut Measurement)| honest::kinds(&cell, |measurement, _| change(measurement));
+        // Operations that were left out, though they were due.
+        let left_out = |measurement: &mut Measurement| {
+            measurement.due_operations = 150;
+            measurement.latency_counts[0] -= 10;
+        };
+        assert_eq!(kinds(left_out), [FailureKind::InconsistentCounts]);
+        assert_eq!(kinds(|measurement| measurement.late_starts = 2), [FailureKind::Disturbed]);
+        assert_eq!(kinds(|measurement| measurement.late_starts = 1), []);
     }
 
     const SCANS: [&str; 21] = [

@@ -149,6 +149,11 @@ pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
     subject.claims().wrong_latencies()
 }
 
+/// At a rate, the operations that were due must be those of the schedule.
+pub(super) fn inconsistent_schedule(subject: &Subject<'_>) -> Option<String> {
+    subject.claims().wrong_schedule(&subject.asked())
+}
+
 /// The operations and times of a cold start's windows must add up to those of the sample.
 pub(super) fn inconsistent_windows(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.conditions.cache != CacheState::ColdStart {

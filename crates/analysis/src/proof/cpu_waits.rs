@@ -150,6 +150,9 @@ impl Subject<'_> {
     }
 }
 
+/// Operations of which one may begin late.
+const LATE_STARTS_PART: u64 = 100;
+
 /// Beginning of what is said of a busy machine, where no time of the worker is in doubt.
 pub const CPU_OF_OTHERS: &str = "other programs held the CPU for";
 
@@ -173,6 +176,14 @@ pub(super) fn lacked_a_cpu(subject: &Subject<'_>) -> Option<String> {
             wall_ns / NS_PER_MS,
             most / NS_PER_MS
         )
+    })
+}
+
+/// Operations at a rate begin late without a cause in the method: their thread only waited.
+pub(super) fn woken_late(subject: &Subject<'_>) -> Option<String> {
+    let (late, due) = (subject.measurement.late_starts, subject.measurement.due_operations);
+    (late.saturating_mul(LATE_STARTS_PART) > due).then(|| {
+        format!("{late} of {due} operations began over 100 us late, though their thread only waited for them")
     })
 }
 

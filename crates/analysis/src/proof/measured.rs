@@ -2,9 +2,12 @@
 
 use pagewise_model::counters::RateWindow;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Cell, Evidence};
+use pagewise_model::{Cell, Evidence, rate};
 
 use crate::statistics::total;
+
+/// The fastest operations at a rate, as a share of all.
+const USUAL_SHARE: f64 = 0.95;
 
 /// Operations of both phases of the sample.
 pub fn operations(measurement: &Measurement) -> u64 {
@@ -45,6 +48,24 @@ pub fn ops_per_second(measurement: &Measurement) -> f64 {
     measurement.operations as f64 * 1e9 / region_ns(measurement) as f64
 }
 
+/// Mean latency of the fastest 95 % of the operations at a rate, from the moment at which each was
+/// due; `None` if the rate was not kept. The slowest are left out because their sum is that of what
+/// other programs did: between samples of one method it differed by a factor of four.
+pub fn usual_latency_ns(measurement: &Measurement) -> Option<f64> {
+    let Measurement { operations, due_operations: due, latency_ns, latency_counts, .. } = measurement;
+    if *due == 0 || !rate::keeps(*operations, *due) {
+        return None;
+    }
+    let usual = (total(latency_counts) as f64 * USUAL_SHARE).ceil();
+    let (mut counted, mut sum) = (0.0, 0.0);
+    for (upper_ns, count) in latency_ns.iter().zip(latency_counts) {
+        let of_bucket = (*count as f64).min(usual - counted);
+        counted += of_bucket;
+        sum += *upper_ns as f64 * of_bucket;
+    }
+    (counted > 0.0).then(|| sum / counted)
+}
+
 /// Write amplification: bytes that the device wrote for each byte that reached the file.
 pub fn written_per_byte(evidence: &Evidence) -> Option<f64> {
     Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
@@ -53,6 +74,20 @@ pub fn written_per_byte(evidence: &Evidence) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slowest_operations_at_a_rate_are_not_usual() {
+        let kept = Measurement {
+            operations: 99,
+            due_operations: 100,
+            latency_ns: vec![1000, 3000, 900_000],
+            latency_counts: vec![57, 39, 4],
+            ..Measurement::default()
+        };
+        assert_eq!(usual_latency_ns(&kept), Some((57_000.0 + 38.0 * 3000.0) / 95.0));
+        assert_eq!(usual_latency_ns(&Measurement { operations: 98, ..kept.clone() }), None, "not kept");
+        assert_eq!(usual_latency_ns(&Measurement { due_operations: 0, ..kept }), None, "no rate");
+    }
 
     #[test]
     fn what_is_done_before_the_clock_starts_is_in_the_total() {

@@ -66,8 +66,11 @@ pub(super) fn inconsistent_syncs(subject: &Subject<'_>) -> Option<String> {
 /// shorter are invented.
 pub(super) fn invented_durations(subject: &Subject<'_>) -> Option<String> {
     subject.measured_sync().filter(|sync| *sync == Sync::Commit)?;
-    // Direct writes wait for the device, and several threads for each other.
-    let waits_elsewhere = subject.cell.method.is_direct() || subject.cell.conditions.threads > 1;
+    // Direct writes wait for the device, several threads for each other, and records at a rate for
+    // their moments.
+    let conditions = &subject.cell.conditions;
+    let waits_elsewhere =
+        subject.cell.method.is_direct() || conditions.threads > 1 || conditions.rate.is_some();
     if waits_elsewhere || subject.context.memory_backed {
         return None;
     }

@@ -71,6 +71,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         handover_path: String::new(),
         thread_reads: Vec::new(),
         ballast_bytes: 0,
+        rate: 0,
         heartbeat_ns: 0,
         policy: pagewise_protocol::SamplingPolicy::default(),
     }

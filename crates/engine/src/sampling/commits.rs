@@ -53,6 +53,8 @@ pub fn sample(
         ended_ns: now,
         operations,
         latency_span_ns: (0, 0),
+        due_operations: 0,
+        late_starts: 0,
         latency_operations: 0,
         bytes: work.bytes() - bytes_before,
         checksum: 0,

@@ -75,6 +75,8 @@ pub fn sample(
         ended_ns,
         operations: progress.position - first_operation,
         latency_span_ns: (0, 0),
+        due_operations: 0,
+        late_starts: 0,
         latency_operations: 0,
         bytes: work.bytes() - bytes_before,
         checksum: progress.checksum,

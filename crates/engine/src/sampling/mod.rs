@@ -3,11 +3,13 @@
 //! Reads by the offset table are bounded by time ([`timed`]); a scan, records and blocks are a
 //! fixed amount of work ([`fixed`]). Both read the clock once per batch of operations and leave no
 //! gap between two batches, so that no stall ([`stalls`]) is missed. Records that are committed
-//! ([`commits`]) have a clock around each. The numbers of these rules come with the job
-//! ([`SamplingPolicy`](pagewise_protocol::SamplingPolicy)).
+//! ([`commits`]) have a clock around each, and so have operations at a rate ([`paced`]).
+//! [`SamplingPolicy`](pagewise_protocol::SamplingPolicy) has the numbers of these rules, which come
+//! with the job.
 
 pub mod commits;
 pub mod fixed;
+pub mod paced;
 pub mod stalls;
 pub mod timed;
 
@@ -48,6 +50,10 @@ pub struct ThreadSample {
     pub checksum: u64,
     /// Latencies of operations.
     pub latencies: Latencies,
+    /// At a rate: operations that were due; 0 without one.
+    pub due_operations: u64,
+    /// At a rate: operations that began late although the thread only waited for their moment.
+    pub late_starts: u64,
     /// Durations of syncs, if they belong to the measured region.
     pub syncs: Option<Latencies>,
     /// Stalled batches of the throughput phase.

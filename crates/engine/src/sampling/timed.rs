@@ -42,13 +42,13 @@ impl Limits {
 }
 
 /// A bound of which 0 means that there is none.
-const fn bound(most: u64) -> u64 {
+pub const fn bound(most: u64) -> u64 {
     if most == 0 { u64::MAX } else { most }
 }
 
 /// Stops a phase when storage has read enough for this process: a file that fills the cache is no
 /// longer cold.
-struct DeviceBudget {
+pub(super) struct DeviceBudget {
     /// /proc/self/io; `None` if there is no budget or the kernel does not count.
     file: Option<OwnedFd>,
     end_bytes: u64,
@@ -57,7 +57,7 @@ struct DeviceBudget {
 }
 
 impl DeviceBudget {
-    fn new(bytes: u64, check_ns: u64) -> Self {
+    pub(super) fn new(bytes: u64, check_ns: u64) -> Self {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file =
             (bytes > 0).then(|| rustix::fs::open("/proc/self/io", flags, Mode::empty()).ok()).flatten();
@@ -75,7 +75,7 @@ impl DeviceBudget {
     }
 
     #[inline]
-    fn is_spent(&mut self, now_ns: u64) -> bool {
+    pub(super) fn is_spent(&mut self, now_ns: u64) -> bool {
         if self.file.is_none() || now_ns < self.next_check_ns {
             return false;
         }
@@ -112,6 +112,8 @@ pub fn sample(
         ended_ns: throughput.ended_ns,
         operations: throughput.operations,
         latency_span_ns: (0, 0),
+        due_operations: 0,
+        late_starts: 0,
         latency_operations: 0,
         bytes: 0,
         checksum: throughput.checksum,

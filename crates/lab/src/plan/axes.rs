@@ -12,8 +12,8 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, TypedValueParser};
 use pagewise_model::method::options::{self, MethodOption};
 use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, HostSettings, Method, Numa, Plan, Skew, Sync,
-    Workload,
+    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, HostSettings, Method, Numa, Plan,
+    ScheduledRate, Skew, Sync, Workload,
 };
 
 use super::matrix::{distinct, vary};
@@ -147,6 +147,11 @@ axes! {
     /// Distribution of offsets: uniform, or zipf with its exponent, as in zipf:0.99
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     skew: Skew;
+    /// Reads or records per second, of all threads together, as in 5k,20k. They are due at moments
+    /// that do not depend on how long each takes; latency counts from there, and methods are ranked
+    /// by it. Or none: each as soon as the one before it is done. append: with --sync commit
+    #[arg(long, value_name = "RATES", value_delimiter = ',')]
+    rate: OrNone<ScheduledRate>;
     /// Each offset within an operation follows from the data of the read before
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dependent: bool;

@@ -26,7 +26,7 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
         let safe = |rival: &&Cell| {
             !refusable.iter().any(|option| rival.method.has(*option))
                 && rival.method.access() != Access::Uring
-                && rival.method.excluded_from(&rival.conditions.work, Alignment::ANY).is_none()
+                && rival.method.excluded_from(&rival.conditions, Alignment::ANY).is_none()
         };
         let baseline = rivals().find(usual).or_else(|| rivals().find(safe)).unwrap_or(cell);
         controls.push(Cell { role: Role::Control, ..baseline.clone() });
@@ -88,6 +88,7 @@ fn of_syncs(cell: &Cell, page_bytes: u64) -> Option<(Method, Conditions)> {
         threads: 1,
         cache: CacheState::Warm,
         descriptor: Descriptor::Shared,
+        rate: None,
         host_settings,
         ..cell.conditions.clone()
     };
@@ -107,7 +108,7 @@ fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions
         work if work.writes().is_some() => (work.without_sync(), CacheState::Cold),
         work => (work, CacheState::AsIs),
     };
-    Conditions { work, cache, host_settings, ..conditions.clone() }
+    Conditions { work, cache, rate: None, host_settings, ..conditions.clone() }
 }
 
 /// Cells for the device's maximum at the sizes that `cell` issues.
@@ -122,6 +123,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
         span_bytes: file_bytes,
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
+        rate: None,
         // Direct reads bypass the page cache, and the ceiling's own buffers need not fit under the
         // limit.
         host_settings: HostSettings { memory_limit_bytes: None, ..cell.conditions.host_settings.clone() },

@@ -5,14 +5,14 @@ mod sampling;
 
 use std::ops::RangeInclusive;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use pagewise_model::expectation::Expectation;
 use pagewise_model::format::time;
 use pagewise_model::limits::{MAX_BUDGET_NS, MAX_ROUNDS};
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, Role, Source, Work, Worker,
-    WorkerChoices, Workload,
+    Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, RateSchedule, Role,
+    ScheduledRate, Source, Work, Worker, WorkerChoices, Workload,
 };
 
 use super::axes::{choose, ensure_all_used};
@@ -31,6 +31,11 @@ use super::{Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Size, Threads,
 use crate::supervise::programs::unnamed;
 use sampling::{Amount, ensure_answerable, sampling};
 
+/// Operations that are due in a sample at least, unless its length is typed: a dozen samples of
+/// fewer say nothing of p99.
+const ENOUGH_DUE: u64 = 100;
+/// A longer sample is typed.
+const LONGEST_USUAL_NS: u64 = 10_000_000_000;
 /// Minimum for the distribution-free interval of a median.
 const MIN_ROUNDS: u32 = 7;
 /// A trial cannot have as many rounds as a verdict needs.
@@ -149,7 +154,10 @@ pub fn resolve(
             Amount::Budget(_) | Amount::Time(_) if is_full => InterimAnalyses::full().last(),
             Amount::Budget(_) | Amount::Time(_) => InterimAnalyses::quick().last(),
         },
-        sample_ns: sampling.sample_ns,
+        sample_ns: match chosen.sampling.sample_ns {
+            Some(typed_ns) => typed_ns,
+            None => sampling.sample_ns.max(enough_due_ns(&cells)),
+        },
         memory_sample_ns: sampling.memory_sample_ns,
         latency_ns: sampling.latency_ns,
         expectations,
@@ -162,14 +170,24 @@ pub fn resolve(
     };
     let plan = Plan { blocks: blocks(&plan, is_full), ..plan };
     ensure_capped_samples_fit(&plan, machine.environment.page_bytes)?;
-    match sampling.amount {
-        Amount::Rounds(_) => Ok(plan),
-        Amount::Budget(chosen) => with_budget(plan, chosen, is_full),
+    let plan = match sampling.amount {
+        Amount::Rounds(_) => plan,
+        Amount::Budget(chosen) => with_budget(plan, chosen, is_full)?,
         Amount::Time(time_ns) => {
             let plan = with_budget(plan, None, is_full)?;
-            shorten::within(plan, time_ns, shorten::Unpinned::beside(chosen, quick))
+            shorten::within(plan, time_ns, shorten::Unpinned::beside(chosen, quick))?
         }
-    }
+    };
+    plan.check_due().map_err(Error::msg)?;
+    Ok(plan)
+}
+
+/// Shortest sample in which enough operations are due at each rate.
+fn enough_due_ns(cells: &[Cell]) -> u64 {
+    let schedules = cells.iter().filter_map(|cell| cell.conditions.schedule());
+    let enough_ns =
+        |schedule: RateSchedule| schedule.due_ns(0, ENOUGH_DUE.div_ceil(u64::from(schedule.threads)));
+    schedules.map(enough_ns).max().unwrap_or(0).min(LONGEST_USUAL_NS)
 }
 
 /// Blocks of a plan. Points that a search adds are compared with those of the grid, so all of them
@@ -320,6 +338,7 @@ struct Resolved {
     work: Vec<Work>,
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
+    rate: Vec<OrNone<ScheduledRate>>,
     host_settings: Vec<HostSettings>,
 }
 
@@ -385,6 +404,9 @@ impl Resolved {
             work: works(layers, workload, machine.replay)?,
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
+            rate: choose(layers, workload, |axes| &axes.rate)
+                .filter(|_| workload.facts().axes.contains(&"rate"))
+                .unwrap_or(vec![OrNone(None)]),
             host_settings,
         })
     }
@@ -399,6 +421,7 @@ impl Resolved {
             self.work.len(),
             self.cache.len(),
             self.descriptor.len(),
+            self.rate.len(),
             self.host_settings.len(),
         ];
         let cells = lengths.iter().try_fold(1usize, |product, len| product.checked_mul(*len));
@@ -443,6 +466,7 @@ impl Resolved {
         all = vary(all, &self.threads, |conditions, value| conditions.threads = value)?;
         all = vary(all, &self.cache, |conditions, value| conditions.cache = value)?;
         all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value)?;
+        all = vary(all, &self.rate, |conditions, value| conditions.rate = value.0)?;
         all = vary(all, &self.work, |conditions, value| conditions.work = value)?;
         self.sized(all, machine)
     }

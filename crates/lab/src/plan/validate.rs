@@ -250,13 +250,13 @@ pub fn alignment(machine: &Machine<'_>) -> Alignment {
 /// measured, which some do at other times, and of the reads of a trace, of which some cannot hold
 /// the longest.
 pub fn may_leave_out(conditions: &Conditions) -> bool {
-    conditions.measures_syncs() || conditions.workload() == Workload::Replay
+    conditions.measures_syncs() || conditions.workload() == Workload::Replay || conditions.rate.is_some()
 }
 
 /// Reason that a method that nobody named is left out under these conditions: it cannot do the
 /// work, or its buffers would take over a quarter of the memory limit.
 pub fn leaves_out(method: &Method, conditions: &Conditions, alignment: Alignment) -> Option<String> {
-    method.excluded_from(&conditions.work, alignment).or_else(|| {
+    method.excluded_from(conditions, alignment).or_else(|| {
         let limit = conditions.host_settings.memory_limit_bytes?;
         let buffers = method.replay_buffers(&conditions.work);
         (buffers.0 > limit.0 / 4).then(|| format!("its buffers of {buffers} are over a quarter of {limit}"))

@@ -129,7 +129,7 @@ impl<'a> Sampler<'a> {
         }
         let alignment =
             Alignment { direct_bytes: self.machine.direct_alignment, page_bytes: self.machine.page_bytes };
-        if let Some(reason) = cell.method.excluded_from(&cell.conditions.work, alignment) {
+        if let Some(reason) = cell.method.excluded_from(&cell.conditions, alignment) {
             return Ok(Outcome::Unavailable { reason });
         }
         // First, because computing the checksum of the user's file reads it.

@@ -471,10 +471,8 @@ impl WorkerSession<'_> {
 
     /// Warm-up file of a worker with a runtime, to be made before it starts.
     pub fn warmup_file(&self) -> Result<Option<WarmupFile>, ConversationError> {
-        match self.cell.method.worker().has_runtime() {
-            true => WarmupFile::new(self.cell, self.round.plan.seed).map(Some),
-            false => Ok(None),
-        }
+        let has_runtime = self.cell.method.worker().has_runtime();
+        has_runtime.then(|| WarmupFile::new(self.cell, self.round.plan.seed)).transpose()
     }
 
     /// Time limit of set-up, which may read the whole span.
@@ -576,6 +574,8 @@ fn measurement(reply: SampleReply, unaccounted_in_region_ns: u64) -> Measurement
         latency_counts: reply.latency_counts,
         sync_duration_ns: reply.sync_duration_ns,
         sync_duration_counts: reply.sync_duration_counts,
+        due_operations: reply.due_operations,
+        late_starts: reply.late_starts,
         stalls: reply.stalls,
         stall_longest_ns: reply.stall_longest_ns,
         ..Measurement::default()

@@ -1,6 +1,7 @@
 //! Suitability of methods and options for workloads.
 
 use super::{Access, LineRule, Method, Worker, access_methods};
+use crate::cell::Conditions;
 use crate::checksum::Consume;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
@@ -78,10 +79,23 @@ impl Method {
         })
     }
 
-    /// Reason that a cell of the method is not measured: it cannot do the work, or syncs less or
-    /// more often than others would.
-    pub fn excluded_from(&self, work: &Work, alignment: Alignment) -> Option<String> {
-        self.refuses(work, alignment).or_else(|| self.misses_interval(&work.writes()?))
+    /// Reason that a cell of the method is not measured: it cannot do the work, syncs less or more
+    /// often than others would, or has a depth that a rate leaves without use.
+    pub fn excluded_from(&self, conditions: &Conditions, alignment: Alignment) -> Option<String> {
+        let work = &conditions.work;
+        let of_writes = || self.misses_interval(&work.writes()?);
+        self.refuses(work, alignment).or_else(of_writes).or_else(|| self.refuses_rate(conditions))
+    }
+
+    /// Operations at a rate are done one at a time, so only reads of one operation are in flight.
+    fn refuses_rate(&self, conditions: &Conditions) -> Option<String> {
+        let is_single = conditions.schedule()?.reads_per_op == 1;
+        (is_single && self.depth() > 1).then(|| {
+            format!(
+                "{self} at a rate: operations are due one at a time, so a depth of {} has no use for single reads; write depth=1, or --reads-per-op 2 or more",
+                self.depth()
+            )
+        })
     }
 
     /// The call that syncs what this method writes, where none is named.

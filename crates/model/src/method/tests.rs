@@ -1,6 +1,7 @@
 //! Texts that are methods, and the work they suit.
 
 use super::*;
+use crate::cell::Conditions;
 
 fn refused(text: &str) -> String {
     text.parse::<Method>().expect_err(text).to_string()
@@ -279,7 +280,7 @@ fn an_interval_of_syncs_is_of_whole_records_and_no_buffer_is_larger() {
     assert_eq!(rounded(200, 100), Sync::Every(Bytes(200)), "a record at least");
     let excluded = |method: &str| {
         let method: Method = method.parse().expect(method);
-        method.excluded_from(&work(200, 65_536), MACHINE).unwrap_or_default()
+        method.excluded_from(&Conditions::of(work(200, 65_536), Bytes::mib(1)), MACHINE).unwrap_or_default()
     };
     for taken in ["pwrite", "pwrite:buffer=64KiB", "mmap", "uring:depth=8+buffer=2KiB", "uring:depth=32"] {
         assert_eq!(excluded(taken), "", "{taken}");
@@ -287,7 +288,10 @@ fn an_interval_of_syncs_is_of_whole_records_and_no_buffer_is_larger() {
     let synced = |method: &str, every: u64| {
         let method: Method = method.parse().expect(method);
         match method.sync_of(&work(200, every).writes().expect("writes")) {
-            Sync::Every(bytes) => (bytes.0, method.excluded_from(&work(200, every), MACHINE).is_none()),
+            Sync::Every(bytes) => (
+                bytes.0,
+                method.excluded_from(&Conditions::of(work(200, every), Bytes::mib(1)), MACHINE).is_none(),
+            ),
             other => panic!("{other}"),
         }
     };

@@ -20,7 +20,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:buffer=4KiB", "pwrite", "pwrite:buffer=4KiB"],
-    axes: &["record_size", "passes", "sync", "sync_call"],
+    axes: &["record_size", "passes", "sync", "sync_call", "rate"],
 };
 
 /// Records into a ring file; an operation is a record.

@@ -26,7 +26,17 @@ pub(super) const RANDOM: WorkloadFacts = WorkloadFacts {
     starts_cold: false,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pread", "pread:direct", "uring:direct+depth=32"],
-    axes: &["span", "read_size", "reads_per_op", "align", "consume", "descriptor", "skew", "dependent"],
+    axes: &[
+        "span",
+        "read_size",
+        "reads_per_op",
+        "align",
+        "consume",
+        "descriptor",
+        "skew",
+        "dependent",
+        "rate",
+    ],
 };
 
 pub(super) const SEQUENTIAL: WorkloadFacts =

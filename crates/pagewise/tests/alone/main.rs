@@ -12,5 +12,6 @@ mod known_conditions;
 mod once;
 mod out_of_clock;
 mod published_defects;
+mod rates;
 mod replay;
 mod replayed_threads;

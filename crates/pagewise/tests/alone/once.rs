@@ -269,7 +269,7 @@ fn expect_all_written(taken: &Taken, question: &str, reasons: &[&str]) {
     // Methods of the question that cannot sync as asked are left out.
     let syncs = |method: &str| {
         let method: Method = method.parse().expect("a method");
-        let suits = |cell: &&Cell| method.excluded_from(&cell.conditions.work, Alignment::ANY).is_none();
+        let suits = |cell: &&Cell| method.excluded_from(&cell.conditions, Alignment::ANY).is_none();
         let writes = cells(run, |_| true)[0].conditions.writes();
         !writes.is_some_and(|writes| writes.sync.is_measured()) || cells(run, |_| true).iter().any(suits)
     };

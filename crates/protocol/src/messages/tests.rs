@@ -128,3 +128,12 @@ fn threads_of_a_replay_are_asked_only_of_those_who_offer_them() {
     assert_eq!(one.refuses(&job(Workload::Replay, 3), &method("pread")).as_deref(), Some(text));
     assert_eq!(Hello { replay_threads: 3, ..one }.refuses(&job(Workload::Replay, 3), &method("pread")), None);
 }
+
+#[test]
+fn a_rate_is_asked_only_of_those_who_offer_it() {
+    let job = Job { rate: 100, workload: "random-read".into(), sync: "none".into(), ..Job::default() };
+    let one = Hello { worker: "w".into(), ..Hello::default() };
+    let text = "the worker 'w' does not do operations at a rate";
+    assert_eq!(one.refuses(&job, &method("pread")).as_deref(), Some(text));
+    assert_eq!(Hello { rates: 1, ..one }.refuses(&job, &method("pread")), None);
+}

@@ -95,6 +95,21 @@ const COLUMNS: &[Column] = &[
     Column("setup_ns", "Open, map, advise, populate; median.", |row| or_empty(row.view.cell.setup_ns)),
     Column("measured_ns", "The measured region; median.", |row| or_empty(row.view.cell.measured_ns)),
     Column("teardown_ns", "Sync, unmap, close; median.", |row| or_empty(row.view.cell.teardown_ns)),
+    Column(
+        "usual_latency_ns_median",
+        "At a rate, from the moment at which an operation is due to its end: the mean of the fastest 95 % of a sample that kept the rate, median over rounds.",
+        |row| median(row.view.cell.usual_latency_ns),
+    ),
+    Column("usual_latency_ns_low", LOW, |row| low(row.view.cell.usual_latency_ns)),
+    Column("usual_latency_ns_high", HIGH, |row| high(row.view.cell.usual_latency_ns)),
+    Column("rate_missed", "At a rate: valid samples that did not keep it.", |row| {
+        or_empty(row.view.cell.rate_missed)
+    }),
+    Column(
+        "late_starts",
+        "At a rate: operations of all samples that began late although their thread only waited for their moment.",
+        |row| or_empty(row.view.cell.late_starts),
+    ),
     Column("latency_p50_ns", "Half of the operations took at most this long.", |row| {
         latency(row.view.cell, |latency| latency.p50)
     }),

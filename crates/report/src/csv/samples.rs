@@ -45,6 +45,10 @@ pub const AXES: &[Described] = &[
     ("block_bytes", "Size of a block of a fill or an update."),
     ("updates", "Blocks that an update overwrites."),
     ("reads_per_update", "Other blocks that are read before each of them."),
+    (
+        "rate",
+        "Reads or records per second at which operations are due; empty: each as soon as the one before it is done.",
+    ),
     ("passes", "Passes over the ring of an append."),
     ("sync", "Time by which written bytes must be on the device."),
     ("sync_call", "The call that puts them there."),
@@ -152,6 +156,8 @@ columns!(
         latency_counts,
         sync_duration_ns,
         sync_duration_counts,
+        due_operations,
+        late_starts,
         stalls,
         stall_longest_ns,
     }
@@ -327,7 +333,7 @@ pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
 }
 
 /// Fields that define the work; empty if they do not apply to the workload.
-fn work_fields(cell: &Cell) -> [CsvField; 14] {
+fn work_fields(cell: &Cell) -> [CsvField; 15] {
     let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
     let updates = writes.filter(|writes| writes.is_update());
@@ -347,6 +353,7 @@ fn work_fields(cell: &Cell) -> [CsvField; 14] {
         block_bytes.field(),
         updates.map(|writes| writes.updates).field(),
         updates.map(|writes| writes.reads_each).field(),
+        conditions.rate.map(|rate| rate.per_second()).field(),
         writes.map(|writes| writes.passes).field(),
         writes.map(|writes| writes.sync.to_string()).field(),
         cell.sync_call().map(|call| call.to_string()).field(),

@@ -124,6 +124,6 @@ fn shown(cell: &Cell, figure: FigureKind, ranked: f64) -> f64 {
             ranked * cell.conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op))
         }
         FigureKind::RecordsPerSecond => ranked,
-        FigureKind::TimeToWarm | FigureKind::TimeInTotal => 1e9 / ranked,
+        FigureKind::TimeToWarm | FigureKind::TimeInTotal | FigureKind::UsualLatency => 1e9 / ranked,
     }
 }

@@ -1,8 +1,8 @@
 //! The columns of records into a ring file.
 
 use super::columns::{
-    INTERVAL, METHOD, PLACE, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit,
-    longest, p999, stalls,
+    INTERVAL, LATE_STARTS, METHOD, PLACE, RATE_MISSED, SYNC_BYTES, SYNC_LONGEST, SYNC_P50, SYNC_P99,
+    SYNCS_PER_SECOND, USUAL_LATENCY, VS_BEST, limit, longest, p999, stalls,
 };
 use super::grid::{Column, ComparisonView, median};
 use super::one_shot::{in_units, mebi};
@@ -19,6 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("records/s", 0, |_, cell| median(cell.ops_per_second, rate)).only(|view| !is_one_shot(view)),
     Column::of("MiB/s", 7, |_, cell| median(cell.bytes_per_second, mebibytes)),
     Column::of("total s", 0, |_, cell| in_units(cell.total_ns, 1e9)).only(is_one_shot),
+    USUAL_LATENCY,
     SYNCS_PER_SECOND,
     SYNC_P50,
     SYNC_P99,
@@ -31,6 +32,8 @@ pub(super) const COLUMNS: &[Column] = &[
         let text = |all: u64| TextCell::of(teardown(all, cell.sync_ns), all as f64);
         cell.teardown_ns.map_or_else(TextCell::missing, text)
     }),
+    RATE_MISSED,
+    LATE_STARTS,
     Column::of("p99.9", 1, |_, cell| p999(cell)),
     Column::of("longest of", 2, |_, cell| longest(cell)),
     Column::of("stalls >1ms", 3, |_, cell| TextCell::number(cell.stalls_total, grouped)),

@@ -6,7 +6,7 @@ use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{CellJudgement, FigureKind, RatioToLeader, worst};
 
-use super::grid::{Column, ComparisonView};
+use super::grid::{Column, ComparisonView, median};
 use crate::text_table::TextCell;
 use pagewise_model::format::{
     MISSING, Number, bytes, grouped, percent_up, rate, time, times, times_interval,
@@ -50,6 +50,24 @@ fn synced<T: Number + Copy>(
 ) -> TextCell {
     TextCell::number(cell.syncs.as_ref().and_then(figure), text)
 }
+
+/// True if operations were due at a rate.
+fn has_rate(view: &ComparisonView<'_>) -> bool {
+    view.comparison.conditions.conditions.rate.is_some()
+}
+
+/// Latency of operations at a rate, by which methods are ranked.
+pub(super) const USUAL_LATENCY: Column =
+    Column::of("mean of 95 %", 0, |_, cell| median(cell.usual_latency_ns, time)).only(has_rate);
+/// Samples that did not keep the rate.
+pub(super) const RATE_MISSED: Column = Column::of("rate missed", 1, |_, cell| {
+    let text = |missed: usize| TextCell::of(format!("{missed} of {}", cell.samples), missed as f64);
+    cell.rate_missed.map_or_else(TextCell::missing, text)
+})
+.only(has_rate);
+/// Operations that began late for want of a CPU.
+pub(super) const LATE_STARTS: Column =
+    Column::of("begun late", 3, |_, cell| TextCell::number(cell.late_starts, grouped)).only(has_rate);
 
 /// Syncs per second of the measured region.
 pub(super) const SYNCS_PER_SECOND: Column =

@@ -2,7 +2,10 @@
 
 use pagewise_model::CacheState;
 
-use super::columns::{INTERVAL, METHOD, PLACE, VS_BEST, limit, longest, quantile, stalls};
+use super::columns::{
+    INTERVAL, LATE_STARTS, METHOD, PLACE, RATE_MISSED, USUAL_LATENCY, VS_BEST, limit, longest, quantile,
+    stalls,
+};
 use super::grid::{Column, ComparisonView, median};
 use crate::text_table::TextCell;
 use pagewise_model::format::{bytes, mebibytes, rate, time};
@@ -22,6 +25,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("time to warm", 0, |_, cell| median(cell.time_to_warm_ns, time)).only(cold_start),
     Column::of("read until then", 1, |_, cell| median(cell.bytes_to_warm, bytes)).only(cold_start),
     Column::of("reads/s", 0, |_, cell| median(cell.reads_per_second, rate)).only(no_cold_start),
+    USUAL_LATENCY,
     INTERVAL,
     VS_BEST,
     Column::of("reads/s once warm", 2, |_, cell| {
@@ -33,6 +37,8 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("MiB/s", 3, |_, cell| median(cell.bytes_per_second, mebibytes)).only(no_cold_start),
     Column::of("p50", 2, |_, cell| quantile(cell, |latency| latency.p50)).only(no_cold_start),
     Column::of("p99", 0, |_, cell| quantile(cell, |latency| latency.p99)).only(no_cold_start),
+    RATE_MISSED,
+    LATE_STARTS,
     Column::of("longest of", 5, |_, cell| longest(cell)).only(no_cold_start),
     Column::of("set-up", 4, |_, cell| TextCell::number(cell.setup_ns, time)),
     stalls(1),

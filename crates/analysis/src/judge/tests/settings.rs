@@ -148,6 +148,57 @@ fn a_cold_start_is_ranked_by_its_time_to_warm() {
     assert!(sentence(&judged).contains("it is warm 1.67x"), "{}", sentence(&judged));
 }
 
+/// Three methods at a rate; `change` is for samples of `mmap`, by round.
+fn at_rate(change: impl Fn(u32, &mut Measurement)) -> Judged {
+    let cells =
+        ["mmap", "pread", "pread:random"].map(|method| (honest::at_rate(method, CacheState::Warm), 1));
+    let mut run = run(&cells);
+    for sample in &mut run.samples {
+        let Outcome::Taken { measurement, .. } = &mut sample.outcome else { continue };
+        **measurement = honest::measurement_of(&cells[0].0);
+        match (sample.cell.ends_with("/mmap"), sample.cell.ends_with("/pread")) {
+            (true, _) => change(sample.round, measurement),
+            (_, true) => measurement.latency_ns[0] = 400_000 + u64::from(sample.round),
+            _ => {}
+        }
+    }
+    judge(&run)
+}
+
+#[test]
+fn methods_at_a_rate_are_ranked_by_their_usual_latency() {
+    let judged = at_rate(|_, _| ());
+    let comparison = &judged.comparisons[0];
+    assert_eq!((comparison.verdict, comparison.best.as_deref()), (Verdict::Best, Some("pread")));
+    assert!((comparison.ratios[0].ratio - 2.0).abs() < 0.01, "{:?}", comparison.ratios[0]);
+    let mmap = &judged.cells[0];
+    assert_eq!((mmap.usual_latency_ns.map(|time| time.median), mmap.rate_missed), (Some(800_000.0), Some(0)));
+    assert_eq!(mmap.limit.bound, Some(crate::judge::bound::BoundName::Rate), "it was not asked for more");
+    assert_eq!(mmap.reads_per_second.map(|rate| rate.median), Some(16_000.0));
+    assert!(comparison.conditions.label.ends_with(" · 16k reads/s due"), "{}", comparison.conditions.label);
+}
+
+#[test]
+fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
+    let half = |measurement: &mut Measurement| {
+        (measurement.operations, measurement.thread_operations) = (80, vec![40, 40]);
+    };
+    let judged = at_rate(|_, measurement| half(measurement));
+    let unranked = &judged.comparisons[0].unranked[0];
+    assert_eq!(unranked.reason, "cannot keep the rate: it did 8,000 of 16k reads/s");
+    let mmap = &judged.cells[0];
+    assert_eq!((mmap.usual_latency_ns, mmap.rate_missed), (None, Some(8)));
+    assert_ne!(mmap.limit.bound, Some(crate::judge::bound::BoundName::Rate));
+
+    let judged = at_rate(|round, measurement| {
+        if round < 5 {
+            half(measurement)
+        }
+    });
+    let reason = &judged.comparisons[0].unranked[0].reason;
+    assert!(reason.ends_with("; it cannot keep the rate: it did 8,000 of 16k reads/s in 5 more"), "{reason}");
+}
+
 #[test]
 fn a_cold_start_that_does_not_become_warm_has_no_time_to_warm() {
     // The cache fills up to the last window.

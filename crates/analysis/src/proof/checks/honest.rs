@@ -72,6 +72,13 @@ pub(crate) fn set(method: &str, cache: CacheState) -> Cell {
     cell
 }
 
+/// A cell at a rate of 1,000 operations a second.
+pub(crate) fn at_rate(method: &str, cache: CacheState) -> Cell {
+    let mut cell = cell(method, cache);
+    cell.conditions.rate = Some("16k/s".parse().expect("a rate"));
+    cell
+}
+
 /// 120 operations in 100 ms, and 40 in a latency phase of 50 ms: 40 MiB in all.
 pub(crate) fn measurement() -> Measurement {
     Measurement {
@@ -105,6 +112,16 @@ pub(crate) fn cold_start() -> Measurement {
 pub(crate) fn measurement_of(cell: &Cell) -> Measurement {
     if cell.conditions.workload().is_one_shot() {
         return one_shot::measurement(cell);
+    }
+    if cell.conditions.rate.is_some() {
+        // All that are due in 160 ms, some of which wait for each other.
+        return Measurement {
+            due_operations: 160,
+            latency_ns: vec![800_000, 6_000_000],
+            latency_counts: vec![152, 8],
+            thread_operations: vec![80, 80],
+            ..cold_start()
+        };
     }
     match (cell.conditions.cache, cell.conditions.host_settings.device_cap) {
         (CacheState::ColdStart, _) => cold_start(),

@@ -1,5 +1,7 @@
 //! Resolved and refused plans.
 
+mod rates;
+
 use pagewise_model::plan::FileIdentity;
 
 use pagewise_model::Content;

@@ -1,0 +1,273 @@
+//! Sampling at a rate: operations are due at moments that do not depend on how long each takes.
+//!
+//! `latency of an operation = clock after it - the moment at which it was due`. An operation whose
+//! predecessor took too long begins late, and its wait counts: a method that stalls is not asked
+//! for less meanwhile. A thread waits for a moment asleep, and by reading its clock from
+//! 200 us before it on, since a sleep ends some 50 us late.
+//!
+//! The region lasts as long as the schedule. Operations that are late at its end are done within
+//! another hundredth of it. The others have no end: what they have waited until then is their
+//! latency, which is too little.
+
+use std::time::Duration;
+
+use pagewise_model::RateSchedule;
+use pagewise_protocol::{CallFailure, Job};
+
+use super::ThreadSample;
+use super::stalls::Stalls;
+use super::timed::DeviceBudget;
+use crate::clock::now_ns;
+use crate::operations::{Latencies, Operations};
+
+/// Time before a moment from which on a thread does not sleep.
+const AWAKE_NS: u64 = 200_000;
+/// An operation that begins later than this is late.
+const LATE_NS: u64 = 100_000;
+/// Times that differ by less than this part are alike.
+const ALIKE_PART: u64 = 2048;
+/// Part of the region, as a divisor, that late operations may take after its end.
+const BEYOND: u64 = 100;
+
+/// The operations of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The moments at which they are due.
+    pub schedule: RateSchedule,
+    /// The most operations of a thread.
+    pub most: u64,
+    /// None is done from this position on.
+    pub end: u64,
+    /// Bytes that storage may read for the worker; 0: any number.
+    pub device_bytes: u64,
+    /// Of the job.
+    pub device_check_ns: u64,
+}
+
+impl Pace {
+    /// Any number of operations of a job.
+    pub const fn of(job: &Job, schedule: RateSchedule, device_bytes: u64) -> Self {
+        let device_check_ns = job.policy.device_check_ns;
+        Self { schedule, most: u64::MAX, end: u64::MAX, device_bytes, device_check_ns }
+    }
+}
+
+/// The part of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Its number.
+    pub thread: u32,
+    /// Its first operation.
+    pub first_operation: u64,
+    /// Length of the region.
+    pub sample_ns: u64,
+}
+
+/// A clock that can be waited for.
+pub trait Time {
+    /// The time in ns.
+    fn now(&self) -> u64;
+
+    /// Return at this time, or as soon after it as possible.
+    fn wait_until(&self, ns: u64);
+}
+
+/// The clock of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemTime;
+
+impl Time for SystemTime {
+    fn now(&self) -> u64 {
+        now_ns()
+    }
+
+    fn wait_until(&self, ns: u64) {
+        let early = ns.saturating_sub(now_ns());
+        if early > AWAKE_NS {
+            std::thread::sleep(Duration::from_nanos(early - AWAKE_NS));
+        }
+        while now_ns() < ns {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Take one thread's sample. `latencies` is empty.
+pub fn sample(
+    work: &mut dyn Operations,
+    turn: Turn,
+    pace: Pace,
+    mut latencies: Latencies,
+    time: &impl Time,
+) -> Result<ThreadSample, CallFailure> {
+    let bytes_before = work.bytes();
+    let mut budget = DeviceBudget::new(pace.device_bytes, pace.device_check_ns);
+    let started_ns = time.now();
+    let due_at = |operation| started_ns.saturating_add(pace.schedule.due_ns(turn.thread, operation));
+    let mut due = pace.schedule.due_within(turn.thread, turn.sample_ns).min(pace.most);
+    // A table that ends early ends the region with the time of its last operation.
+    let mut region_ends = started_ns.saturating_add(turn.sample_ns);
+    if due == pace.most {
+        region_ends = region_ends.min(due_at(due));
+    }
+    let last = region_ends.saturating_add((region_ends - started_ns) / BEYOND);
+    let (mut operations, mut late_starts, mut checksum) = (0, 0, 0u64);
+    let mut now = started_ns;
+    while operations < due && now < last {
+        let moment = due_at(operations);
+        if now < moment {
+            time.wait_until(moment);
+            late_starts += u64::from(time.now() - moment > LATE_NS);
+        }
+        let done = work.perform(turn.first_operation.saturating_add(operations), 1, pace.end)?;
+        if done.operations == 0 {
+            // Every record is written, so nothing is due any more.
+            (due, region_ends) = (operations, now);
+            break;
+        }
+        checksum = checksum.wrapping_add(done.checksum).wrapping_add(work.finish()?);
+        now = time.now();
+        operations += 1;
+        latencies.saturating_record(now - moment);
+        if budget.is_spent(now) {
+            // Nothing is due any more, so the region ends here.
+            due = pace.schedule.due_within(turn.thread, now - started_ns).clamp(operations, due);
+            region_ends = now;
+            break;
+        }
+    }
+    if now < region_ends {
+        time.wait_until(region_ends);
+        now = time.now();
+    }
+    let passed_ns = now - started_ns;
+    let mut undone = operations;
+    while undone < due {
+        // Those that have waited as long, to the digits of the histogram, are counted together.
+        let waited_ns = now.saturating_sub(due_at(undone));
+        let alike_ns = passed_ns.saturating_sub(waited_ns - waited_ns / ALIKE_PART);
+        let alike = pace.schedule.due_within(turn.thread, alike_ns).clamp(undone + 1, due);
+        latencies.saturating_record_n(waited_ns, alike - undone);
+        undone = alike;
+    }
+    Ok(ThreadSample {
+        started_ns,
+        ended_ns: now,
+        operations,
+        latency_span_ns: (0, 0),
+        latency_operations: 0,
+        bytes: work.bytes() - bytes_before,
+        checksum,
+        latencies,
+        due_operations: due,
+        late_starts,
+        syncs: work.take_sync_durations(),
+        stalls: Stalls::new(u64::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::sampling::empty_latencies;
+    use crate::sampling::fake::{self, FakeWork};
+
+    /// A clock that stands still but for waiting and work; a wait may end too late.
+    struct Waited<'a> {
+        time: &'a fake::Time,
+        oversleeps: Cell<Option<u64>>,
+    }
+
+    impl Time for Waited<'_> {
+        fn now(&self) -> u64 {
+            self.time.now()
+        }
+
+        fn wait_until(&self, ns: u64) {
+            let early = ns.saturating_sub(self.now());
+            self.time.pass(early + self.oversleeps.take().unwrap_or(0));
+        }
+    }
+
+    /// 100 operations in 1 ms, one each 10 us, but for what `change` does.
+    fn sampled(
+        work: &mut FakeWork<'_>,
+        change: impl FnOnce(&mut Pace),
+        oversleeps: Option<u64>,
+    ) -> ThreadSample {
+        let schedule = RateSchedule { rate: "100k".parse().expect("a rate"), reads_per_op: 1, threads: 1 };
+        let mut pace = Pace::of(&Job::default(), schedule, 0);
+        change(&mut pace);
+        let turn = Turn { thread: 0, first_operation: 0, sample_ns: 1_000_000 };
+        let time = Waited { time: work.time, oversleeps: Cell::new(oversleeps) };
+        sample(work, turn, pace, empty_latencies(), &time).expect("no call fails")
+    }
+
+    fn took(sample: &ThreadSample) -> u64 {
+        sample.ended_ns - sample.started_ns
+    }
+
+    #[test]
+    fn each_operation_waits_for_its_moment() {
+        let time = fake::Time::default();
+        let mut work = FakeWork { op_ns: 300, ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, |_| (), None);
+        assert_eq!((sample.operations, sample.due_operations, sample.late_starts), (100, 100, 0));
+        assert_eq!((sample.latencies.min(), sample.latencies.max(), sample.latencies.len()), (300, 300, 100));
+        assert_eq!((took(&sample), sample.bytes), (1_000_000, 1000), "the region is the schedule");
+        assert_eq!((work.asked, work.finished), (vec![1; 100], 100));
+        assert_eq!(sample.checksum, 100 * 1007);
+    }
+
+    #[test]
+    fn what_waits_behind_a_slow_operation_counts_from_its_own_moment() {
+        let time = fake::Time::default();
+        let mut work = FakeWork { op_ns: 1_000, slow: vec![(10, 54_000)], ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, |_| (), None);
+        assert_eq!((sample.operations, sample.due_operations), (100, 100), "nothing is left out");
+        // The slow one takes 55 us; those behind it end 46, 37, 28, 19 and 10 us late.
+        let slower = |ns| sample.latencies.count_between(ns, u64::MAX);
+        assert_eq!([50_000, 40_000, 30_000, 20_000, 15_000, 5_000].map(slower), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(sample.late_starts, 0, "the thread did not wait");
+    }
+
+    #[test]
+    fn a_late_awakening_is_counted() {
+        let time = fake::Time::default();
+        let sample = sampled(&mut FakeWork::new(&time), |_| (), Some(150_000));
+        assert_eq!((sample.operations, sample.late_starts), (100, 1));
+        assert!(sample.latencies.max() >= 150_000);
+    }
+
+    #[test]
+    fn what_is_never_done_has_waited_until_the_end() {
+        let time = fake::Time::default();
+        let mut work = FakeWork { op_ns: 20_000, ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, |_| (), None);
+        // Half of what is due, and what fits into a hundredth of the region after its end.
+        assert_eq!((sample.operations, sample.due_operations, took(&sample)), (51, 100, 1_020_000));
+        assert_eq!(sample.latencies.len(), 100, "each that was due has a latency");
+        // The last three that were done, and those due at 510 and 520 us.
+        assert_eq!(sample.latencies.count_between(500_000, u64::MAX), 5);
+    }
+
+    #[test]
+    fn late_operations_are_done_within_a_hundredth_of_the_region() {
+        let time = fake::Time::default();
+        let mut work = FakeWork { op_ns: 1_000, slow: vec![(95, 46_000)], ..FakeWork::new(&time) };
+        let sample = sampled(&mut work, |_| (), None);
+        assert_eq!((sample.operations, took(&sample)), (100, 1_001_000));
+    }
+
+    #[test]
+    fn a_table_or_a_ring_that_ends_early_ends_the_region() {
+        let time = fake::Time::default();
+        let sample = sampled(&mut FakeWork::new(&time), |pace| pace.most = 40, None);
+        assert_eq!((sample.operations, sample.due_operations, took(&sample)), (40, 40, 400_000));
+        let time = fake::Time::default();
+        let sample = sampled(&mut FakeWork::new(&time), |pace| pace.end = 40, None);
+        assert_eq!((sample.operations, sample.due_operations, took(&sample)), (40, 40, 390_001));
+    }
+}
