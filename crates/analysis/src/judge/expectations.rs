@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
 use super::latency::latency_withheld;
-use crate::proof::measured::{ops_per_second, written_per_byte};
+use crate::proof::measured::{ops_per_second, usual_latency_ns, written_per_byte};
 use crate::statistics::share::{self, Part};
 use crate::statistics::total;
 
@@ -83,7 +83,9 @@ pub fn samples_needed(expectation: &Expectation) -> u32 {
 pub fn unanswerable(expectation: &Expectation, conditions: &Conditions) -> Option<&'static str> {
     match expectation {
         Expectation::Operations(_) => latency_withheld(conditions),
-        Expectation::Rate(_) => None,
+        Expectation::Rate(_) => conditions.rate.map(|_| {
+            "no more is asked for than --rate says, and a method that cannot keep that is named: write a limit of latencies"
+        }),
         Expectation::Syncs(_) | Expectation::Written(_) if conditions.writes().is_none() => {
             Some("nothing is written")
         }
@@ -121,7 +123,12 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
     let measurements = samples.valid().map(|(measurement, _)| measurement);
     match expectation {
         Expectation::Operations(quantile) => {
-            let part = |one: &Measurement| part(&one.latency_ns, &one.latency_counts, quantile);
+            let part = |one: &Measurement| {
+                let part = part(&one.latency_ns, &one.latency_counts, quantile);
+                // Behind a rate that is not kept, operations wait longer and longer.
+                let is_behind = conditions.rate.is_some() && usual_latency_ns(one).is_none();
+                if is_behind { Part { beyond: part.of, ..part } } else { part }
+            };
             of_quantile(nothing, quantile, measurements.map(part))
         }
         Expectation::Syncs(quantile) => {
@@ -209,27 +216,28 @@ mod tests {
         judged_of(&cell(), expectation, samples, slow)
     }
 
-    fn judged_of(cell: &Cell, expectation: &str, samples: usize, slow: u64) -> JudgedExpectation {
-        let sample = |round: u32| {
-            let (ns, counts) = (vec![100_000, 20_000_000], vec![1000 - slow, slow]);
-            let measurement = Measurement {
-                operations: 1000,
-                measured_ns: 100_000_000,
-                latency_ns: ns.clone(),
-                latency_counts: counts.clone(),
-                sync_duration_ns: ns,
-                sync_duration_counts: counts,
-                ..Measurement::default()
-            };
-            let evidence = Box::new(Evidence {
-                requested_bytes: 200_000,
-                device_written_bytes: Some(300_000 + u64::from(round)),
-                ..Evidence::default()
-            });
-            let measurement = Box::new(measurement);
-            Sample::of(cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+    fn sample(cell: &Cell, round: u32, slow: u64) -> Sample {
+        let (ns, counts) = (vec![100_000, 20_000_000], vec![1000 - slow, slow]);
+        let measurement = Measurement {
+            operations: 1000,
+            measured_ns: 100_000_000,
+            latency_ns: ns.clone(),
+            latency_counts: counts.clone(),
+            sync_duration_ns: ns,
+            sync_duration_counts: counts,
+            ..Measurement::default()
         };
-        let samples: Vec<Sample> = (0..samples as u32).map(sample).collect();
+        let evidence = Box::new(Evidence {
+            requested_bytes: 200_000,
+            device_written_bytes: Some(300_000 + u64::from(round)),
+            ..Evidence::default()
+        });
+        let measurement = Box::new(measurement);
+        Sample::of(cell, round, Outcome::Taken { measurement, evidence, failures: Vec::new() })
+    }
+
+    fn judged_of(cell: &Cell, expectation: &str, samples: usize, slow: u64) -> JudgedExpectation {
+        let samples: Vec<Sample> = (0..samples as u32).map(|round| sample(cell, round, slow)).collect();
         let all = judge_all(
             &[expectation.parse().expect("an expectation")],
             &collected::of_samples(cell, &samples),
@@ -253,6 +261,25 @@ mod tests {
         );
         assert_eq!(judged("p99<20ms", 12, 60).beyond, 720, "as long as the limit is too long");
         assert_eq!(judged("p99<21ms", 12, 60).beyond, 0);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_kept_keeps_no_limit() {
+        let mut at_rate = cell();
+        at_rate.conditions.rate = Some("10k".parse().expect("a rate"));
+        // The samples of `judged` did 1,000 operations, of which so many were due.
+        let verdict = |due: u64| {
+            let mut samples: Vec<Sample> = (0..12).map(|round| sample(&at_rate, round, 0)).collect();
+            for sample in &mut samples {
+                let Outcome::Taken { measurement, .. } = &mut sample.outcome else { continue };
+                measurement.due_operations = due;
+            }
+            let samples = collected::of_samples(&at_rate, &samples);
+            judge("p90<1s".parse().expect("an expectation"), &samples).verdict
+        };
+        assert_eq!([verdict(1000), verdict(1050)], [Fulfilment::Holds, Fulfilment::DoesNotHold]);
+        let of_rate = unanswerable(&Expectation::Rate(1), &at_rate.conditions);
+        assert!(of_rate.is_some_and(|reason| reason.starts_with("no more is asked for")));
     }
 
     #[test]

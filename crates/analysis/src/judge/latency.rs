@@ -89,15 +89,17 @@ impl Latency {
     /// Merge the histograms of `measurements`; `None` if none of them timed an operation.
     pub fn merged<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
         let mut durations = Durations::default();
-        let (mut stall_longest, mut own_phase, mut of_all) = (0, true, true);
+        let (mut stall_longest, mut own_phase, mut of_all, mut paced) = (0, true, true, true);
         for measurement in measurements {
             durations.add(&measurement.latency_ns, &measurement.latency_counts);
             stall_longest = stall_longest.max(measurement.stall_longest_ns);
+            paced &= measurement.due_operations > 0;
             own_phase &= measurement.latency_phase_operations > 0;
             of_all &= total(&measurement.latency_counts) == measurement.operations;
         }
         let longest = durations.longest()?;
         let taken = match (own_phase, of_all) {
+            _ if paced => "every operation that was due, from that moment on",
             (true, _) => "every operation of a separate phase",
             (false, true) => "every operation of the measured phase",
             (false, false) => "some operations of the measured phase, at random gaps",
@@ -194,6 +196,8 @@ mod tests {
         let own =
             Measurement { latency_phase_operations: 9, operations: 50, ..measurement(vec![1], vec![9]) };
         assert_eq!(Latency::merged([&own]).expect("timed").taken, "every operation of a separate phase");
+        let paced = Measurement { due_operations: 9, operations: 8, ..measurement(vec![1], vec![9]) };
+        assert!(Latency::merged([&paced]).expect("timed").taken.starts_with("every operation that was due"));
         let gaps = Measurement { operations: 50, ..measurement(vec![1], vec![9]) };
         assert!(Latency::merged([&gaps]).expect("timed").taken.contains("gaps"));
         assert_eq!(Latency::merged([&Measurement::default()]), None);
