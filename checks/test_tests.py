@@ -116,18 +116,19 @@ class Judged(unittest.TestCase):
             Path(self.folder.name).mkdir()
             self.assertEqual(self.end(self.programs(0, printed=skipping), allowed, may_miss)[1], expected)
 
-    def test_a_package_that_was_not_built_is_skipped_only_if_it_names_the_need(self):
+    def test_a_script_that_did_nothing_is_skipped_only_if_it_names_the_need(self):
         for script, expected in [
             ("echo 'skipped: buildah: nothing was built'; exit 3", "skipped"),
             ("echo nothing; exit 3", "failed"),
             ("echo 'skipped: lintian: not looked at'; exit 1", "failed"),
         ]:
-            test = tests.Test("package made", ["sh", "-c", script], self.folder.name, skipping=tests.NOTHING_BUILT)
+            test = tests.Test("made", ["sh", "-c", script], self.folder.name, skipping=tests.NOTHING_DONE)
             self.assertEqual(test.run().state, expected, script)
 
-    def test_every_package_is_built_by_a_soak(self):
-        scripts = {path.name for path in (tests.ROOT / "packaging").iterdir() if os.access(path, os.X_OK)}
-        self.assertEqual(scripts, set(tests.PACKAGES))
+    def test_every_script_is_run_by_a_soak(self):
+        paths = [path for folder in ("packaging", "checks/fleet") for path in (tests.ROOT / folder).iterdir()]
+        scripts = {str(path.relative_to(tests.ROOT)) for path in paths if os.access(path, os.X_OK)}
+        self.assertEqual(scripts, set(tests.SCRIPTS))
 
     def test_a_program_without_a_machine_is_never_run_again(self):
         program = self.programs(1)[0]

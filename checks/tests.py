@@ -15,7 +15,7 @@ says `inconclusive: ...`, because others used the machine, is unsteady too if th
 counters of the kernel while no test ran.
 
 The *soak* is what neither of them holds: rates that are known beforehand, many kills at random moments, long fuzz, every
-simulation of the judge, each check of proof turned off once, which a test must notice, and the packages.
+simulation of the judge, each check of proof turned off once, which a test must notice, the packages, and the recipes of many machines.
 
 A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
 
@@ -56,10 +56,13 @@ ONE_BY_ONE = ("pagewise/page ", r"toolchain::tests::machine::|_in_go_|_worker_in
 # What a soak does: kills by each of two programs, cases of all targets that are fuzzed; and how long one part may take.
 SOAK_KILLS, SOAK_CASES = 500, 1_000_000
 SOAK_PATIENCE_S = 4 * 3600
-# Scripts of the folder packaging, one after another; and their exit status if a program is missing,
-# which they name.
-PACKAGES = ("static", "deb", "wheel", "seccomp", "image", "crates")
-NOTHING_BUILT = 3
+# Scripts of a soak, one after another: they build and prove packages, and prove the recipes of many
+# machines. And their exit status if something is missing, which they name.
+SCRIPTS = (
+    *(f"packaging/{name}" for name in ("static", "deb", "wheel", "seccomp", "image", "crates")),
+    *(f"checks/fleet/{name}" for name in ("ssh",)),
+)
+NOTHING_DONE = 3
 
 # Runs at most of a test that fails.
 TRIES = 3
@@ -342,16 +345,16 @@ def soak(programs, words, report):
         test.patience_s = SOAK_PATIENCE_S
         report.line(test.name, [test.run()], test.attempts[0].seconds)
 
-    # Each package measures for a moment, so it is built before others keep the CPUs busy.
-    packages = [Test(f"package {name}", [f"packaging/{name}"], str(ROOT), skipping=NOTHING_BUILT) for name in PACKAGES]
-    packages = [test for test in packages if not words or any(word in test.name for word in words)]
-    for test in packages:
+    # Each script measures for a moment, so it runs before others keep the CPUs busy.
+    scripts = [Test(script, [script], str(ROOT), skipping=NOTHING_DONE) for script in SCRIPTS]
+    scripts = [test for test in scripts if not words or any(word in test.name for word in words)]
+    for test in scripts:
         run(test)
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, test) for test in rest]):
             done.result()
-    again(rates + packages, report)
-    return rates + packages + rest
+    again(rates + scripts, report)
+    return rates + scripts + rest
 
 
 def used():
