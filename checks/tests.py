@@ -60,7 +60,7 @@ SOAK_PATIENCE_S = 4 * 3600
 # machines. And their exit status if something is missing, which they name.
 SCRIPTS = (
     *(f"packaging/{name}" for name in ("static", "deb", "wheel", "seccomp", "image", "crates")),
-    *(f"checks/fleet/{name}" for name in ("ssh", "ansible", "slurm", "kubernetes")),
+    *(f"checks/fleet/{name}" for name in ("ssh", "ansible", "slurm", "kubernetes", "queries")),
 )
 NOTHING_DONE = 3
 
