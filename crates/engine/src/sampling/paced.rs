@@ -3,7 +3,7 @@
 //! `latency of an operation = clock after it - the moment at which it was due`. An operation whose
 //! predecessor took too long begins late, and its wait counts: a method that stalls is not asked
 //! for less meanwhile. A thread waits for a moment asleep, and by reading its clock from
-//! 200 us before it on, since a sleep ends some 50 us late.
+//! 200 us before it on, since a sleep ends 50 to 90 us late.
 //!
 //! The region lasts as long as the schedule. Operations that are late at its end are done within
 //! another hundredth of it. The others have no end: what they have waited until then is their
