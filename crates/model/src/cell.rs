@@ -73,6 +73,9 @@ pub struct Conditions {
     pub work: Work,
     /// Threads that perform them.
     pub threads: u32,
+    /// True if the plan asks for a thread per CPU, which are so many on this machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thread_per_cpu: bool,
     /// Size of the file.
     pub file_bytes: Bytes,
     /// The accessed part of the file, from its start.
@@ -114,6 +117,7 @@ impl Conditions {
         Self {
             work,
             threads: 1,
+            thread_per_cpu: false,
             file_bytes,
             span_bytes: file_bytes,
             content: Content::Random,
@@ -284,6 +288,7 @@ impl Cell {
         let Conditions {
             work,
             threads,
+            thread_per_cpu,
             file_bytes,
             span_bytes,
             content,
@@ -292,6 +297,7 @@ impl Cell {
             rate,
             host_settings,
         } = &self.conditions;
+        let per_cpu = if *thread_per_cpu { "-per-cpu" } else { "" };
         let (workload, method) = (work.workload(), &self.method);
         let content = if *content == work.workload().facts().usual_content {
             String::new()
@@ -305,7 +311,7 @@ impl Cell {
             Role::Ceiling => "/ceiling",
         };
         format!(
-            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t,{descriptor}{rate}/{method}{role}"
+            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t{per_cpu},{descriptor}{rate}/{method}{role}"
         )
     }
 

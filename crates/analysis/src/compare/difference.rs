@@ -80,19 +80,21 @@ impl Difference {
     pub fn of(base: &[Digest], new: &[Digest], relative_to: Option<&str>) -> Result<Self, String> {
         refuse_twice(base.iter().chain(new).map(Digest::named))?;
         let (of_base, of_new) = (distinct(base), distinct(new));
+        let of_one = |one: &SituationDigest| one.label_in(&one.label, std::iter::once(one));
         let mut unmatched = Vec::new();
         let mut situations = Vec::new();
         let mut pairs = Vec::new();
         for known in &of_base {
             if !of_new.iter().any(|other| other.conditions == known.conditions) {
-                unmatched.push(Unmatched { is_base: true, label: known.label.clone(), method: None });
+                unmatched.push(Unmatched { is_base: true, label: of_one(known), method: None });
                 continue;
             }
             let (then, now) = (in_runs(base, known), in_runs(new, known));
+            let label = known.label_in(&known.label, then.iter().chain(&now).copied());
             let methods = (methods(&then), methods(&now));
             let alone = |is_base, method: &&str| Unmatched {
                 is_base,
-                label: known.label.clone(),
+                label: label.clone(),
                 method: Some(method.to_string()),
             };
             unmatched
@@ -111,7 +113,7 @@ impl Difference {
                 });
             }
             situations.push(ChangedSituation {
-                label: known.label.clone(),
+                label: label.clone(),
                 figure: known.kind,
                 methods: Vec::new(),
                 advice: ChangedAdvice::of(&then, &now),
@@ -120,11 +122,7 @@ impl Difference {
         let is_new =
             |one: &&&SituationDigest| !of_base.iter().any(|other| other.conditions == one.conditions);
         let only_new = of_new.iter().filter(is_new);
-        unmatched.extend(only_new.map(|one| Unmatched {
-            is_base: false,
-            label: one.label.clone(),
-            method: None,
-        }));
+        unmatched.extend(only_new.map(|one| Unmatched { is_base: false, label: of_one(one), method: None }));
         if let Some(reference) = relative_to
             && !of_base
                 .iter()

@@ -1,13 +1,15 @@
 //! A run reduced to what a comparison with other runs needs: figures and advice by conditions,
 //! crossings, facts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagewise_model::Conditions;
+use pagewise_model::format::listed;
 use pagewise_model::run::{Header, Run};
 
 use super::facts::{self, Facts};
 use crate::judge::cliff::Crossing;
+use crate::judge::label::{label, of_any_machine};
 use crate::judge::verdict::Place;
 use crate::judge::{
     CellJudgement, Comparison, FigureKind, Judged, MedianInterval, Status, judge_with_figures,
@@ -64,6 +66,8 @@ pub struct SituationDigest {
     pub conditions: Conditions,
     /// Their label.
     pub label: String,
+    /// Threads of this run, whose number is not in the conditions where it is that of the CPUs.
+    pub threads: u32,
     /// The kind of figure that methods are ranked by.
     pub kind: FigureKind,
     /// Every method with its figure, or the reason that it has none.
@@ -113,11 +117,28 @@ impl Digest {
                 })
                 .collect(),
             searches: searches
-                .map(|group| SearchDigest { label: group.label.clone(), crossings: group.crossings.clone() })
+                .map(|group| SearchDigest {
+                    label: group.compared_label.clone(),
+                    crossings: group.crossings.clone(),
+                })
                 .collect(),
             doubts: doubt(&name, judged).into_iter().collect(),
             name,
         }
+    }
+}
+
+impl SituationDigest {
+    /// The label with the numbers of threads of these runs, where they are those of the CPUs:
+    /// `… · a thread per CPU · … (2 and 8 threads)`.
+    pub(super) fn label_in<'a>(&self, label: &str, runs: impl Iterator<Item = &'a Self>) -> String {
+        if !self.conditions.thread_per_cpu {
+            return label.to_string();
+        }
+        let numbers: BTreeSet<u32> = runs.map(|run| run.threads).collect();
+        let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        let plural = if numbers == ["1"] { "" } else { "s" };
+        format!("{label} ({} thread{plural})", listed(&numbers))
     }
 }
 
@@ -141,7 +162,9 @@ fn situation(
     recommended: Option<String>,
     by_round: &mut HashMap<String, ByRound>,
 ) -> SituationDigest {
-    let mut conditions = comparison.conditions.conditions.clone();
+    let measured = &comparison.conditions.conditions;
+    let mut conditions = of_any_machine(measured);
+    let label = label(&conditions);
     // An estimate for the largest of the workers that take part: with another method the work is
     // the same.
     conditions.host_settings.worker_bytes = None;
@@ -157,7 +180,8 @@ fn situation(
     let behind = comparison.ratios.iter().filter(|ratio| ratio.place == Place::Behind);
     SituationDigest {
         conditions,
-        label: comparison.conditions.label.clone(),
+        label,
+        threads: measured.threads,
         kind,
         methods: cells.map(|cell| (cell.method.clone(), figure(cell))).collect(),
         recommended,

@@ -174,6 +174,7 @@ impl SplitSituation {
         let agree = methods.len() <= 1;
         let explained_by = if agree { Vec::new() } else { explanations(all) };
         let first = all[0].situation;
+        let label = first.label_in(&label, all.iter().map(|one| one.situation));
         let not_compared = match by_value.len() {
             1 if values == 1 => Some(format!("all runs have the same {fact}")),
             1 => Some(format!("only runs with {fact} {} have these conditions", by_value[0].value)),

@@ -28,6 +28,7 @@ fn run(name: &str, rates: &[(&str, f64)]) -> Digest {
         situations: vec![SituationDigest {
             conditions,
             label: "random reads".to_string(),
+            threads: 1,
             kind: FigureKind::ReadsPerSecond,
             methods: rates.iter().map(|(method, rate)| (method.to_string(), Ok(figure(*rate)))).collect(),
             recommended: rates.first().map(|(method, _)| method.to_string()),

@@ -28,6 +28,13 @@ pub fn label_without(conditions: &Conditions, without: &[LabelPart]) -> String {
     texts(conditions, without).join(" · ")
 }
 
+/// Conditions as another machine has them too: where there is a thread per CPU, their number is 0,
+/// which the label says in words.
+pub fn of_any_machine(conditions: &Conditions) -> Conditions {
+    let threads = if conditions.thread_per_cpu { 0 } else { conditions.threads };
+    Conditions { threads, ..conditions.clone() }
+}
+
 /// The parts of a label.
 pub fn texts(conditions: &Conditions, without: &[LabelPart]) -> Vec<String> {
     let parts = parts(conditions, without).into_iter().filter(|(part, _)| !without.contains(part));
@@ -54,6 +61,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     let Conditions {
         work,
         threads,
+        thread_per_cpu: _,
         file_bytes,
         span_bytes,
         content,
@@ -74,7 +82,11 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         Some(if writes { cache_of_writes(conditions) } else { cache_of_reads(conditions, without) }),
     );
     let threaded = work.reads().is_some() || conditions.is_committing();
-    add(LabelPart::Threads, threaded.then(|| counted(u64::from(*threads), "thread")));
+    let threads = || match threads {
+        0 => "a thread per CPU".to_string(),
+        threads => counted(u64::from(*threads), "thread"),
+    };
+    add(LabelPart::Threads, threaded.then(threads));
     add(LabelPart::Size, Some(bytes(*file_bytes)));
     add(LabelPart::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));
     for text in work.parameters().details() {

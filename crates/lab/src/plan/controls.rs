@@ -38,6 +38,8 @@ pub fn controls(cells: &[Cell]) -> Vec<Cell> {
 pub fn ceilings(cells: &[Cell], page_bytes: u64) -> Vec<Cell> {
     let mut ceilings: Vec<Cell> = Vec::new();
     let mut add = |method: Method, conditions: Conditions| {
+        // The same, whether its threads were counted or are one for each CPU.
+        let conditions = Conditions { thread_per_cpu: false, ..conditions };
         let ceiling = Cell { role: Role::Ceiling, method, conditions };
         if !ceilings.contains(&ceiling) {
             ceilings.push(ceiling);

@@ -330,7 +330,8 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
 /// Every axis of one workload, decided.
 struct Resolved {
     methods: Vec<Method>,
-    threads: Vec<u32>,
+    /// Numbers, each with true if it is that of the CPUs.
+    threads: Vec<(u32, bool)>,
     /// `None`: the largest span.
     file_size: Option<Vec<Size>>,
     /// `None`: the whole file.
@@ -348,15 +349,13 @@ impl Resolved {
             machine.replay.filter(|_| workload == Workload::Replay).map_or(1, |replay| replay.trace_threads);
         let threads = choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(usual)]);
         let cpus = machine.environment.cpus;
-        let threads = distinct(
-            threads
-                .into_iter()
-                .map(|threads| match threads {
-                    Threads::Count(count) => count,
-                    Threads::Cpus => cpus,
-                })
-                .collect(),
-        );
+        // What is asked for by its number too is measured once, and known by the number.
+        let is_counted = threads.contains(&Threads::Count(cpus));
+        let threads = distinct(threads).into_iter().filter_map(|threads| match threads {
+            Threads::Count(count) => Some((count, false)),
+            Threads::Cpus => (!is_counted).then_some((cpus, true)),
+        });
+        let threads = threads.collect();
         let file_size = choose(layers, workload, |axes| &axes.file_size);
         let file_size = match source {
             Source::File { identity, .. } => {
@@ -463,7 +462,9 @@ impl Resolved {
             ..Conditions::of(*work, Bytes(0))
         }];
         all = vary(all, &self.host_settings, |conditions, value| conditions.host_settings = value)?;
-        all = vary(all, &self.threads, |conditions, value| conditions.threads = value)?;
+        all = vary(all, &self.threads, |conditions, value| {
+            (conditions.threads, conditions.thread_per_cpu) = value;
+        })?;
         all = vary(all, &self.cache, |conditions, value| conditions.cache = value)?;
         all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value)?;
         all = vary(all, &self.rate, |conditions, value| conditions.rate = value.0)?;

@@ -16,17 +16,52 @@ const ROUNDS: u32 = 7;
 /// A run in which methods take so many nanoseconds for an operation, on a machine with this
 /// readahead.
 fn run_file(started_unix_s: u64, readahead: Bytes, methods: &[(&str, u64)]) -> String {
-    run_of(started_unix_s, readahead, &[], methods)
+    MadeUp { started_unix_s, readahead, methods, ..MadeUp::default() }.file()
 }
 
 /// A run with labels.
 pub fn labelled_run(started_unix_s: u64, labels: &[(&str, &str)], methods: &[(&str, u64)]) -> String {
-    run_of(started_unix_s, Bytes::kib(128), labels, methods)
+    MadeUp { started_unix_s, labels, methods, ..MadeUp::default() }.file()
 }
 
-fn run_of(started_unix_s: u64, readahead: Bytes, labels: &[(&str, &str)], methods: &[(&str, u64)]) -> String {
+/// A made-up run.
+#[derive(Clone, Copy)]
+pub struct MadeUp<'a> {
+    pub started_unix_s: u64,
+    pub host: &'a str,
+    pub readahead: Bytes,
+    /// CPUs, each with a thread; `None`: one thread on two of them.
+    pub thread_per_cpu: Option<u32>,
+    pub labels: &'a [(&'a str, &'a str)],
+    /// Nanoseconds of an operation.
+    pub methods: &'a [(&'a str, u64)],
+}
+
+impl Default for MadeUp<'_> {
+    fn default() -> Self {
+        Self {
+            started_unix_s: 1_800_000_000,
+            host: "vm",
+            readahead: Bytes::kib(128),
+            thread_per_cpu: None,
+            labels: &[],
+            methods: &[("mmap", 10_000), ("pread", 20_000)],
+        }
+    }
+}
+
+impl MadeUp<'_> {
+    pub fn file(self) -> String {
+        run_of(self)
+    }
+}
+
+fn run_of(made_up: MadeUp<'_>) -> String {
+    let MadeUp { started_unix_s, host, readahead, thread_per_cpu, labels, methods } = made_up;
     let conditions = Conditions {
         cache: CacheState::Warm,
+        threads: thread_per_cpu.unwrap_or(1),
+        thread_per_cpu: thread_per_cpu.is_some(),
         ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(16))), Bytes::gib(1))
     };
     let cell = |method: &str| Cell {
@@ -37,8 +72,8 @@ fn run_of(started_unix_s: u64, readahead: Bytes, labels: &[(&str, &str)], method
     let cells: Vec<Cell> = methods.iter().map(|(method, _)| cell(method)).collect();
     let environment = Environment {
         page_bytes: 4096,
-        cpus: 2,
-        host_name: Some("vm".to_string()),
+        cpus: thread_per_cpu.unwrap_or(2),
+        host_name: Some(host.to_string()),
         kernel: "6.12".to_string(),
         readahead_bytes: Some(readahead),
         started_unix_s,

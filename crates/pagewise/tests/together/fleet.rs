@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::compare::labelled_run;
+use super::compare::{MadeUp, labelled_run};
 use crate::support::{Finished, Place, expect_message};
 
 const READ: &str =
@@ -90,6 +90,28 @@ fn rates_are_compared_by_a_label_and_many_values_are_grouped() {
     place.write("runs/torn.jsonl", "");
     let json = place.run(&["compare", "--by", "rack", "--json", "runs"]);
     super::compare::expect_schema_of(&place, "compare-by", &json.stdout);
+}
+
+#[test]
+fn a_thread_per_cpu_is_one_situation_on_all_machines() {
+    let place = Place::new();
+    let of = |started_unix_s, thread_per_cpu| MadeUp { started_unix_s, thread_per_cpu, ..MadeUp::default() };
+    let unlike = [("two.jsonl", of(1, Some(2))), ("eight.jsonl", of(2, Some(8))), ("one.jsonl", of(3, None))];
+    unlike.iter().for_each(|(name, run)| drop(place.write(name, run.file())));
+    let by = place.run(&["compare", "--by", "cpus", "two.jsonl", "eight.jsonl"]).expect_code(0);
+    let line = by.stdout.lines().find(|line| line.contains("CPU")).expect("a label");
+    assert!(line.contains(" · a thread per CPU (") && line.ends_with(" (2 and 8 threads)"), "{line}");
+    assert!(by.stdout.contains("time over 2"), "{}", by.stdout);
+    let changed = place.run(&["compare", "two.jsonl", "--", "eight.jsonl"]).expect_code(0);
+    assert!(changed.stdout.contains(" (2 and 8 threads)"), "{}", changed.stdout);
+    // Reports of one machine have the number.
+    let report = place.run(&["report", "--markdown", "two.jsonl"]).expect_code(0);
+    assert!(report.stdout.contains("2 threads") && !report.stdout.contains("per CPU"), "{}", report.stdout);
+    expect_message(
+        &place.run(&["compare", "two.jsonl", "--", "one.jsonl"]),
+        2,
+        "the two sides have no conditions in common",
+    );
 }
 
 #[test]

@@ -278,6 +278,7 @@ mod tests {
         let curve = |method: &str| Curve { method: method.into(), points: vec![point(0.5), point(4.0)] };
         CurveGroup {
             label: "random-read".into(),
+            compared_label: "random-read".into(),
             workload: Workload::RandomRead,
             threads: 1,
             read_bytes: Bytes::kib(16),

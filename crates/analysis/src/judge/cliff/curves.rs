@@ -21,6 +21,9 @@ pub struct Cliff {
 pub struct CurveGroup {
     /// `random-read · 16 reads of 16 KiB · warm · 1 thread · memory 128 MiB`.
     pub label: String,
+    /// The label by which it is found in a run of another machine.
+    #[serde(skip)]
+    pub compared_label: String,
     /// Accesses and their order.
     pub workload: Workload,
     /// Threads that performed them.

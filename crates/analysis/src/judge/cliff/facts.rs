@@ -12,7 +12,7 @@ use super::curves::{
 use super::group::{CliffGroup, GroupCell, WindowFamily};
 use crate::judge::collected::CellSamples;
 use crate::judge::figure::MedianInterval;
-use crate::judge::label::{LabelPart, label_without};
+use crate::judge::label::{LabelPart, label_without, of_any_machine};
 use crate::judge::verdict::{BOUND_LEVEL, Finding};
 use crate::proof::measured::{operations, ops_per_second};
 use crate::statistics::{median, median_interval};
@@ -35,6 +35,7 @@ fn curve_group(run: &Run, group: &CliffGroup<'_>) -> Option<CurveGroup> {
     let curves = group.methods().iter().map(|method| curve(group, method, &scale)).collect();
     Some(CurveGroup {
         label: label_without(&conditions, &[LabelPart::Size, LabelPart::Data]),
+        compared_label: label_without(&of_any_machine(&conditions), &[LabelPart::Size, LabelPart::Data]),
         workload: conditions.workload(),
         threads: conditions.threads,
         read_bytes: reads.read_bytes,

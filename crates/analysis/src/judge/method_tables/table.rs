@@ -68,6 +68,7 @@ fn are_alike(columns: TableColumns, left: &Conditions, right: &Conditions) -> bo
     };
     let rest = |conditions: &Conditions| Conditions {
         threads: left.threads,
+        thread_per_cpu: left.thread_per_cpu,
         span_bytes: left.span_bytes,
         file_bytes: left.file_bytes,
         ..conditions.clone()

@@ -121,8 +121,11 @@ fn any_list_is_an_axis() {
     .expect("plan");
     assert_eq!(measured(&plan).len(), 8);
     assert_eq!(plan.comparisons().len(), 4);
-    let threads: Vec<u32> = plan.comparisons().iter().map(|conditions| conditions.threads).collect();
-    assert_eq!(threads, [1, 1, 4, 4]);
+    let of = |conditions: &&Conditions| (conditions.threads, conditions.thread_per_cpu);
+    assert_eq!(plan.comparisons().iter().map(of).collect::<Vec<_>>(), [1, 1, 4, 4].map(|n| (n, n == 4)));
+    // A number that is asked for too stands for both.
+    let plan = resolve_text("workload = \"random-read\"\nthreads = [\"cpus\", 4]", dataset()).expect("plan");
+    assert_eq!(plan.comparisons().iter().map(of).collect::<Vec<_>>(), [(4, false)]);
 }
 
 #[test]
