@@ -140,6 +140,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
     let plan = &run.header.plan;
     RunSummary {
         question: plan.question.clone(),
+        typed_plan: plan.typed.clone(),
         labels: run.header.labels.clone(),
         source: plan.source.clone(),
         seed: plan.seed,

@@ -10,9 +10,11 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pagewise_model::{Bytes, CpuList, Environment, format};
+use pagewise_sys::WallClock;
 use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::boot;
+use crate::container::container;
 use crate::counters::CpuTicks;
 use crate::damon;
 use crate::device::BlockDevice;
@@ -32,6 +34,7 @@ pub fn detect(path: &Path) -> Environment {
     let device = BlockDevice::behind(path);
     let known = device.as_ref().ok();
     let uname = rustix::system::uname();
+    let clock = WallClock::read().ok();
     let mut environment = Environment {
         host_name: Some(boot::host_name()),
         boot_id: boot::boot(),
@@ -46,6 +49,10 @@ pub fn detect(path: &Path) -> Environment {
         memory_bytes: memory.total_bytes.map(Bytes),
         // Of the group that this process is in, which the caller knows.
         memory_limit_bytes: None,
+        container: container().map(str::to_string),
+        clock: clock
+            .map(|clock| if clock.is_synchronised { "synchronised" } else { "not synchronised" }.to_string()),
+        clock_error_ns: clock.map(|clock| clock.max_error.as_nanos() as u64),
         memory_available_bytes: memory.available_bytes.map(Bytes),
         last_level_cache_bytes: last_level_cache(Path::new("/sys/devices/system/cpu/cpu0/cache")).map(Bytes),
         numa_nodes: kernel_files::text("/sys/devices/system/node/has_memory")

@@ -10,6 +10,7 @@ mod btrfs;
 pub mod cache;
 pub mod cgroup;
 pub mod clock;
+mod container;
 pub mod counters;
 mod damon;
 pub mod dataset;

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use pagewise_host::cgroup::{self, Control};
 use pagewise_host::{BlockDevice, cache, dataset, placement};
+use pagewise_model::run::check_of;
 use pagewise_model::{Bytes, CpuList, Environment, Plan, Source};
 
 use crate::begin::{Destination, Options, examine, fresh_seed};
@@ -35,6 +36,22 @@ pub struct TypedQuestion {
 }
 
 impl TypedQuestion {
+    /// A short hash of what is asked for, without names, places and the seed. What is not chosen is
+    /// left out, so that a choice which a later pagewise adds does not change it.
+    fn hash(&self) -> String {
+        let text = PlanText { name: String::new(), ..self.text.clone() };
+        let mut chosen = self.chosen.clone();
+        chosen.sampling.seed = None;
+        let replayed = self.traced.as_ref().map(|traced| traced.work);
+        let all = format!("{text:?}, {:?}, {chosen:?}, {replayed:?}", self.variant);
+        // `Sampling { rounds: None` has no choice behind the brace.
+        let chosen = all.split(", ").map(|field| match field.strip_suffix(": None") {
+            Some(unchosen) => unchosen.rsplit_once(' ').map_or("", |(before, _)| before),
+            None => field,
+        });
+        short_hash(&chosen.filter(|field| !field.is_empty()).collect::<Vec<_>>().join(", "))
+    }
+
     /// Add the choices of the recording: the memory limit of the program, and its own method, which
     /// shows whether the trace stands for it.
     pub fn with_recording(mut self) -> Self {
@@ -53,12 +70,19 @@ impl TypedQuestion {
     }
 }
 
+/// The first half of the check of a text.
+pub fn short_hash(text: &str) -> String {
+    check_of(text)[..8].to_string()
+}
+
 /// A question with its plan.
 pub struct Prepared {
     /// The question as typed.
     pub asked: TypedQuestion,
     /// The plan.
     pub plan: Plan,
+    /// A short hash of what was asked for.
+    pub typed: String,
     /// The machine.
     pub environment: Environment,
     /// The labels of the run.
@@ -94,6 +118,7 @@ impl Prepared {
         let in_memory = File::open(path).is_ok_and(|file| cache::in_memory(&file).is_some());
         let device = environment.device.clone().unwrap_or_else(|| environment.filesystem.clone());
         let mut prepared = Self {
+            typed: asked.hash(),
             asked,
             labels,
             device: (!in_memory).then_some(device),
@@ -154,6 +179,7 @@ impl Prepared {
             ),
             _ => error,
         })?;
+        self.plan.typed = Some(self.typed.clone());
         self.plan.max_written_bytes = self.max_written_bytes;
         self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
         Ok(())

@@ -41,6 +41,16 @@ pub struct Environment {
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<Bytes>,
+    /// The container that pagewise itself was in, by its engine; `none` on the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// The wall clock: `synchronised` if a program kept it in step with a reference, or `not
+    /// synchronised`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
+    /// The most that the wall clock was off when the run began, by the kernel's estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
     /// Memory available when the run began.
     pub memory_available_bytes: Option<Bytes>,
     /// The last-level CPU cache.

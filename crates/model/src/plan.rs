@@ -88,6 +88,10 @@ fn is_one(number: &u32) -> bool {
 pub struct Plan {
     /// The question or the plan file's name.
     pub question: String,
+    /// A short hash of what was asked for, without names, places and the seed: it is the same on
+    /// every machine. `None` in files of an older pagewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<String>,
     /// Origin of the bytes.
     pub source: Source,
     /// Seed of everything drawn at random.
@@ -219,6 +223,7 @@ impl Plan {
     pub fn of(cells: Vec<Cell>) -> Self {
         Self {
             question: "read".to_string(),
+            typed: None,
             source: Source::Dataset { directory: ".".into() },
             seed: 1,
             rounds: 7,

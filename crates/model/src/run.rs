@@ -189,8 +189,8 @@ struct RunLine<'a> {
     record: &'a RawValue,
 }
 
-/// FNV-1a, 64 bits: detects accidents, not intent.
-fn check_of(text: &str) -> String {
+/// FNV-1a, 64 bits, as 16 digits: detects accidents, not intent.
+pub fn check_of(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -15,12 +15,21 @@ use crate::judge::Judged;
 pub type Facts = BTreeMap<String, String>;
 
 /// Fields of the environment that differ between any two runs, or are shown elsewhere.
-const OF_THE_MOMENT: [&str; 6] =
-    ["boot_id", "memory_available_bytes", "started_unix_s", "warnings", "worker_answer_ns", "device_number"];
+const OF_THE_MOMENT: [&str; 7] = [
+    "boot_id",
+    "clock_error_ns",
+    "device_number",
+    "memory_available_bytes",
+    "started_unix_s",
+    "warnings",
+    "worker_answer_ns",
+];
 /// Value of what is not known.
 const UNKNOWN: &str = "unknown";
 /// The fact that time for the answers of workers counts.
 const ANSWERS: &str = "answers-of-workers";
+/// The plan as it was typed.
+pub const PLAN: &str = "plan";
 /// The duration of a sample.
 const SAMPLE: &str = "sample";
 /// End of the name of a worker's version.
@@ -40,7 +49,7 @@ pub fn is_fact(name: &str) -> bool {
     let mut fields = fields.into_iter().flat_map(|fields| fields.keys());
     let is_field = fields.any(|field| fact(field) == name);
     let is_alias = ALIASES.iter().any(|(alias, _)| *alias == name);
-    is_field || is_alias || [ANSWERS, SAMPLE].contains(&name) || name.ends_with(VERSION)
+    is_field || is_alias || [ANSWERS, PLAN, SAMPLE].contains(&name) || name.ends_with(VERSION)
 }
 
 /// The facts of a run.
@@ -61,6 +70,7 @@ pub fn of(judged: &Judged) -> Facts {
         facts.insert(ANSWERS.to_string(), shown.to_string());
     }
     facts.insert(SAMPLE.to_string(), pagewise_model::format::time(judged.run.sample_ns));
+    facts.extend(judged.run.typed_plan.iter().map(|plan| (PLAN.to_string(), plan.clone())));
     // A fact comes before a label of a file that has its name.
     for (name, value) in &judged.run.labels {
         facts.entry(name.clone()).or_insert_with(|| value.clone());

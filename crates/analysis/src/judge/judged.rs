@@ -74,6 +74,9 @@ pub struct Judged {
 pub struct RunSummary {
     /// The question or the plan file's name.
     pub question: String,
+    /// A short hash of what was asked for, the same on every machine; `None` in older files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typed_plan: Option<String>,
     /// Labels that its user gave it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

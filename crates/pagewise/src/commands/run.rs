@@ -11,7 +11,7 @@ use pagewise_lab::measure::{default_destination, execute_all, measure};
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::shorten::{self, Unpinned};
 use pagewise_lab::plan::{Layer, PlanText, Threads, estimate, question, question_names, text};
-use pagewise_lab::prepare::{Prepared, TypedQuestion};
+use pagewise_lab::prepare::{Prepared, TypedQuestion, short_hash};
 use pagewise_lab::rights::ensure_settable;
 use pagewise_lab::store::STANDARD_STREAM;
 use pagewise_lab::traced::Traced;
@@ -79,6 +79,8 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
     );
     for one in prepared {
         let rest = u128::from(time_ns - least_ns) * u128::from(usual(one)) / u128::from(usual_ns.max(1));
+        // The part of a question follows from the machine, and the whole does not.
+        one.typed = short_hash(&format!("{} of {time_ns}", one.typed));
         one.asked.chosen.sampling.time_ns = Some(least(one).saturating_add(rest as u64));
         one.resolve(options, None)?;
     }

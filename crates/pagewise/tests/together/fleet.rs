@@ -115,6 +115,30 @@ fn a_thread_per_cpu_is_one_situation_on_all_machines() {
 }
 
 #[test]
+fn a_plan_is_known_by_what_was_asked_for() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("elsewhere")).expect("a directory");
+    place.write("plan.toml", "workload = \"scan\"\nfile_size = \"16MiB\"\n");
+    place.write("same.toml", "# The same.\nfile_size = \"16MiB\"\nworkload = \"scan\"\n");
+    let hash = |words: &str| {
+        let words: Vec<&str> = words.split(' ').chain(["--dry-run", "--json"]).collect();
+        let json = place.run(&words).expect_code(0).judged();
+        json["plan"]["typed"].as_str().expect("a hash").to_string()
+    };
+    let of_read = hash(READ);
+    assert!(of_read.len() == 8 && of_read.bytes().all(|byte| byte.is_ascii_hexdigit()), "{of_read}");
+    for same in ["--seed 7", "--label a=b --out elsewhere/run.jsonl", "--dir elsewhere"] {
+        assert_eq!(hash(&format!("{READ} {same}")), of_read, "{same}");
+    }
+    let others = ["--quick", "--full", "--seed 7 --sample 20ms", "--workload random-read", "--expect p99<1s"];
+    let mut all: Vec<String> = others.iter().map(|more| hash(&format!("{READ} {more}"))).collect();
+    all.extend([of_read, hash("run plan.toml"), hash("scan --file-size 16MiB"), hash("read")]);
+    let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!(distinct.len(), all.len(), "{all:?}");
+    assert_eq!(hash("run plan.toml"), hash("run same.toml"));
+}
+
+#[test]
 fn a_run_goes_to_stdout_with_its_labels() {
     let place = Place::new();
     let words = |more: &str| READ.split(' ').chain(more.split(' ')).map(str::to_string).collect::<Vec<_>>();
@@ -131,6 +155,14 @@ fn a_run_goes_to_stdout_with_its_labels() {
     assert_eq!(entries(), before, "nothing beside it");
     place.write("run.jsonl", &finished.stdout);
     let kept = rows(&place.run(&["report", "--rows", "run.jsonl"]).expect_code(0).stdout);
+    let facts = &kept[0]["facts"];
+    assert!(facts["plan"].as_str().is_some_and(|plan| plan.len() == 8), "{facts}");
+    // A container may forbid the call that reads it.
+    assert!(
+        facts["clock"].is_null() || facts["clock"].as_str().is_some_and(|clock| clock.contains("sync")),
+        "{facts}"
+    );
+    assert!(facts.get("clock-error-ns").is_none(), "it differs between any two runs: {facts}");
     assert_eq!((&kept[0]["labels"]["node"], &kept[0]["labels"]["job"]), (&"n7".into(), &"a=b".into()));
     for (more, sentence) in [
         ("--label kernel=7", "'kernel' is a fact that pagewise finds by itself"),
