@@ -4,12 +4,13 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
 use pagewise_host::{Space, environment, files, mounted, toolchain};
+use pagewise_model::format::time;
 use pagewise_model::random::mix;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
@@ -22,17 +23,53 @@ use crate::state::{RunClaim, State, Undone};
 use crate::supervise::program::{Program, Stated};
 use crate::supervise::programs::{self, Programs};
 
-/// Claim the right to run; also return true if a setting of the machine was restored for it.
-pub fn claim() -> Result<(State, bool)> {
+/// Time between two tries of a claim that waits.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// The right to run, as it was got.
+pub struct Claimed {
+    /// The right.
+    pub state: State,
+    /// True if it was waited for, so that what was seen of the machine before is old.
+    pub has_waited: bool,
+    /// True if a setting of the machine was restored for it.
+    pub has_restored: bool,
+}
+
+/// Claim the right to run, at once.
+pub fn claim() -> Result<State> {
+    let never = AtomicBool::new(false);
+    Ok(claim_within(None, &never)?.expect("nothing stops a claim that does not wait").state)
+}
+
+/// Claim the right to run, and wait for it so long; `None`: stopped meanwhile.
+pub fn claim_within(wait_ns: Option<u64>, stop: &AtomicBool) -> Result<Option<Claimed>> {
     let directory = std::env::current_dir().map_or("?".into(), |directory| directory.display().to_string());
-    match State::claim(&format!("pid {}, begun in {directory}", std::process::id()))? {
-        RunClaim::Refused { holder } => Err(Exit::Busy.because(anyhow!(
-            "another run is measuring ({holder}): wait for it or stop it, since two would disturb each other"
-        ))),
-        RunClaim::Granted { state, swept } => {
-            let restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
-            swept.say();
-            Ok((state, restored))
+    let description = format!("pid {}, begun in {directory}", std::process::id());
+    let began = Instant::now();
+    let mut has_waited = false;
+    loop {
+        let holder = match State::claim(&description)? {
+            RunClaim::Refused { holder } => holder,
+            RunClaim::Granted { state, swept } => {
+                let has_restored = swept.undone.iter().any(|undone| matches!(undone, Undone::Restored(..)));
+                swept.say();
+                return Ok(Some(Claimed { state, has_waited, has_restored }));
+            }
+        };
+        let Some(wait_ns) = wait_ns.filter(|wait_ns| began.elapsed() < Duration::from_nanos(*wait_ns)) else {
+            let waited = wait_ns.map_or(String::new(), |ns| format!(", and still is after {}", time(ns)));
+            return Err(Exit::Busy.because(anyhow!(
+                "another run is measuring ({holder}){waited}: wait for it or stop it, since two would disturb each other"
+            )));
+        };
+        if !std::mem::replace(&mut has_waited, true) {
+            say(format_args!("waiting up to {} for another run to end ({holder})", time(wait_ns)));
+        }
+        std::thread::sleep(AGAIN);
+        if stop.load(Ordering::Relaxed) {
+            say("stopped while waiting: nothing was measured");
+            return Ok(None);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use pagewise_model::Bytes;
+use pagewise_model::units::parse_duration_ns;
 
 use crate::labels::Label;
 use crate::plan::resolve::Variant;
@@ -40,6 +41,9 @@ pub struct AllArguments {
     /// variable PAGEWISE_LABELS does the same, with commas between
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<Label>,
+    /// Wait so long for another run on this machine to end, as in 10min, before status 4
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    pub wait: Option<u64>,
     /// Print the resolved plan (with --json as JSON), the bytes it will write and the time it will
     /// take; measure nothing
     #[arg(long)]

@@ -11,7 +11,7 @@ use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{Alignment, Conditions, Method, Source};
 
 use crate::begin::{
-    Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, stop_flag,
+    Claimed, Destination, Options, Taken, claim_within, examine, find_workers, finish, fresh_seed, stop_flag,
 };
 use crate::command_lines::typed;
 use crate::exit::Exit;
@@ -91,7 +91,15 @@ fn execute(
     question: Option<(usize, usize)>,
 ) -> Result<Taken> {
     let stop = stop_flag()?;
-    let (state, restored) = claim()?;
+    let Some(Claimed { state, has_waited, has_restored }) = claim_within(options.all.wait, &stop)? else {
+        return Ok(Taken::Ended(Exit::Interrupted));
+    };
+    if has_waited {
+        // The other run had a part of the memory and of the disk.
+        let limit = prepared.max_written_bytes;
+        prepared = Prepared::of(prepared.asked, options)?;
+        limit.into_iter().for_each(|limit| prepared.limit_writes(limit));
+    }
     if let (Variant::Quick, Source::Dataset { directory }, false) =
         (prepared.asked.variant, &prepared.plan.source, prepared.plan.datasets().is_empty())
     {
@@ -101,7 +109,7 @@ fn execute(
         prepared.resolve(options, pace)?;
     }
     let Prepared { asked, plan, mut environment, labels, control, .. } = prepared;
-    if restored {
+    if has_restored {
         // The environment above was that of the settings before they were restored.
         environment = examine(asked.destination)?.1;
     }

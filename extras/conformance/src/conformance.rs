@@ -53,7 +53,7 @@ pub fn conformance(arguments: &ConformanceArguments) -> Result<Exit> {
         return Err(Exit::NotMeasurable.because(reason));
     }
     let stop = stop_flag()?;
-    let state = claim()?.0;
+    let state = claim()?;
     let directory = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
     let files = TestFiles::make(&directory, state, fresh_seed(), &stop)?;
     let steps = Steps::new(!arguments.json);

@@ -69,7 +69,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
     let stop = stop_flag()?;
     let stdin = StdinPosition::now();
     // What another run measures would be in the program's time, and the other way round.
-    let (mut state, _) = claim()?;
+    let mut state = claim()?;
     if let Some(limit) = arguments.memory {
         // A limit that cannot be had is reported before the command is run.
         drop(Limited::begin(limit, &mut state)?);

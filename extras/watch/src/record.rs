@@ -37,7 +37,7 @@ pub fn record(arguments: &RecordArguments) -> Result<Exit> {
     let RecordArguments { command, out, memory, cold, windows } = arguments;
     let out = out.clone().unwrap_or_else(|| usual_name(command));
     output::can_appear(&out)?;
-    let mut state = memory.map(|_| claim()).transpose()?.map(|(state, _)| state);
+    let mut state = memory.map(|_| claim()).transpose()?;
     let request =
         Request { command, memory: *memory, cold, quiet: false, needed: recorded_by(*windows, *memory) };
     let recorded = request.record(&out, state.as_mut())?;

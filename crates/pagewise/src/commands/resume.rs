@@ -12,10 +12,11 @@ use pagewise_host::cgroup::Control;
 use pagewise_host::dataset;
 use pagewise_host::trusted::Refusal;
 use pagewise_lab::begin::{
-    Destination, Options, Taken, claim, examine, find_workers, finish, fresh_seed, identity, stop_flag,
-    unix_s,
+    Claimed, Destination, Options, Taken, claim_within, examine, find_workers, finish, fresh_seed, identity,
+    stop_flag, unix_s,
 };
 use pagewise_lab::command_lines::line;
+use pagewise_lab::exit::Exit;
 use pagewise_lab::output::say;
 use pagewise_lab::plan::Layer;
 use pagewise_lab::plan::axes::Setting;
@@ -60,9 +61,13 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
     };
     // A killed run's settings are restored before the machine is compared with that of the run.
+    let stop = stop_flag()?;
     let claimed = match options.all.dry_run {
         true => None,
-        false => Some((stop_flag()?, claim()?.0)),
+        false => match claim_within(options.all.wait, &stop)? {
+            None => return Ok(Taken::Ended(Exit::Interrupted)),
+            claimed => claimed,
+        },
     };
     let (source, environment, _) = examine(destination)?;
     if let Some(difference) = run.header.environment.difference(&environment) {
@@ -74,7 +79,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         path.display()
     );
     ensure_settable(&run.header.plan, &Control::detect(), options.all.dry_run)?;
-    let Some((stop, state)) = claimed else {
+    let Some(Claimed { state, .. }) = claimed else {
         return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.print.json)?));
     };
     if let Source::Dataset { directory } = &run.header.plan.source {

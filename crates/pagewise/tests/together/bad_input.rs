@@ -95,10 +95,35 @@ fn a_second_run_is_refused_and_the_first_is_named() {
     expect_message(&finished, 4, &format!("another run is measuring (pid {}, begun in ", first.id()));
     assert!(finished.stderr.contains(&*place.path().to_string_lossy()), "{finished:?}");
     assert!(second.entries().is_empty());
+    // It waits as long as it is asked to, until it is stopped, or until the first ends.
+    let waiting = |wait: &str| {
+        let mut command = second.command(&[&SMALL[..], &["--out=second.jsonl", wait]].concat());
+        command.env("PAGEWISE_STATE_DIR", place.state());
+        let child = command.spawn().expect("start");
+        let said =
+            || fs::read_to_string(second.root().join("stderr")).ok().filter(|text| text.contains("waiting"));
+        (child, wait_for("it waits", said))
+    };
+    let (child, said) = waiting("--wait=300ms");
+    let named = format!("another run to end (pid {}, begun in ", first.id());
+    assert!(said.starts_with(&format!("waiting up to 300 ms for {named}")), "{said}");
+    let finished = second.finish(child).expect_code(4);
+    assert!(finished.stderr.contains("and still is after 300 ms: wait for it"), "{finished:?}");
+    let stop = |id: u32, signal| {
+        let pid = Pid::from_raw(id as i32).expect("a process id");
+        rustix::process::kill_process(pid, signal).expect("kill");
+    };
+    let (child, _) = waiting("--wait=10min");
+    stop(child.id(), Signal::INT);
+    let finished = second.finish(child).expect_code(130);
+    assert!(finished.stderr.ends_with("stopped while waiting: nothing was measured\n"), "{finished:?}");
+    assert!(second.entries().is_empty());
     assert_eq!(place.entries(), before, "the live run keeps its dataset");
-    let pid = Pid::from_raw(first.id() as i32).expect("a process id");
-    rustix::process::kill_process(pid, Signal::TERM).expect("kill");
+    let (child, _) = waiting("--wait=10min");
+    stop(first.id(), Signal::TERM);
     place.finish(first).expect_code(130);
+    second.finish(child);
+    assert!(load(&second.file("second.jsonl")).is_complete());
     place.expect_no_trace();
 }
 
