@@ -2,8 +2,9 @@
 //! they were made on.
 //!
 //! A run is reduced to a [`Digest`] first, so that hundreds need little memory. [`Difference`] is
-//! the comparison of two sides, [`gate`] decides whether it fails a condition, and [`Split`] is the
-//! comparison of many runs by a fact. All of them are functions of the judged runs alone.
+//! the comparison of two sides, [`gate`] decides whether it fails a condition, [`Split`] is the
+//! comparison of many runs by a fact, and [`missing`] names values without a run. All of them are
+//! functions of the judged runs alone.
 
 pub mod advice;
 pub mod change;
@@ -12,6 +13,7 @@ pub mod difference;
 pub mod digest;
 pub mod facts;
 pub mod gate;
+pub mod missing;
 pub mod split;
 #[cfg(test)]
 mod tests;
@@ -19,4 +21,5 @@ mod tests;
 pub use difference::Difference;
 pub use digest::{Digest, Identity, refuse_twice};
 pub use gate::{Gate, Gated};
+pub use missing::{ExpectedValues, MissingRun};
 pub use split::Split;

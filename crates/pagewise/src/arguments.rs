@@ -356,7 +356,7 @@ pub struct ReportArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = COMPARE_EXAMPLES,
-    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--json | --markdown | --html FILE] RUN..."
+    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--all-of FILE|N] [--json | --markdown | --html FILE] RUN..."
 )]
 pub struct CompareArguments {
     /// Runs before the change: run files, directories of them, or patterns in quotes; with --by,
@@ -377,6 +377,10 @@ pub struct CompareArguments {
     /// on
     #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to"])]
     pub by: Option<String>,
+    /// Values of the fact that must have a run: a file with one on each line, or their number.
+    /// Those without a complete run of the plan that most have are named, and the status is 1
+    #[arg(long, value_name = "FILE|N")]
+    pub all_of: Option<PathBuf>,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
     pub json: bool,
@@ -392,7 +396,8 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   pagewise compare base/ -- new/                          three runs or more in each folder
   pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
-  pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it";
+  pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it
+  pagewise compare --by host-name --all-of hosts.txt runs/   which of these hosts have no run that counts";
 
 /// Rows of a CSV.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

@@ -276,13 +276,20 @@ pub fn split_document(split: &Split) -> Document {
     let together = if is_compared { " The intervals hold together with 95 %." } else { "" };
     let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
     let situations = counted(split.situations.len() as u64, "situation");
+    let missing = listed("Missing", missing(split));
+    let head = std::iter::once(Block::paragraph(head)).chain(warnings).chain(others);
     Document {
-        head: std::iter::once(Block::paragraph(head)).chain(warnings).chain(others).collect(),
+        head: head.chain(missing).collect(),
         conclusion: vec![Block::paragraph(format!(
             "{situations}: the runs disagree in {disagreeing}.{together}"
         ))],
         body: split.situations.iter().flat_map(|one| of_split(one, &split.fact)).collect(),
     }
+}
+
+/// Sentences about what has no run that counts.
+pub(crate) fn missing(split: &Split) -> Vec<String> {
+    split.missing.iter().map(ToString::to_string).collect()
 }
 
 /// `readahead explains 9 of 10 runs: 128 KiB → mmap; 8 MiB → pread`.

@@ -23,6 +23,8 @@ pub struct Digest {
     pub name: String,
     /// The identity of the run, whatever the file is called.
     pub identity: Identity,
+    /// True if the run was completed.
+    pub is_complete: bool,
     /// Facts that results depend on.
     pub facts: Facts,
     /// Every set of conditions under which methods are compared.
@@ -110,6 +112,7 @@ impl Digest {
         let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         Self {
             identity: Identity::of(run),
+            is_complete: judged.run.complete,
             facts: facts::of(judged),
             situations: situations
                 .map(|(comparison, advice)| {

@@ -10,6 +10,7 @@ use super::advice::{Advised, advised};
 use super::change::{Change, Pair, Series, changes};
 use super::digest::{Digest, SituationDigest, refuse_twice};
 use super::facts::{self, Facts};
+use super::missing::MissingRun;
 use crate::judge::FigureKind;
 use crate::judge::label::{LabelPart, label_without};
 use crate::statistics::median;
@@ -32,6 +33,9 @@ pub struct Split {
     /// Every situation of any run. Sizes of files do not distinguish them, since they follow from
     /// the machine's memory.
     pub situations: Vec<SplitSituation>,
+    /// Values and files without a run that counts, if values were expected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingRun>,
     /// Cautions before the numbers, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -142,6 +146,7 @@ impl Split {
             schema: SCHEMA_VERSION,
             values: values.iter().map(|(value, runs)| ValueOfFact::of(value, runs)).collect(),
             situations: split,
+            missing: Vec::new(),
             warnings: runs.iter().flat_map(|run| run.doubts.iter().cloned()).collect(),
             fact: name,
         })

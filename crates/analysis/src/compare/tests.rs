@@ -24,6 +24,7 @@ fn run(name: &str, rates: &[(&str, f64)]) -> Digest {
     Digest {
         name: name.to_string(),
         identity: Identity { started_unix_s, host_name: None, question: "read".to_string(), seed: 1 },
+        is_complete: true,
         facts: facts::Facts::from([("kernel".to_string(), "6.12".to_string())]),
         situations: vec![SituationDigest {
             conditions,

@@ -1,13 +1,17 @@
 //! `pagewise compare`: run files judged again and compared. A pure function of the files, like
 //! `report`.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::{Result, anyhow, bail, ensure};
-use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use pagewise_analysis::compare::missing::missing;
+use pagewise_analysis::compare::{Difference, Digest, ExpectedValues, Gated, MissingRun, Split};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::store;
@@ -15,14 +19,25 @@ use pagewise_report::{compare as text, json, page};
 
 use crate::arguments::CompareArguments;
 
+/// Most bytes that are read of a file of values.
+const MAX_VALUES_BYTES: u64 = 16 << 20;
+
 /// `pagewise compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     if let Some(fact) = &arguments.by {
-        let (runs, missing) = digests_that_can(&arguments.base)?;
-        let by = Split::by(fact, &runs).map_err(|sentence| anyhow!(sentence))?;
+        let expected = arguments.all_of.as_deref().map(expected_values).transpose()?;
+        let (runs, left_out) = digests_that_can(&arguments.base)?;
+        let mut by = Split::by(fact, &runs).map_err(|sentence| anyhow!(sentence))?;
+        if let Some(expected) = expected {
+            by.missing = missing(&by.fact, &expected, &runs);
+            let files = left_out.iter().cloned();
+            by.missing.extend(files.map(|reason| MissingRun { value: None, file: None, reason }));
+        }
         split(&by, arguments)?;
-        return Ok(if missing > 0 { Exit::FellShort } else { Exit::Answered });
+        let is_whole = left_out.is_empty() && by.missing.is_empty();
+        return Ok(if is_whole { Exit::Answered } else { Exit::FellShort });
     }
+    ensure!(arguments.all_of.is_none(), "--all-of is about the values of a fact: name one with --by");
     let base = digests(&arguments.base)?;
     if arguments.new.is_empty() {
         bail!(
@@ -62,21 +77,46 @@ fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
     Ok(())
 }
 
-/// The runs that can be read, and the number of the others, which are named: one of a thousand must
-/// not hide what the rest say.
-fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, usize)> {
-    let (mut digests, mut missing) = (Vec::new(), 0);
+/// Values that must have a run: their number, or a file with one on each line.
+fn expected_values(text: &Path) -> Result<ExpectedValues> {
+    if let Some(number) = text.to_str().and_then(|text| text.parse().ok()) {
+        ensure!(number > 0, "--all-of 0 expects nothing: write the number of values, or a file of them");
+        return Ok(ExpectedValues::Number(number));
+    }
+    let shown = text.display();
+    let cannot = || format!("the file {shown} of --all-of cannot be read");
+    ensure!(text.metadata().with_context(cannot)?.is_file(), "{}: it is not a regular file", cannot());
+    let mut lines = String::new();
+    File::open(text)
+        .and_then(|file| file.take(MAX_VALUES_BYTES).read_to_string(&mut lines))
+        .with_context(cannot)?;
+    let values: Vec<String> =
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_string).collect();
+    ensure!(!values.is_empty(), "the file {shown} of --all-of names nothing: write a value on each line");
+    Ok(ExpectedValues::Named(values))
+}
+
+/// The runs that can be read, and a sentence about each of the others, which is said: one of a
+/// thousand must not hide what the rest say.
+fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, Vec<String>)> {
+    let (mut digests, mut left_out) = (Vec::new(), Vec::new());
+    let mut known = HashMap::new();
     for found in each_digest(&store::run_files(named)?) {
+        let found =
+            found.and_then(|digest| match known.insert(digest.identity.clone(), digest.name.clone()) {
+                Some(first) => Err(anyhow!("{} is the same run as {first}", digest.name)),
+                None => Ok(digest),
+            });
         match found {
             Ok(digest) => digests.push(digest),
             Err(error) => {
-                missing += 1;
                 output::say(format_args!("left out: {error:#}"));
+                left_out.push(format!("{error:#}"));
             }
         }
     }
     ensure!(!digests.is_empty(), "none of the runs can be read");
-    Ok((digests, missing))
+    Ok((digests, left_out))
 }
 
 /// Threads that read runs: each holds one.

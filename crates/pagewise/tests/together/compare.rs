@@ -32,6 +32,9 @@ pub struct MadeUp<'a> {
     pub readahead: Bytes,
     /// CPUs, each with a thread; `None`: one thread on two of them.
     pub thread_per_cpu: Option<u32>,
+    /// Hash of the plan as it was typed.
+    pub plan: Option<&'a str>,
+    pub is_complete: bool,
     pub labels: &'a [(&'a str, &'a str)],
     /// Nanoseconds of an operation.
     pub methods: &'a [(&'a str, u64)],
@@ -44,6 +47,8 @@ impl Default for MadeUp<'_> {
             host: "vm",
             readahead: Bytes::kib(128),
             thread_per_cpu: None,
+            plan: None,
+            is_complete: true,
             labels: &[],
             methods: &[("mmap", 10_000), ("pread", 20_000)],
         }
@@ -57,7 +62,8 @@ impl MadeUp<'_> {
 }
 
 fn run_of(made_up: MadeUp<'_>) -> String {
-    let MadeUp { started_unix_s, host, readahead, thread_per_cpu, labels, methods } = made_up;
+    let MadeUp { started_unix_s, host, readahead, thread_per_cpu, plan, is_complete, labels, methods } =
+        made_up;
     let conditions = Conditions {
         cache: CacheState::Warm,
         threads: thread_per_cpu.unwrap_or(1),
@@ -80,6 +86,7 @@ fn run_of(made_up: MadeUp<'_>) -> String {
         ..Environment::default()
     };
     let plan = Plan {
+        typed: plan.map(str::to_string),
         rounds: ROUNDS,
         sample_ns: 200_000_000,
         retakes: 2,
@@ -105,7 +112,9 @@ fn run_of(made_up: MadeUp<'_>) -> String {
         }
     }
     let samples = records.len() as u64 - 1;
-    records.push(Record::End { elapsed_ns: 3_000_000_000, samples, supervisor_peak_bytes: None });
+    if is_complete {
+        records.push(Record::End { elapsed_ns: 3_000_000_000, samples, supervisor_peak_bytes: None });
+    }
     records.iter().map(Record::to_line).collect()
 }
 
@@ -232,9 +241,19 @@ fn what_it_cannot_compare_is_one_sentence() {
         ("compare base -- nothing.jsonl", "nothing.jsonl"),
         ("compare base -- future.jsonl", "future.jsonl"),
         ("compare base -- new --by kernel", "'--by <FACT>'"),
+        ("compare base -- new --all-of 3", "--all-of is about the values of a fact: name one with --by"),
+        ("compare --by kernel --all-of 0 base", "--all-of 0 expects nothing"),
         (
-            "compare --by kernel base copy.jsonl",
-            "base/0.jsonl and copy.jsonl are the same run: name each run once",
+            "compare --by kernel --all-of none.txt base",
+            "the file none.txt of --all-of cannot be read: No such file",
+        ),
+        (
+            "compare --by kernel --all-of base base",
+            "the file base of --all-of cannot be read: it is not a regular",
+        ),
+        (
+            "compare --by kernel --all-of nothing.jsonl base",
+            "the file nothing.jsonl of --all-of names nothing",
         ),
         ("compare --by moon base", "no run has the fact 'moon': the facts are "),
         ("compare base -- new --json --markdown", "'--markdown'"),

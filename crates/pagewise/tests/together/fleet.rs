@@ -115,6 +115,54 @@ fn a_thread_per_cpu_is_one_situation_on_all_machines() {
 }
 
 #[test]
+fn values_without_a_run_that_counts_are_named() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("runs")).expect("a directory");
+    let run = MadeUp { plan: Some("1a2b3c4d"), ..MadeUp::default() };
+    for (index, host) in ["n0", "n1", "n2", "n3", "n4"].into_iter().enumerate() {
+        let of = MadeUp { host, started_unix_s: run.started_unix_s + index as u64, ..run };
+        let of = match host {
+            "n3" => MadeUp { is_complete: false, ..of },
+            "n4" => MadeUp { plan: Some("ffffffff"), ..of },
+            _ => of,
+        };
+        place.write(&format!("runs/{host}.jsonl"), of.file());
+    }
+    // A second try made good for the first, and a copy is not a run of another host.
+    let again = MadeUp { host: "n1", started_unix_s: 1_800_000_100, is_complete: false, ..run };
+    place.write("runs/n1-stopped.jsonl", again.file());
+    place.write("runs/torn.jsonl", "{");
+    place.write("hosts.txt", "n0\nn1\n\n n2 \nn3\nn4\nn5\nn5\n");
+    let by = place.run(&["compare", "--by", "machine", "--all-of", "hosts.txt", "runs"]).expect_code(1);
+    let missing = "\n\nMissing\n  n5: no run\n  n3: runs/n3.jsonl is not complete\n  \
+                   n4: runs/n4.jsonl has the plan ffffffff, and most have 1a2b3c4d\n  runs/torn.jsonl, line 1: ";
+    assert!(by.stdout.contains(missing), "{}", by.stdout);
+    assert!(by.stdout.contains("1 situation: the runs disagree in 0"), "the others go on: {}", by.stdout);
+    let json = |words: &[&str]| {
+        let mut words = words.to_vec();
+        words.extend(["--by", "host-name", "--json"]);
+        let finished = place.run(&[&["compare"], &words[..]].concat());
+        super::compare::expect_schema_of(&place, "compare-by", &finished.stdout);
+        let missing = finished.judged()["missing"].as_array().map_or(0, Vec::len);
+        (finished.code(), missing)
+    };
+    assert_eq!(json(&["--all-of", "hosts.txt", "runs"]), (1, 4));
+    assert_eq!(json(&["--all-of", "6", "runs"]), (1, 4));
+    assert_eq!(json(&["runs"]), (1, 0));
+    std::fs::remove_file(place.file("runs/torn.jsonl")).expect("removed");
+    let good = ["runs/n0.jsonl", "runs/n1.jsonl", "runs/n1-stopped.jsonl"];
+    assert_eq!(json(&[&["--all-of", "2"], &good[..]].concat()), (0, 0));
+    let page = ["compare", "--by", "machine", "--all-of", "3", "--html", "page.html"];
+    place.run(&[&page[..], &good].concat()).expect_code(1);
+    let page = std::fs::read_to_string(place.file("page.html")).expect("a page");
+    assert!(page.contains("<li>1 of 3 values have no run</li>"), "{page}");
+    place.write("runs/copy.jsonl", run.file());
+    place.write("runs/first.jsonl", run.file());
+    let by = place.run(&["compare", "--by", "kernel", "runs"]).expect_code(1);
+    assert_eq!(by.stderr, "left out: runs/first.jsonl is the same run as runs/copy.jsonl\n");
+}
+
+#[test]
 fn a_plan_is_known_by_what_was_asked_for() {
     let place = Place::new();
     std::fs::create_dir(place.file("elsewhere")).expect("a directory");

@@ -7,7 +7,7 @@ use pagewise_analysis::judge::label::{LabelPart, label_without};
 use pagewise_model::format::counted;
 
 use super::html::{Html, MapCell};
-use crate::compare::{explained, methods};
+use crate::compare::{explained, methods, missing};
 use crate::judged_run::JudgedRun;
 use crate::plots::colours::Colours;
 use crate::text_table::{TextCell, TextTable};
@@ -83,6 +83,10 @@ pub(super) fn of_split(page: &mut Html, split: &Split) {
         page.left_out(situations.len() - MOST_LISTED, "situation");
     }
     page.heading(2, "The runs");
+    if !split.missing.is_empty() {
+        page.paragraph("Missing:");
+        page.list(&missing(split));
+    }
     let mut table = TextTable::of(&[&split.fact, "runs", "hosts"]);
     let row = |one: &pagewise_analysis::compare::split::ValueOfFact| {
         vec![TextCell::from(&one.value), TextCell::count(one.runs), TextCell::count(one.hosts)]
