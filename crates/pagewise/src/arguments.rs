@@ -161,6 +161,8 @@ pub enum Question {
     Cliff(Box<QuestionArguments>),
     /// Measure the reads of a search engine on the JVM; needs --memory
     Lucene(Box<QuestionArguments>),
+    /// Measure a few reads, the same on each of many machines, in half a minute
+    Fleet(Box<QuestionArguments>),
     /// Measure a plan file, or a question by its name
     Run(Box<RunArguments>),
 }
@@ -168,8 +170,8 @@ pub enum Question {
 /// `pagewise run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// A question (read, scan, append, fill, cliff, lucene; replay with --trace) or the path of a
-    /// plan file (PLAN.toml)
+    /// A question (read, scan, append, fill, update, cliff, lucene, fleet; replay with --trace) or
+    /// the path of a plan file (PLAN.toml)
     #[arg(value_name = "QUESTION|PLAN.toml")]
     pub what: Option<String>,
     /// Choices.
@@ -461,6 +463,7 @@ impl Question {
             Question::Update(_) => Some("update"),
             Question::Cliff(_) => Some("cliff"),
             Question::Lucene(_) => Some("lucene"),
+            Question::Fleet(_) => Some("fleet"),
             Question::Run(run) => run.what.as_deref(),
         }
     }
@@ -474,7 +477,8 @@ impl Question {
             | Question::Fill(arguments)
             | Question::Update(arguments)
             | Question::Cliff(arguments)
-            | Question::Lucene(arguments) => arguments,
+            | Question::Lucene(arguments)
+            | Question::Fleet(arguments) => arguments,
             Question::Run(run) => &run.question,
         }
     }

@@ -192,6 +192,16 @@ mod tests {
     use crate::plan::resolve::Variant;
     use crate::plan::resolve::tests::resolved;
 
+    /// Sizes and samples are fixed, so that it is the same work on every machine.
+    #[test]
+    fn a_fleet_takes_half_a_minute() {
+        let plan = resolved("fleet", Variant::Standard, &Layer::default());
+        assert!((10..=30).contains(&(duration_ns(&plan) / 1_000_000_000)), "{}", duration_ns(&plan));
+        assert!(plan.is_fixed() && plan.written_bytes().0 == 0);
+        let measured = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+        assert_eq!((measured.count(), plan.comparisons().len()), (10, 2));
+    }
+
     #[test]
     fn what_is_read_page_by_page_takes_a_request_for_each() {
         let plan = resolved("scan", Variant::Quick, &Layer::default());

@@ -40,6 +40,7 @@ pub const QUESTIONS: &[(&str, &str)] = &[
     ("update", include_str!("../../questions/update.toml")),
     ("cliff", include_str!("../../questions/cliff.toml")),
     ("lucene", include_str!("../../questions/lucene.toml")),
+    ("fleet", include_str!("../../questions/fleet.toml")),
 ];
 
 /// The question about a trace, by name; it needs one.

@@ -92,11 +92,11 @@ fn words_that_make_no_sense() {
             ("run read --resume", "--out"),
             (
                 "run",
-                "missing question: write one of read, scan, append, fill, update, cliff, lucene, replay or the path of a plan file",
+                "missing question: write one of read, scan, append, fill, update, cliff, lucene, fleet, replay or the path of a plan file",
             ),
             (
                 "run write",
-                "'write' is neither a question (read, scan, append, fill, update, cliff, lucene, replay) nor a file",
+                "'write' is neither a question (read, scan, append, fill, update, cliff, lucene, fleet, replay) nor a file",
             ),
             ("measure", "measure"),
             ("report", "RUN"),
@@ -210,7 +210,7 @@ fn plans_that_cannot_be_read() {
             ("run pipe", "pipe is not a plan file: it is not a regular file"),
             (
                 "run none.toml",
-                "'none.toml' is neither a question (read, scan, append, fill, update, cliff, lucene, replay) nor a file",
+                "'none.toml' is neither a question (read, scan, append, fill, update, cliff, lucene, fleet, replay) nor a file",
             ),
         ],
     );

@@ -64,7 +64,7 @@ fn words_that_make_no_sense() {
             ("run append --resume --out none --record-size 1KiB", "--resume takes every choice from none"),
             (
                 "run write",
-                "'write' is neither a question (read, scan, append, fill, update, cliff, lucene, replay) nor a file",
+                "'write' is neither a question (read, scan, append, fill, update, cliff, lucene, fleet, replay) nor a file",
             ),
         ],
     );
