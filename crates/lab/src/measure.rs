@@ -233,14 +233,31 @@ pub fn default_destination(plan: &PlanText, usual: Option<&Path>) -> Result<Dest
     if !plan.in_memory {
         return Ok(Destination::Directory(usual.unwrap_or(Path::new(".")).to_path_buf()));
     }
-    let memory = PathBuf::from(IN_MEMORY);
-    let in_memory = std::fs::File::open(&memory).ok().and_then(|directory| cache::in_memory(&directory));
     ensure!(
-        in_memory.is_some(),
+        has_memory_directory(),
         "{} makes its files in memory, but {IN_MEMORY} is not a tmpfs here: name a directory with --dir",
         plan.name
     );
-    Ok(Destination::Directory(memory))
+    Ok(Destination::Directory(PathBuf::from(IN_MEMORY)))
+}
+
+/// True if files can be made in memory at the usual place.
+fn has_memory_directory() -> bool {
+    std::fs::File::open(IN_MEMORY).is_ok_and(|directory| cache::in_memory(&directory).is_some())
+}
+
+/// Leave questions out of an overview whose files have no place in memory, and say so.
+pub fn leave_out_without_memory(texts: &mut Vec<PlanText>) {
+    texts.retain(|text| {
+        let has_place = !text.in_memory || has_memory_directory();
+        if !has_place {
+            say(format_args!(
+                "note: {0} is left out, since {IN_MEMORY} is not a tmpfs here: ask it with a directory, as in pagewise {0} --dir DIR",
+                text.name
+            ));
+        }
+        has_place
+    });
 }
 
 /// Create a run file whose name says when, where and what was measured; names that are taken are

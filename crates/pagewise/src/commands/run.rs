@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_lab::begin::{Destination, Options, Taken};
 use pagewise_lab::exit::Exit;
-use pagewise_lab::measure::{default_destination, execute_all, measure};
+use pagewise_lab::measure::{default_destination, execute_all, leave_out_without_memory, measure};
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::shorten::{self, Unpinned};
 use pagewise_lab::plan::{Layer, PlanText, Threads, estimate, question, question_names, text};
@@ -33,8 +33,10 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     let options = Options { all: arguments.all.clone(), ..Options::default() };
     let variant = arguments.length.variant().unwrap_or(Variant::Quick);
     let mut prepared = Vec::new();
-    for name in OVERVIEW {
-        let text = question(name).expect("the question ships with the program")?;
+    let shipped = |name| question(name).expect("the question ships with the program");
+    let mut texts = OVERVIEW.into_iter().map(shipped).collect::<Result<Vec<PlanText>>>()?;
+    leave_out_without_memory(&mut texts);
+    for text in texts {
         let destination = default_destination(&text, arguments.dir.as_deref())?;
         prepared.push(Prepared::of(
             TypedQuestion { text, variant, chosen: Layer::default(), destination, traced: None },
@@ -44,6 +46,13 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     if let Some(time_ns) = arguments.time {
         share(&mut prepared, time_ns, &options)?;
     }
+    prepared.retain(|one| {
+        let lacking = one.ensure_space().err().filter(|_| one.asked.text.in_memory);
+        let named =
+            lacking.iter().map(|lacking| format!("note: {} is left out: {lacking:#}", one.plan.question));
+        named.for_each(output::say);
+        lacking.is_none()
+    });
     for Prepared { plan, control, .. } in &prepared {
         ensure_settable(plan, control, options.all.dry_run)?;
     }

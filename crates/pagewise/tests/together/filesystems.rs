@@ -68,6 +68,46 @@ fn filesystem(path: &Path) -> String {
 }
 
 #[test]
+fn an_overview_without_files_in_memory_leaves_fill_out() {
+    const NAME: &str = "an_overview_without_files_in_memory_leaves_fill_out";
+    if !support::in_own_mounts(NAME, "mount --bind /tmp /dev/shm") {
+        return;
+    }
+    let place = Place::new();
+    let note = "note: fill is left out, since /dev/shm is not a tmpfs here: ask it with a directory, as in pagewise \
+                fill --dir DIR\n";
+    for words in [&["--dry-run"][..], &["--dry-run", "--dir", "."], &["--dry-run", "--time", "60s"]] {
+        let finished = place.run(words).expect_code(0);
+        assert!(finished.stderr.contains(note), "{finished:?}");
+        let questions: Vec<&str> = finished
+            .stdout
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("question "))
+            .map(str::trim)
+            .collect();
+        assert_eq!(questions, ["read", "scan", "append"]);
+    }
+    // As in a container, whose /dev/shm has 64 MiB.
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "none", "/dev/shm"]).status();
+    assert!(mounted.expect("mount").success());
+    let finished = place.run(&["--dry-run"]).expect_code(0);
+    assert!(
+        finished.stderr.contains("note: fill is left out: a dataset of 64 MiB does not fit"),
+        "{finished:?}"
+    );
+    place
+        .run(&["--dry-run", "--time", "60s"])
+        .expect_code(0)
+        .stdout
+        .find("fill")
+        .expect("a smaller file fits");
+    assert!(Command::new("umount").arg("/dev/shm").status().expect("umount").success());
+    let refused = place.run(&["fill", "--dry-run"]);
+    support::expect_refused(&refused, "/dev/shm is not a tmpfs here: name a directory with --dir");
+    place.run(&["fleet", "--dry-run"]).expect_code(0);
+}
+
+#[test]
 fn on_the_filesystem_of_the_build() {
     let place = Place::new();
     if filesystem(&place.path()) == "tmpfs" {
