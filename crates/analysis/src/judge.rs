@@ -152,6 +152,7 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         budget_ns: run.budget_ns(),
         samples_planned: plan.budget.is_none().then(|| plan.first_samples()),
         samples_tried: samples.iter().map(|cell| cell.rounds_tried() as u64).sum(),
+        start: run.start,
         elapsed_ns: run.elapsed_ns,
         resumptions: run.resumptions,
         heartbeat_ns: Some(plan.workers.heartbeat_ns).filter(|interval| *interval > 0),

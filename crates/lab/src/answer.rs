@@ -108,6 +108,7 @@ fn ending(judged: &[Judged]) -> Exit {
         is_unproven(judged)
             || judged.fell_short()
             || judged.lacks_rival()
+            || judged.run.start.is_some_and(|start| start.late_ns() > 0)
             || !measured(judged).any(|status| status == Status::Ok)
     };
     if judged.iter().flat_map(measured).all(|status| status == Status::Unavailable) {

@@ -102,6 +102,8 @@ pub enum Taken {
 pub struct Options {
     /// The run file that was named.
     pub out: Option<PathBuf>,
+    /// When sampling begins, in nanoseconds since 1970; `None`: at once.
+    pub start_at: Option<u64>,
     /// Writes and prints.
     pub all: AllArguments,
     /// Another program instead of the own worker.
@@ -120,6 +122,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             out: None,
+            start_at: None,
             all: AllArguments::default(),
             worker_command: None,
             patience: Duration::from_secs(30),

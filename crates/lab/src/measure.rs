@@ -140,6 +140,7 @@ fn execute(
             state,
             random: fresh_seed(),
             question,
+            start_at: options.start_at,
             program: options.program.clone(),
         },
         programs,

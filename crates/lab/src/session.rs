@@ -1,6 +1,7 @@
 //! Completion of a run file: datasets, rounds, cells added by a search, end record.
 
 mod eta;
+mod start;
 mod write_limit;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ pub struct RunSession {
     pub random: u64,
     /// Number of its question and of all, if several follow each other.
     pub question: Option<(usize, usize)>,
+    /// When its sampling begins, in nanoseconds since 1970; `None`: at once.
+    pub start_at: Option<u64>,
     /// The program whose trace is replayed, if it may be run in turn with the replay.
     pub program: Option<ProgramInTurn>,
 }
@@ -110,9 +113,15 @@ impl RunSession {
         let Some(inputs) = self.inputs(block, stop, progress)? else {
             return Ok(SamplingEnd::Interrupted);
         };
+        let setting = self.setting(&plan, programs, patience)?;
+        if let Some(asked_unix_ns) = self.start_at {
+            let Some(start) = start::wait_until(asked_unix_ns, stop) else {
+                return Ok(SamplingEnd::Interrupted);
+            };
+            self.store.append(&Record::Began(start))?;
+        }
         let started = Instant::now();
         let series = HostSeries::start(started, self.elapsed_before_ns)?;
-        let setting = self.setting(&plan, programs, patience)?;
         let sampler = Sampler::new(&plan, inputs, setting, stop);
         self.store.append(&Record::Checks(sampler.check_context()))?;
         let mut rounds = Rounds {

@@ -1,4 +1,4 @@
-//! Dates in names: seconds since 1970 as a date and a time of day, in UTC.
+//! Dates in names: seconds since 1970 as a date and a time of day, in UTC, and back.
 
 const SECONDS_PER_DAY: u64 = 86_400;
 /// Days of 400 years, after which the calendar repeats.
@@ -14,6 +14,49 @@ pub fn compact_utc(unix_s: u64) -> String {
 pub fn utc(unix_s: u64) -> String {
     let ((year, month, day), [hour, minute, _]) = split(unix_s);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// Parse a point in time, as `2026-11-22T11:11:05Z` (RFC 3339) or `1795345865` seconds since 1970,
+/// both with a fraction if wanted; in nanoseconds since 1970.
+pub fn parse_unix_ns(text: &str) -> Result<u64, String> {
+    let invalid = || {
+        format!(
+            "invalid point in time '{text}': write UTC as in 2026-11-22T11:11:05Z, or seconds since 1970 as in 1795345865"
+        )
+    };
+    let (whole, fraction) = match text.strip_suffix('Z').unwrap_or(text).split_once('.') {
+        Some((whole, fraction)) if (1..=9).contains(&fraction.len()) => (whole, fraction),
+        Some(_) => return Err(invalid()),
+        None => (text.strip_suffix('Z').unwrap_or(text), ""),
+    };
+    let number = |digits: &str| -> Result<u64, String> {
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { digits.parse().map_err(|_| invalid()) } else { Err(invalid()) }
+    };
+    let unix_s = match (text.ends_with('Z'), whole.split_once('T')) {
+        (false, None) => number(whole)?,
+        (true, Some((date, time))) => {
+            let fields = |text: &str, between: char, lengths: [usize; 3]| -> Result<[u64; 3], String> {
+                let all: Vec<&str> = text.split(between).collect();
+                if all.iter().map(|field| field.len()).ne(lengths) {
+                    return Err(invalid());
+                }
+                Ok([number(all[0])?, number(all[1])?, number(all[2])?])
+            };
+            let ([year, month, day], [hour, minute, second]) =
+                (fields(date, '-', [4, 2, 2])?, fields(time, ':', [2, 2, 2])?);
+            if year < 1970 || hour > 23 || minute > 59 || second > 59 {
+                return Err(invalid());
+            }
+            // The day is looked for, since it is asked once: the calendar stands in one place.
+            let first = (year - 1970) * 365;
+            let days = (first..first + 1000).find(|days| civil(*days) == (year, month, day));
+            days.ok_or_else(invalid)? * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second
+        }
+        _ => return Err(invalid()),
+    };
+    let ns = if fraction.is_empty() { 0 } else { number(&format!("{fraction:0<9}"))? };
+    unix_s.checked_mul(1_000_000_000).and_then(|whole| whole.checked_add(ns)).ok_or_else(invalid)
 }
 
 /// Year, month and day; hour, minute and second.
@@ -56,5 +99,44 @@ mod tests {
             assert_eq!(compact_utc(unix_s), date);
         }
         assert_eq!(utc(1_795_345_865), "2026-11-22 11:11 UTC");
+    }
+
+    #[test]
+    fn points_in_time_are_read() {
+        for (text, ns) in [
+            ("2026-11-22T11:11:05Z", 1_795_345_865_000_000_000),
+            ("1795345865", 1_795_345_865_000_000_000),
+            ("2024-02-29T12:34:56.5Z", 1_709_210_096_500_000_000),
+            ("1709210096.000000001", 1_709_210_096_000_000_001),
+            ("2100-03-01T00:00:00Z", 4_107_542_400_000_000_000),
+            ("1970-01-01T00:00:00Z", 0),
+        ] {
+            assert_eq!(parse_unix_ns(text), Ok(ns), "{text}");
+        }
+        for nonsense in [
+            "",
+            "Z",
+            "now",
+            "+30s",
+            "30s",
+            "-1",
+            "1.",
+            ".5",
+            "1e9",
+            "1795345865Z",
+            "2026-11-22",
+            "2026-11-22T11:11:05",
+            "2026-11-22T11:11:05+01:00",
+            "2026-02-29T11:11:05Z",
+            "2026-13-01T11:11:05Z",
+            "2026-11-22T24:00:00Z",
+            "2026-11-22T11:11Z",
+            "1969-12-31T23:59:59Z",
+            "99999999999999999999",
+            "9999-12-31T23:59:59Z",
+            "２０26-11-22T11:11:05Z",
+        ] {
+            assert!(parse_unix_ns(nonsense).is_err(), "{nonsense:?} was taken");
+        }
     }
 }

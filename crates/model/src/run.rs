@@ -43,6 +43,8 @@ pub enum Record {
     },
     /// The program whose trace is replayed, run again between rounds.
     Program(ProgramRun),
+    /// Sampling began here, at a time that was asked for.
+    Began(RunStart),
     /// The run was continued here.
     Resumed {
         /// Seconds since 1970.
@@ -69,6 +71,29 @@ pub struct ProgramRun {
     /// Bytes that came from the device for its reads of the file, counted as in the recording;
     /// `None`: not seen.
     pub device_bytes: Option<u64>,
+}
+
+/// Start of the sampling at a time that was asked for, by the wall clock of the machine. Times of
+/// samples count from it. Nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunStart {
+    /// When it was to begin.
+    pub asked_unix_ns: u64,
+    /// When everything was prepared, its dataset too.
+    pub prepared_unix_ns: u64,
+    /// When it began.
+    pub began_unix_ns: u64,
+    /// True if a program kept the clock in step with a reference; `None`: unknown.
+    pub is_synchronised: Option<bool>,
+    /// The most that the clock was off, by the kernel's estimate.
+    pub clock_error_ns: Option<u64>,
+}
+
+impl RunStart {
+    /// Time by which its preparation took too long; 0 if it was in time.
+    pub fn late_ns(&self) -> u64 {
+        self.prepared_unix_ns.saturating_sub(self.asked_unix_ns)
+    }
 }
 
 /// Facts known before the first sample.
@@ -123,6 +148,8 @@ pub struct Run {
     pub seconds: Vec<HostSecond>,
     /// Runs of the program whose trace is replayed.
     pub program_runs: Vec<ProgramRun>,
+    /// Start of its last session, if a time was asked for.
+    pub start: Option<RunStart>,
     /// Duration, if it was completed.
     pub elapsed_ns: Option<u64>,
     /// Length of the intact part; what follows is a torn line.
@@ -266,6 +293,7 @@ impl Run {
             samples,
             seconds: Vec::new(),
             program_runs: Vec::new(),
+            start: None,
             elapsed_ns: None,
             intact_bytes: 0,
             resumptions: 0,
@@ -342,6 +370,7 @@ impl Run {
                 self.header.plan.cells.extend(cells);
             }
             Record::Program(run) => self.program_runs.push(run),
+            Record::Began(start) => self.start = Some(start),
             Record::Resumed { .. } => self.resumptions += 1,
             Record::End { samples, elapsed_ns, .. } => {
                 let held = self.samples.len() as u64;
@@ -405,16 +434,25 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let program = ProgramRun { round: 1, wall_ns: 2, device_bytes: Some(3) };
+        let start = RunStart {
+            asked_unix_ns: 5,
+            prepared_unix_ns: 7,
+            began_unix_ns: 8,
+            is_synchronised: Some(true),
+            clock_error_ns: None,
+        };
         let text = text(&[
             header(),
             sample(0),
             Record::Resumed { unix_s: 3 },
             Record::Program(program),
+            Record::Began(start),
             sample(1),
             end(2),
         ]);
         let run = Run::parse(text.as_bytes()).expect("intact");
         assert_eq!(run.program_runs, [program]);
+        assert_eq!((run.start, start.late_ns()), (Some(start), 2));
         assert_eq!((run.samples.len(), run.elapsed_ns, run.resumptions), (2, Some(9), 1));
         assert_eq!(run.intact_bytes, text.len() as u64);
     }

@@ -11,6 +11,7 @@ use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
 use pagewise_model::Workload;
+use pagewise_model::date::parse_unix_ns;
 use pagewise_model::expectation::Expectation;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
@@ -258,6 +259,11 @@ pub struct QuestionArguments {
     /// must be given again
     #[arg(long, requires = "out")]
     pub resume: bool,
+    /// Prepare everything, then begin the first sample at this time, as in 2026-11-22T11:11:05Z or
+    /// in seconds since 1970: hosts begin together. If the preparation takes longer, the run goes
+    /// on, and the status is 1
+    #[arg(long, value_name = "UTC", value_parser = parse_unix_ns)]
+    pub start_at: Option<u64>,
     /// Writes and prints.
     #[command(flatten)]
     pub all: AllArguments,

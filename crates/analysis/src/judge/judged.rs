@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use pagewise_model::inspection::Inspection;
+use pagewise_model::run::RunStart;
 use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Role, Source, WorkerFound};
 use serde::Serialize;
@@ -100,6 +101,9 @@ pub struct RunSummary {
     pub samples_planned: Option<u64>,
     /// Samples that were tried at least once.
     pub samples_tried: u64,
+    /// Start of its sampling, if a time was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<RunStart>,
     /// Duration, if it was completed.
     pub elapsed_ns: Option<u64>,
     /// Number of resumptions.

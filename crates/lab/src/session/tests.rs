@@ -138,6 +138,7 @@ impl Place {
             state: self.state(),
             random: 1,
             question: None,
+            start_at: None,
             program_runs: Vec::new(),
             program: None,
         }
@@ -153,6 +154,7 @@ impl Place {
             state: self.state(),
             random: 2,
             question: None,
+            start_at: None,
             program_runs: Vec::new(),
             program: None,
         }

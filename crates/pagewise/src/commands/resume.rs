@@ -110,6 +110,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         state,
         random: fresh_seed(),
         question: None,
+        start_at: options.start_at,
         program: None,
     };
     finish(session, programs, options, &stop)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_lab::begin::{Destination, Options, Taken};
+use pagewise_lab::begin::{Destination, Options, Taken, unix_s};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::measure::{default_destination, execute_all, leave_out_without_memory, measure};
 use pagewise_lab::plan::resolve::Variant;
@@ -24,6 +24,9 @@ use crate::arguments::{OverviewArguments, QuestionArguments};
 
 /// A larger file is not a plan.
 const MAX_PLAN_BYTES: u64 = 1 << 20;
+
+/// A run holds its files and the right to run until it starts.
+const MOST_AHEAD_S: u64 = 86_400;
 
 /// The questions of the overview, in order.
 const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
@@ -100,6 +103,7 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
 pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     let options = Options {
         out: arguments.out.clone(),
+        start_at: arguments.start_at,
         all: arguments.all.clone(),
         worker_command: arguments.worker_command.clone(),
         patience: Duration::from_secs(arguments.patience),
@@ -111,6 +115,10 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     ensure!(
         !is_stdout || !output::is_terminal(),
         "--out - writes the run file to stdout, and that is a terminal: send it to a file or another program"
+    );
+    ensure!(
+        arguments.start_at.is_none_or(|at| at / 1_000_000_000 <= unix_s() + MOST_AHEAD_S),
+        "--start-at is more than a day ahead: name a time that is sooner"
     );
     let taken = match arguments.resume {
         true if is_stdout => bail!("a run on stdout cannot be continued: name its file with --out"),

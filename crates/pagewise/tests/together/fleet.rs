@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::compare::{MadeUp, labelled_run};
-use crate::support::{Finished, Place, expect_message};
+use crate::support::{Finished, Place, expect_message, load, wait_for};
 
 const READ: &str =
     "read --file-size 4MiB --methods pread,mmap --cache warm --threads 1 --rounds 7 --no-ceilings";
@@ -184,6 +184,44 @@ fn a_plan_is_known_by_what_was_asked_for() {
     let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
     assert_eq!(distinct.len(), all.len(), "{all:?}");
     assert_eq!(hash("run plan.toml"), hash("run same.toml"));
+}
+
+#[test]
+fn a_run_starts_at_a_time() {
+    let place = Place::new();
+    let unix_s = || std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    let words = |at: &str| -> Vec<String> {
+        let words = format!("{READ} --no-html --out run.jsonl --start-at {at}");
+        words.split(' ').map(str::to_string).collect()
+    };
+    let finished = place.run(&words(&(unix_s() + 6).to_string()));
+    let start = load(&place.file("run.jsonl")).start.expect("a start");
+    assert!(start.began_unix_ns >= start.asked_unix_ns && start.began_unix_ns >= start.prepared_unix_ns);
+    assert!(start.late_ns() > 0 || finished.stderr.contains("prepared; the first sample begins in "));
+    let judged = place.run(&["report", "--json", "run.jsonl"]).expect_code(0).judged();
+    assert_eq!(judged["run"]["start"]["began_unix_ns"].as_u64(), Some(start.began_unix_ns));
+    std::fs::remove_file(place.file("run.jsonl")).expect("removed");
+    // Too late: said, measured, and status 1.
+    let finished = place.run(&words("1000000000.25")).expect_code(1);
+    assert!(finished.stderr.contains("after the time of --start-at: the run goes on"), "{finished:?}");
+    assert!(finished.stdout.contains("after the time that it was to start at"), "{finished:?}");
+    assert!(load(&place.file("run.jsonl")).is_complete());
+    std::fs::remove_file(place.file("run.jsonl")).expect("removed");
+    // Stopped while it waits.
+    let child = place.command(&words(&(unix_s() + 3600).to_string())).spawn().expect("start");
+    let said = || std::fs::read_to_string(place.root().join("stderr")).ok();
+    wait_for("it is prepared", || said().filter(|text| text.contains("prepared; the first")));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("kill");
+    place.finish(child).expect_code(130);
+    assert_eq!(place.entries(), ["run.jsonl".to_string()].into(), "no dataset is left");
+    place.expect_no_trace();
+    std::fs::remove_file(place.file("run.jsonl")).expect("removed");
+    for at in ["+30s", "2026-11-22T11:11:05", "2026-02-30T11:11:05Z"] {
+        expect_message(&place.run(&words(at)), 2, "invalid point in time");
+    }
+    expect_message(&place.run(&words("2100-01-01T00:00:00Z")), 2, "--start-at is more than a day ahead");
+    assert!(place.entries().is_empty());
 }
 
 #[test]

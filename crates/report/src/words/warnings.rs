@@ -3,7 +3,7 @@
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::{AsOf, CellJudgement, UnlikeItself, Validity};
 use pagewise_model::FailureKind;
-use pagewise_model::format::percent;
+use pagewise_model::format::{percent, time};
 
 use super::replay;
 
@@ -33,6 +33,10 @@ fn of_samples(judged: &Judged) -> Vec<String> {
     if run.resumptions > 0 {
         let times = if run.resumptions == 1 { "once" } else { "several times" };
         warnings.push(format!("the run was interrupted and resumed {times}"));
+    }
+    if let Some(late_ns) = run.start.map(|start| start.late_ns()).filter(|late_ns| *late_ns > 0) {
+        warnings
+            .push(format!("the run was prepared {} after the time that it was to start at", time(late_ns)));
     }
     if validity.as_of == AsOf::Measurement {
         warnings.push(format!(
