@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// a page in a cache of the CPU.
 const READING_BYTES: usize = 4 << 20;
 /// Number of further measurements before a sample is called faster.
-const AGAIN: usize = 10;
+const AGAIN: usize = 20;
 /// Pause before a further measurement where a sample would be called implausible: other load on the
 /// memory may last a while.
 const PAUSE: Duration = Duration::from_millis(50);
