@@ -35,8 +35,9 @@ const SAMPLE: &str = "sample";
 /// End of the name of a worker's version.
 const VERSION: &str = "-version";
 /// Names that users have for facts.
-const ALIASES: [(&str, &str); 4] = [
+const ALIASES: [(&str, &str); 5] = [
     ("machine", "host-name"),
+    ("host", "host-name"),
     ("hugepages", "transparent-hugepage"),
     ("cpu", "cpu-model"),
     ("mitigations", "cpu-vulnerabilities"),
