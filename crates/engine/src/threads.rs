@@ -198,6 +198,7 @@ impl JobThreads {
             sync_duration_counts,
             due_operations: samples.iter().map(|sample| sample.due_operations).sum(),
             late_starts: samples.iter().map(|sample| sample.late_starts).sum(),
+            cut_short: samples.iter().any(|sample| sample.is_cut_short).into(),
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Heartbeats::default(),

@@ -396,6 +396,8 @@ impl Plan {
                 let before = Self::prepared_writes(conditions);
                 let in_time = self.longest_reading_ns(conditions) / FASTEST_COMMIT_NS;
                 let in_time = in_time.saturating_mul(u64::from(conditions.threads));
+                let due = conditions.schedule().map(|schedule| schedule.all_due_within(self.sample_ns));
+                let in_time = due.map_or(in_time, |due| due.min(in_time));
                 let count = match writes.sync {
                     Sync::Commit => ring.records().min(in_time),
                     _ => ring.records(),

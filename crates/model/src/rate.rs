@@ -30,14 +30,16 @@ impl ScheduledRate {
     }
 }
 
-/// Operations per second: a whole number, in thousands with `k`; `None` of 0 and of other text.
+/// Operations per second: a whole number, with `k` in thousands, with `M` in millions; `None` of 0
+/// and of other text.
 pub(crate) fn per_second(text: &str) -> Option<u64> {
     let text = text.strip_suffix("/s").unwrap_or(text);
-    match text.strip_suffix('k') {
-        Some(thousands) => thousands.parse::<u64>().ok()?.checked_mul(1000),
-        None => text.parse().ok(),
-    }
-    .filter(|rate| *rate > 0)
+    let (number, factor) = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((number, "k")) => (number, 1000),
+        Some((number, "M")) => (number, 1_000_000),
+        _ => (text, 1),
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor).filter(|rate| *rate > 0)
 }
 
 impl FromStr for ScheduledRate {
@@ -45,7 +47,7 @@ impl FromStr for ScheduledRate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         per_second(text).and_then(Self::new).ok_or_else(|| {
-            format!("invalid rate '{text}': write how many per second, as in 500 or 20k; at most 1000000k")
+            format!("invalid rate '{text}': write how many per second, as in 500, 20k or 1M; at most 1000M")
         })
     }
 }
@@ -110,10 +112,12 @@ mod tests {
 
     #[test]
     fn rates_parse_and_print() {
-        for (typed, printed) in [("20k/s", "20k/s"), ("20000", "20k/s"), ("1234/s", "1234/s"), ("1", "1/s")] {
+        for (typed, printed) in
+            [("20k/s", "20k/s"), ("20000", "20k/s"), ("1234/s", "1234/s"), ("1", "1/s"), ("2M", "2000k/s")]
+        {
             assert_eq!(rate(typed).map(|rate| rate.to_string()).as_deref(), Ok(printed));
         }
-        for text in ["0", "-1", "", "k", "2.5k", "20m", "1000001k", "99999999999999999999k", "max"] {
+        for text in ["0", "-1", "", "k", "2.5k", "20m", "1001M", "99999999999999999999k", "max"] {
             let error = rate(text).expect_err("no rate");
             assert!(error.contains(&format!("'{text}'")), "{error}");
         }

@@ -180,6 +180,9 @@ pub struct Measurement {
     /// their moment: it was woken late, or had no CPU.
     #[serde(default)]
     pub late_starts: u64,
+    /// At a rate: true if the bytes that a cold sample may read ended it before its time.
+    #[serde(default)]
+    pub cut_short: bool,
     /// Intervals of the throughput phase that took more than 1 ms longer than their operations
     /// should have taken: each holds at least one stalled operation.
     pub stalls: u64,

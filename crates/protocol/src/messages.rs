@@ -465,6 +465,9 @@ pub struct SampleReply {
     /// their moment.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_starts: u64,
+    /// At a rate: 1 if the bytes that storage may read ended the sample.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut_short: u64,
     /// Batches of the throughput phase that took over 1 ms longer than expected.
     pub stalls: u64,
     /// The longest of them.

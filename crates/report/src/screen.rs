@@ -230,9 +230,14 @@ fn without_figures(situations: &[Situation<'_>]) -> Vec<Block> {
     for situation in situations {
         let by_id = situation.judged.by_id();
         let cells = situation.comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()));
-        for cell in cells.filter(|cell| cell.status != Status::Ok) {
+        let misses_rate =
+            |cell: &CellJudgement| cell.parameters.rate.is_some() && cell.usual_latency_ns.is_none();
+        for cell in cells.filter(|cell| cell.status != Status::Ok || misses_rate(cell)) {
             let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
-            let key = format!("({}) {}: {why}", situation.name, cell.status.name());
+            let key = match cell.status {
+                Status::Ok => format!("({}) {why}", situation.name),
+                status => format!("({}) {}: {why}", situation.name, status.name()),
+            };
             match reasons.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, methods)) => methods.push(&cell.method),
                 None => reasons.push((key, vec![&cell.method])),

@@ -18,7 +18,7 @@ use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::CellSamples;
 use crate::judge::latency::{Latency, latency_withheld};
-use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns, usual_latency_ns};
+use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns};
 use crate::proof::overrun::cold_bound_bytes;
 use crate::statistics::{Extent, median, median_count, total};
 
@@ -371,9 +371,15 @@ impl CellJudgement {
             ns_per_op: MedianInterval::of(
                 &samples.figures(|measurement, _| 1e9 / ops_per_second(measurement)),
             ),
-            usual_latency_ns: MedianInterval::of(&of_each(&measurements, usual_latency_ns)),
-            rate_missed: conditions.rate.map(|_| measurements.len() - samples.rates().count()),
-            late_starts: conditions.rate.map(|_| total(measurements.iter().map(|one| &one.late_starts))),
+            usual_latency_ns: conditions.rate.and_then(|_| {
+                let times: Vec<f64> = samples.rates().values().into_iter().map(|rate| 1e9 / rate).collect();
+                MedianInterval::of(&times)
+            }),
+            rate_missed: conditions.rate.filter(|_| !measurements.is_empty()).map(|_| samples.rate_missed()),
+            late_starts: conditions
+                .rate
+                .filter(|_| !measurements.is_empty())
+                .map(|_| total(measurements.iter().map(|one| &one.late_starts))),
             latency_ns: match latency_reason {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
@@ -511,7 +517,8 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
         return (Status::Unavailable, Some("the run has no sample of it".to_string()));
     }
     let failure = main_failure(samples);
-    let reasons: Vec<String> = failure.into_iter().chain(refused(samples)).collect();
+    let shortfall = samples.rate_shortfall().filter(|_| samples.rates().count() == 0);
+    let reasons: Vec<String> = shortfall.into_iter().chain(failure).chain(refused(samples)).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     match samples.valid().next() {
         Some(_) => (Status::Ok, reason),

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pagewise_model::format::rate;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Role, Sample};
 
 use crate::judge::gap::FEWEST_ROUNDS_OF_A_GAP;
-use crate::proof::measured::{is_done, ops_per_second, total_ns, usual_latency_ns};
+use crate::proof::measured::{
+    RateOutcome, is_done, ops_per_second, rate_outcome, total_ns, usual_latency_ns,
+};
 use crate::proof::steady::time_to_warm;
-use crate::statistics::{ByRound, paired_log_ratios};
+use crate::statistics::{ByRound, median, paired_log_ratios};
 
 /// One cell with all of its attempts.
 #[derive(Clone, Debug)]
@@ -50,8 +53,42 @@ impl<'a> CellSamples<'a> {
         self.rounds.iter().filter_map(of).collect()
     }
 
+    /// Number of valid samples that did not keep the rate.
+    pub fn rate_missed(&self) -> usize {
+        let missed = |(one, _): &(&Measurement, &Evidence)| rate_outcome(one) == Some(RateOutcome::Missed);
+        self.valid().filter(missed).count()
+    }
+
+    /// True if so many samples did not keep the rate that the others say nothing of the method.
+    fn misses_rate(&self) -> bool {
+        self.cell.conditions.rate.is_some() && self.rate_missed() * MISSED_PART > self.valid().count()
+    }
+
+    /// Predicate about samples without a figure at a rate; `None` without such.
+    pub fn rate_shortfall(&self) -> Option<String> {
+        let conditions = &self.cell.conditions;
+        let asked = conditions.rate_text()?;
+        let of = |outcome: RateOutcome| {
+            let measurements = self.valid().map(|(one, _)| one);
+            measurements.filter(move |one| rate_outcome(one) == Some(outcome))
+        };
+        let each = conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
+        let done = |one: &Measurement| ops_per_second(one) * each;
+        if let Some(done) = median(&of(RateOutcome::Missed).map(done).collect::<Vec<_>>()) {
+            return Some(format!("cannot keep the rate: it did {} of {asked}", rate(done)));
+        }
+        let operations = |one: &Measurement| one.operations as f64;
+        let operations = median(&of(RateOutcome::CutShort).map(operations).collect::<Vec<_>>())?;
+        Some(format!(
+            "ended after {operations:.0} operations, too few to say that it keeps the rate: a cold sample brings in a quarter of the file at most"
+        ))
+    }
+
     /// The ranked figure, by round.
     pub fn rates(&self) -> ByRound {
+        if self.misses_rate() {
+            return ByRound::default();
+        }
         let rate = |(round, sample): (&u32, &&Sample)| Some((*round, ranked_figure(self.cell, sample)?));
         self.rounds.iter().filter_map(rate).collect()
     }
@@ -101,6 +138,9 @@ impl<'a> CellSamples<'a> {
         self.attempts.iter().filter(failed).count()
     }
 }
+
+/// Samples of which one may miss the rate: a machine that others use may keep a method from it.
+const MISSED_PART: usize = 5;
 
 /// The figure that a sample is ranked by, the more the better: operations per second; for a cold
 /// start, the inverse of the time to warm; for one-shot work, the inverse of the total, including

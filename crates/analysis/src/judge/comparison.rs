@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagewise_model::format::{rate, time};
+use pagewise_model::format::time;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::race::{Candidate, InterimAnalyses, standings};
 use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
-use crate::proof::measured::{covered, ops_per_second, region_ns, usual_latency_ns};
+use crate::proof::measured::{covered, region_ns};
 use crate::statistics::paired::centre;
 use crate::statistics::{median, paired_log_ratios};
 
@@ -345,24 +345,18 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     let valid = cell.valid().count();
     if valid > 0 && without_figure(cell) == valid {
         let has_no_time = || "it did not become warm, so it has no time to warm".to_string();
-        return Some(fell_short(cell).unwrap_or_else(has_no_time));
+        let reason = fell_short(cell).unwrap_or_else(has_no_time);
+        return Some(match cell.rate_missed() {
+            missed if (1..valid).contains(&missed) => format!("{reason} in {missed} of {valid} samples"),
+            _ => reason,
+        });
     }
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }
 
 /// Predicate about a rate that was not kept, or work that was not completed; `None` if neither is.
 fn fell_short(cell: &CellSamples<'_>) -> Option<String> {
-    not_kept(cell).or_else(|| not_covered(cell))
-}
-
-/// Predicate about a rate that a method did not keep; `None` if it did, and without one.
-fn not_kept(cell: &CellSamples<'_>) -> Option<String> {
-    let conditions = &cell.cell.conditions;
-    let asked = conditions.rate_text()?;
-    let missed = cell.valid().map(|(one, _)| one).filter(|one| usual_latency_ns(one).is_none());
-    let each = conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
-    let done = median(&missed.map(|one| ops_per_second(one) * each).collect::<Vec<_>>())?;
-    Some(format!("cannot keep the rate: it did {} of {asked}", rate(done)))
+    cell.rate_shortfall().or_else(|| not_covered(cell))
 }
 
 /// Predicate about work that a method did not complete within the time limit of a sample; `None` if

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
 use super::latency::latency_withheld;
-use crate::proof::measured::{ops_per_second, usual_latency_ns, written_per_byte};
+use crate::proof::measured::{ops_per_second, written_per_byte};
 use crate::statistics::share::{self, Part};
 use crate::statistics::total;
 
@@ -57,6 +57,8 @@ pub struct JudgedExpectation {
     pub samples_needed: u32,
     /// Samples that failed a check, as where other programs used the device: theirs is not judged.
     pub rejected: u32,
+    /// Samples that did not keep the rate at which operations were due.
+    pub rate_missed: u32,
     /// Operations or syncs of all samples; 0 of a rate or of written bytes.
     pub operations: u64,
     /// Operations beyond the limit.
@@ -111,6 +113,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
         samples: 0,
         samples_needed: samples_needed(&expectation),
         rejected: samples.attempts.iter().filter(|attempt| attempt.valid().is_none()).count() as u32,
+        rate_missed: 0,
         operations: 0,
         beyond: 0,
         found: None,
@@ -123,13 +126,8 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
     let measurements = samples.valid().map(|(measurement, _)| measurement);
     match expectation {
         Expectation::Operations(quantile) => {
-            let part = |one: &Measurement| {
-                let part = part(&one.latency_ns, &one.latency_counts, quantile);
-                // Behind a rate that is not kept, operations wait longer and longer.
-                let is_behind = conditions.rate.is_some() && usual_latency_ns(one).is_none();
-                if is_behind { Part { beyond: part.of, ..part } } else { part }
-            };
-            of_quantile(nothing, quantile, measurements.map(part))
+            let part = |one: &Measurement| part(&one.latency_ns, &one.latency_counts, quantile);
+            of_rate(of_quantile(nothing, quantile, measurements.map(part)), samples)
         }
         Expectation::Syncs(quantile) => {
             let part = |one: &Measurement| part(&one.sync_duration_ns, &one.sync_duration_counts, quantile);
@@ -180,6 +178,17 @@ fn of_quantile(
         high: Some(high),
         ..nothing
     }
+}
+
+/// Behind a rate that is not kept operations wait longer and longer, whatever a short sample shows.
+fn of_rate(judged: JudgedExpectation, samples: &CellSamples<'_>) -> JudgedExpectation {
+    let rate_missed = samples.rate_missed() as u32;
+    let verdict = match samples.rates().count() {
+        _ if rate_missed == 0 => judged.verdict,
+        0 if judged.samples >= SAMPLES => Fulfilment::DoesNotHold,
+        _ => judged.verdict.min(Fulfilment::Open),
+    };
+    JudgedExpectation { rate_missed, verdict, ..judged }
 }
 
 fn of_median(
@@ -275,9 +284,11 @@ mod tests {
                 measurement.due_operations = due;
             }
             let samples = collected::of_samples(&at_rate, &samples);
-            judge("p90<1s".parse().expect("an expectation"), &samples).verdict
+            judge("p90<1s".parse().expect("an expectation"), &samples)
         };
-        assert_eq!([verdict(1000), verdict(1050)], [Fulfilment::Holds, Fulfilment::DoesNotHold]);
+        let behind = verdict(1050);
+        assert_eq!([verdict(1000).verdict, behind.verdict], [Fulfilment::Holds, Fulfilment::DoesNotHold]);
+        assert_eq!((behind.rate_missed, behind.beyond), (12, 0), "what was found is not invented");
         let of_rate = unanswerable(&Expectation::Rate(1), &at_rate.conditions);
         assert!(of_rate.is_some_and(|reason| reason.starts_with("no more is asked for")));
     }

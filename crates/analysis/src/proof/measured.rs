@@ -6,6 +6,8 @@ use pagewise_model::{Cell, Evidence, rate};
 
 use crate::statistics::total;
 
+/// Fewest operations of a sample that was cut short.
+const ENOUGH_OPERATIONS: u64 = 100;
 /// The fastest operations at a rate, as a share of all.
 const USUAL_SHARE: f64 = 0.95;
 
@@ -48,12 +50,33 @@ pub fn ops_per_second(measurement: &Measurement) -> f64 {
     measurement.operations as f64 * 1e9 / region_ns(measurement) as f64
 }
 
+/// Verdict of a sample on the rate at which its operations were due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateOutcome {
+    /// It was kept.
+    Kept,
+    /// It was not: too few of the operations that were due are done.
+    Missed,
+    /// Nothing: a cold sample ended after so few operations that a single slow one decides.
+    CutShort,
+}
+
+/// Verdict of a sample on its rate; `None` without one.
+pub fn rate_outcome(measurement: &Measurement) -> Option<RateOutcome> {
+    let Measurement { operations, due_operations: due, cut_short, .. } = measurement;
+    (*due > 0).then(|| match rate::keeps(*operations, *due) {
+        _ if *cut_short && *operations < ENOUGH_OPERATIONS => RateOutcome::CutShort,
+        true => RateOutcome::Kept,
+        false => RateOutcome::Missed,
+    })
+}
+
 /// Mean latency of the fastest 95 % of the operations at a rate, from the moment at which each was
 /// due; `None` if the rate was not kept. The slowest are left out because their sum is that of what
 /// other programs did: between samples of one method it differed by a factor of four.
 pub fn usual_latency_ns(measurement: &Measurement) -> Option<f64> {
-    let Measurement { operations, due_operations: due, latency_ns, latency_counts, .. } = measurement;
-    if *due == 0 || !rate::keeps(*operations, *due) {
+    let Measurement { latency_ns, latency_counts, .. } = measurement;
+    if rate_outcome(measurement) != Some(RateOutcome::Kept) {
         return None;
     }
     let usual = (total(latency_counts) as f64 * USUAL_SHARE).ceil();
@@ -86,6 +109,12 @@ mod tests {
         };
         assert_eq!(usual_latency_ns(&kept), Some((57_000.0 + 38.0 * 3000.0) / 95.0));
         assert_eq!(usual_latency_ns(&Measurement { operations: 98, ..kept.clone() }), None, "not kept");
+        let cut_short = |operations, due_operations| {
+            rate_outcome(&Measurement { operations, due_operations, cut_short: true, ..kept.clone() })
+        };
+        assert_eq!(cut_short(3, 40), Some(RateOutcome::CutShort), "one slow operation decides");
+        assert_eq!(cut_short(100, 400), Some(RateOutcome::Missed));
+        assert_eq!(cut_short(100, 100), Some(RateOutcome::Kept));
         assert_eq!(usual_latency_ns(&Measurement { due_operations: 0, ..kept }), None, "no rate");
     }
 

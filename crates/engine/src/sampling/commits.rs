@@ -55,6 +55,7 @@ pub fn sample(
         latency_span_ns: (0, 0),
         due_operations: 0,
         late_starts: 0,
+        is_cut_short: false,
         latency_operations: 0,
         bytes: work.bytes() - bytes_before,
         checksum: 0,

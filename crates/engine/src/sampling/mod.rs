@@ -54,6 +54,8 @@ pub struct ThreadSample {
     pub due_operations: u64,
     /// At a rate: operations that began late although the thread only waited for their moment.
     pub late_starts: u64,
+    /// At a rate: the bytes that storage may read ended the sample.
+    pub is_cut_short: bool,
     /// Durations of syncs, if they belong to the measured region.
     pub syncs: Option<Latencies>,
     /// Stalled batches of the throughput phase.

@@ -111,7 +111,7 @@ pub fn sample(
         region_ends = region_ends.min(due_at(due));
     }
     let last = region_ends.saturating_add((region_ends - started_ns) / BEYOND);
-    let (mut operations, mut late_starts, mut checksum) = (0, 0, 0u64);
+    let (mut operations, mut late_starts, mut checksum, mut is_cut_short) = (0, 0, 0u64, false);
     let mut now = started_ns;
     while operations < due && now < last {
         let moment = due_at(operations);
@@ -133,6 +133,7 @@ pub fn sample(
             // Nothing is due any more, so the region ends here.
             due = pace.schedule.due_within(turn.thread, now - started_ns).clamp(operations, due);
             region_ends = now;
+            is_cut_short = true;
             break;
         }
     }
@@ -161,6 +162,7 @@ pub fn sample(
         latencies,
         due_operations: due,
         late_starts,
+        is_cut_short,
         syncs: work.take_sync_durations(),
         stalls: Stalls::new(u64::MAX),
     })

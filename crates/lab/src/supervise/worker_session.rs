@@ -576,6 +576,7 @@ fn measurement(reply: SampleReply, unaccounted_in_region_ns: u64) -> Measurement
         sync_duration_counts: reply.sync_duration_counts,
         due_operations: reply.due_operations,
         late_starts: reply.late_starts,
+        cut_short: reply.cut_short > 0,
         stalls: reply.stalls,
         stall_longest_ns: reply.stall_longest_ns,
         ..Measurement::default()

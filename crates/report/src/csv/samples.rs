@@ -158,6 +158,7 @@ columns!(
         sync_duration_counts,
         due_operations,
         late_starts,
+        cut_short,
         stalls,
         stall_longest_ns,
     }

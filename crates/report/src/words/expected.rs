@@ -34,6 +34,13 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
         ),
         false => String::new(),
     };
+    let found = match expected.rate_missed {
+        0 => found,
+        missed => format!(
+            "it did not keep the rate in {missed} of {}; of those that were due {found}",
+            counted(u64::from(expected.samples), "sample")
+        ),
+    };
     let found = if expected.samples == 0 { "nothing is known".to_string() } else { found };
     let rejected = match expected.rejected {
         0 => String::new(),

@@ -191,12 +191,27 @@ fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
     assert_ne!(mmap.limit.bound, Some(crate::judge::bound::BoundName::Rate));
 
     let judged = at_rate(|round, measurement| {
-        if round < 5 {
+        if round < 2 {
             half(measurement)
         }
     });
     let reason = &judged.comparisons[0].unranked[0].reason;
-    assert!(reason.ends_with("; it cannot keep the rate: it did 8,000 of 16k reads/s in 5 more"), "{reason}");
+    assert_eq!(reason, "cannot keep the rate: it did 8,000 of 16k reads/s in 2 of 8 samples");
+    assert_eq!((judged.cells[0].usual_latency_ns, judged.cells[0].rate_missed), (None, Some(2)));
+    assert!(judged.cells[0].reason.as_deref().is_some_and(|reason| reason.starts_with("cannot keep")));
+    let judged = at_rate(|round, measurement| {
+        if round < 1 {
+            half(measurement)
+        }
+    });
+    assert_eq!(judged.comparisons[0].unranked, [], "a busy machine may keep it from one of eight");
+
+    let judged = at_rate(|_, measurement| {
+        (measurement.operations, measurement.due_operations, measurement.cut_short) = (3, 40, true);
+    });
+    let reason = &judged.comparisons[0].unranked[0].reason;
+    assert!(reason.starts_with("ended after 3 operations, too few"), "{reason}");
+    assert_eq!(judged.cells[0].rate_missed, Some(0));
 }
 
 #[test]

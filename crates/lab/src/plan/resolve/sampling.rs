@@ -66,10 +66,13 @@ pub(super) fn ensure_answerable(expectations: &[Expectation], cells: &[Cell]) ->
             !expectations[..index].contains(expectation),
             "{expectation} is expected twice: write it once"
         );
-        let mut reasons = cells.iter().map(|cell| unanswerable(expectation, &cell.conditions));
-        if let Some(Some(reason)) = reasons.next()
-            && reasons.all(|reason| reason.is_some())
-        {
+        let reasons: Vec<_> = cells.iter().map(|cell| unanswerable(expectation, &cell.conditions)).collect();
+        // What is asked for is a part of the answer only where no rate is.
+        let is_refused = match expectation {
+            Expectation::Rate(_) => reasons.iter().any(Option::is_some),
+            _ => reasons.iter().all(Option::is_some),
+        };
+        if let Some(reason) = reasons.into_iter().flatten().next().filter(|_| is_refused) {
             bail!("{expectation} cannot be answered: {reason}");
         }
     }
