@@ -67,7 +67,7 @@ def main():
     options = parser.parse_args()
     binary = os.path.abspath(options.pagewise)
     with tempfile.TemporaryDirectory(dir=options.dir) as directory:
-        for method, rate in (("pread", 5_000), ("pread", 50_000), ("pread:direct", 1_000), ("pread:direct", 5_000)):
+        for method, rate in (("pread", 50_000), ("pread", 5_000), ("pread:direct", 1_000), ("pread:direct", 5_000)):
             ratios, seen = [], []
             for pair in range(options.pairs):
                 sides = {}
