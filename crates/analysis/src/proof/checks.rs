@@ -218,6 +218,12 @@ mod tests {
         assert_eq!(kinds(left_out), [FailureKind::InconsistentCounts]);
         assert_eq!(kinds(|measurement| measurement.late_starts = 2), [FailureKind::Disturbed]);
         assert_eq!(kinds(|measurement| measurement.late_starts = 1), []);
+        let one_of_few = |measurement: &mut Measurement| {
+            (measurement.operations, measurement.due_operations, measurement.late_starts) = (12, 12, 1);
+            (measurement.thread_operations, measurement.latency_counts) = (vec![6, 6], vec![11, 1]);
+            (measurement.measured_ns, measurement.cut_short) = (12_000_000, true);
+        };
+        assert!(!kinds(one_of_few).contains(&FailureKind::Disturbed), "one of few");
     }
 
     const SCANS: [&str; 21] = [

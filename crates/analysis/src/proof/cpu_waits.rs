@@ -150,7 +150,7 @@ impl Subject<'_> {
     }
 }
 
-/// Operations of which one may begin late.
+/// Operations of which one may begin late; one of a sample may in any case.
 const LATE_STARTS_PART: u64 = 100;
 
 /// Beginning of what is said of a busy machine, where no time of the worker is in doubt.
@@ -182,7 +182,7 @@ pub(super) fn lacked_a_cpu(subject: &Subject<'_>) -> Option<String> {
 /// Operations at a rate begin late without a cause in the method: their thread only waited.
 pub(super) fn woken_late(subject: &Subject<'_>) -> Option<String> {
     let (late, due) = (subject.measurement.late_starts, subject.measurement.due_operations);
-    (late.saturating_mul(LATE_STARTS_PART) > due).then(|| {
+    (late > 1 && late.saturating_mul(LATE_STARTS_PART) > due).then(|| {
         format!("{late} of {due} operations began over 100 us late, though their thread only waited for them")
     })
 }
