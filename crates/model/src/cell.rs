@@ -149,6 +149,11 @@ impl Conditions {
         self.work.reads()
     }
 
+    /// Reads in one operation; 1 of other work.
+    pub fn reads_per_op(&self) -> u32 {
+        self.reads().map_or(1, |reads| reads.reads_per_op)
+    }
+
     /// The records, or `None` if the workload does not write.
     pub fn writes(&self) -> Option<Writes> {
         self.work.writes()
@@ -188,8 +193,7 @@ impl Conditions {
 
     /// The moments at which operations are due; `None` without a rate.
     pub fn schedule(&self) -> Option<RateSchedule> {
-        let reads_per_op = self.reads().map_or(1, |reads| reads.reads_per_op);
-        Some(RateSchedule { rate: self.rate?, reads_per_op, threads: self.threads })
+        Some(RateSchedule { rate: self.rate?, reads_per_op: self.reads_per_op(), threads: self.threads })
     }
 
     /// The rate as text, exact: `20k reads/s`.

@@ -72,7 +72,7 @@ impl<'a> CellSamples<'a> {
             let measurements = self.valid().map(|(one, _)| one);
             measurements.filter(move |one| rate_outcome(one) == Some(outcome))
         };
-        let each = conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
+        let each = f64::from(conditions.reads_per_op());
         let done = |one: &Measurement| ops_per_second(one) * each;
         if let Some(done) = median(&of(RateOutcome::Missed).map(done).collect::<Vec<_>>()) {
             return Some(format!("cannot keep the rate: it did {} of {asked}", rate(done)));

@@ -134,7 +134,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
             of_quantile(nothing, quantile, measurements.map(part))
         }
         Expectation::Rate(rate) => {
-            let each = conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
+            let each = f64::from(conditions.reads_per_op());
             let rates: Vec<f64> = measurements.map(|one| ops_per_second(one) * each).collect();
             of_median(nothing, &rates, |found| found >= rate as f64)
         }

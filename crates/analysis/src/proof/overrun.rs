@@ -49,7 +49,7 @@ pub(super) fn cold_overrun(subject: &Subject<'_>) -> Option<String> {
 /// single reader leaves in flight.
 fn ahead_of_requests(subject: &Subject<'_>) -> u64 {
     let conditions = &subject.cell.conditions;
-    let at_once = conditions.reads().map_or(1, |reads| reads.reads_per_op).min(subject.cell.method.depth());
+    let at_once = conditions.reads_per_op().min(subject.cell.method.depth());
     if at_once <= 1 {
         return 0;
     }

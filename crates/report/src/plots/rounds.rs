@@ -120,9 +120,7 @@ fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken
 /// The figure of a kind, from the one that a sample is ranked by, the more the better.
 fn shown(cell: &Cell, figure: FigureKind, ranked: f64) -> f64 {
     match figure {
-        FigureKind::ReadsPerSecond => {
-            ranked * cell.conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op))
-        }
+        FigureKind::ReadsPerSecond => ranked * f64::from(cell.conditions.reads_per_op()),
         FigureKind::RecordsPerSecond => ranked,
         FigureKind::TimeToWarm | FigureKind::TimeInTotal | FigureKind::UsualLatency => 1e9 / ranked,
     }

@@ -159,7 +159,7 @@ fn threads_running(one: &Sampled<'_>) -> Option<f64> {
 }
 
 fn per_read(one: &Sampled<'_>, count: Option<u64>) -> Option<f64> {
-    let reads = one.cell.conditions.reads().map_or(1.0, |reads| f64::from(reads.reads_per_op));
+    let reads = f64::from(one.cell.conditions.reads_per_op());
     Some(count? as f64 / (positive(operations(one.measurement))? * reads))
 }
 

@@ -39,7 +39,7 @@ fn cold_start(data: &Data<'_>, comparison: &Comparison) -> ColdStart {
     ColdStart {
         label: comparison.conditions.label.clone(),
         workload: conditions.workload(),
-        reads_per_op: conditions.reads().map_or(1, |reads| reads.reads_per_op),
+        reads_per_op: conditions.reads_per_op(),
         threads: conditions.threads,
         span_bytes: conditions.span_bytes,
         rows: found.iter().map(|(samples, cell)| row(comparison, samples, cell)).collect(),

@@ -100,7 +100,7 @@ pub(super) fn table(data: &Data<'_>, group: &TableGroup<'_>) -> MethodTable {
     MethodTable {
         label: label_without(first, without),
         workload: first.workload(),
-        reads_per_op: first.reads().map_or(1, |reads| reads.reads_per_op),
+        reads_per_op: first.reads_per_op(),
         cache: first.cache,
         data_over_cache: data_over_cache(first),
         span_bytes: first.span_bytes,
