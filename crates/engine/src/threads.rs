@@ -103,7 +103,7 @@ impl Common {
                 rendezvous();
                 let turn =
                     paced::Turn { thread, first_operation: go.first_operation, sample_ns: go.sample_ns };
-                paced::sample(work, turn, pace, latencies, &paced::SystemTime)
+                paced::sample(work, turn, pace, latencies, (now_ns, paced::wait_until))
             }
             Bounds::Commits(all) => commits::sample(work, all, go.sample_ns, &rendezvous, latencies, now_ns),
         }
@@ -196,9 +196,9 @@ impl JobThreads {
             latency_counts,
             sync_duration_ns,
             sync_duration_counts,
-            due_operations: samples.iter().map(|sample| sample.due_operations).sum(),
-            late_starts: samples.iter().map(|sample| sample.late_starts).sum(),
-            cut_short: samples.iter().any(|sample| sample.is_cut_short).into(),
+            due_operations: samples.iter().map(|sample| sample.at_rate.due_operations).sum(),
+            late_starts: samples.iter().map(|sample| sample.at_rate.late_starts).sum(),
+            cut_short: samples.iter().any(|sample| sample.at_rate.is_cut_short).into(),
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Heartbeats::default(),

@@ -8,7 +8,7 @@
 use pagewise_protocol::CallFailure;
 
 use super::stalls::Stalls;
-use super::{Clock, ThreadSample};
+use super::{AtRate, Clock, ThreadSample};
 use crate::operations::{Latencies, Operations};
 
 /// Records of a sample.
@@ -53,9 +53,7 @@ pub fn sample(
         ended_ns: now,
         operations,
         latency_span_ns: (0, 0),
-        due_operations: 0,
-        late_starts: 0,
-        is_cut_short: false,
+        at_rate: AtRate::default(),
         latency_operations: 0,
         bytes: work.bytes() - bytes_before,
         checksum: 0,

@@ -16,10 +16,6 @@ impl Time {
         self.0.fetch_add(ns, Ordering::Relaxed);
     }
 
-    pub(super) fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
     /// A clock of which each reading takes some time too.
     pub(super) fn clock_of(&self, reading_ns: u64) -> impl Clock {
         move || {

@@ -16,7 +16,7 @@ use pagewise_model::random::Random;
 use pagewise_protocol::{CallFailure, SamplingPolicy};
 
 use super::stalls::{Batch, Stalls};
-use super::{Clock, ThreadSample};
+use super::{AtRate, Clock, ThreadSample};
 use crate::operations::{Done, Latencies, Operations};
 
 /// Amount of work, and the gaps between operations with a measured latency.
@@ -75,9 +75,7 @@ pub fn sample(
         ended_ns,
         operations: progress.position - first_operation,
         latency_span_ns: (0, 0),
-        due_operations: 0,
-        late_starts: 0,
-        is_cut_short: false,
+        at_rate: AtRate::default(),
         latency_operations: 0,
         bytes: work.bytes() - bytes_before,
         checksum: progress.checksum,

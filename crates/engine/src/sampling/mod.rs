@@ -8,6 +8,7 @@
 //! with the job.
 
 pub mod commits;
+mod device_budget;
 pub mod fixed;
 pub mod paced;
 pub mod stalls;
@@ -50,16 +51,23 @@ pub struct ThreadSample {
     pub checksum: u64,
     /// Latencies of operations.
     pub latencies: Latencies,
-    /// At a rate: operations that were due; 0 without one.
-    pub due_operations: u64,
-    /// At a rate: operations that began late although the thread only waited for their moment.
-    pub late_starts: u64,
-    /// At a rate: the bytes that storage may read ended the sample.
-    pub is_cut_short: bool,
+    /// Numbers of a sample at a rate; all 0 without one.
+    pub at_rate: AtRate,
     /// Durations of syncs, if they belong to the measured region.
     pub syncs: Option<Latencies>,
     /// Stalled batches of the throughput phase.
     pub stalls: Stalls,
+}
+
+/// Numbers of a sample at a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtRate {
+    /// Operations that were due.
+    pub due_operations: u64,
+    /// Operations that began late although the thread only waited for their moment.
+    pub late_starts: u64,
+    /// True if the bytes that storage may read ended the sample.
+    pub is_cut_short: bool,
 }
 
 /// An empty histogram that covers every latency a phase can have.

@@ -14,9 +14,9 @@ use std::time::Duration;
 use pagewise_model::RateSchedule;
 use pagewise_protocol::{CallFailure, Job};
 
-use super::ThreadSample;
+use super::device_budget::DeviceBudget;
 use super::stalls::Stalls;
-use super::timed::DeviceBudget;
+use super::{AtRate, Clock, ThreadSample};
 use crate::clock::now_ns;
 use crate::operations::{Latencies, Operations};
 
@@ -63,50 +63,32 @@ pub struct Turn {
     pub sample_ns: u64,
 }
 
-/// A clock that can be waited for.
-pub trait Time {
-    /// The time in ns.
-    fn now(&self) -> u64;
-
-    /// Return at this time, or as soon after it as possible, with the time.
-    fn wait_until(&self, ns: u64) -> u64;
+/// Return at a time of the clock, or as soon after it as possible, with the time.
+pub fn wait_until(ns: u64) -> u64 {
+    let mut now = now_ns();
+    let early = ns.saturating_sub(now);
+    if early > AWAKE_NS {
+        std::thread::sleep(Duration::from_nanos(early - AWAKE_NS));
+        now = now_ns();
+    }
+    // Without `pause`, which a hypervisor may trap: it cost the read behind it 0.4 us.
+    while now < ns {
+        now = now_ns();
+    }
+    now
 }
 
-/// The clock of the machine.
-#[derive(Clone, Copy, Debug)]
-pub struct SystemTime;
-
-impl Time for SystemTime {
-    fn now(&self) -> u64 {
-        now_ns()
-    }
-
-    fn wait_until(&self, ns: u64) -> u64 {
-        let mut now = now_ns();
-        let early = ns.saturating_sub(now);
-        if early > AWAKE_NS {
-            std::thread::sleep(Duration::from_nanos(early - AWAKE_NS));
-            now = now_ns();
-        }
-        // Without `pause`, which a hypervisor may trap: it cost the read behind it 0.4 us.
-        while now < ns {
-            now = now_ns();
-        }
-        now
-    }
-}
-
-/// Take one thread's sample. `latencies` is empty.
+/// Take one thread's sample by a clock that can be waited for. `latencies` is empty.
 pub fn sample(
     work: &mut dyn Operations,
     turn: Turn,
     pace: Pace,
     mut latencies: Latencies,
-    time: &impl Time,
+    (clock, wait_until): (impl Clock, impl Fn(u64) -> u64),
 ) -> Result<ThreadSample, CallFailure> {
     let bytes_before = work.bytes();
     let mut budget = DeviceBudget::new(pace.device_bytes, pace.device_check_ns);
-    let started_ns = time.now();
+    let started_ns = clock();
     let due_at = |operation| started_ns.saturating_add(pace.schedule.due_ns(turn.thread, operation));
     let mut due = pace.schedule.due_within(turn.thread, turn.sample_ns).min(pace.most);
     // A table that ends early ends the region with the time of its last operation.
@@ -121,7 +103,7 @@ pub fn sample(
         let moment = due_at(operations);
         if now < moment {
             // No clock is read between this and the operation.
-            let begun = time.wait_until(moment);
+            let begun = wait_until(moment);
             late_starts += u64::from(begun - moment > LATE_NS);
         }
         let done = work.perform(turn.first_operation.saturating_add(operations), 1, pace.end)?;
@@ -131,7 +113,7 @@ pub fn sample(
             break;
         }
         checksum = checksum.wrapping_add(done.checksum).wrapping_add(work.finish()?);
-        now = time.now();
+        now = clock();
         operations += 1;
         latencies.saturating_record(now - moment);
         if budget.is_spent(now) {
@@ -143,7 +125,7 @@ pub fn sample(
         }
     }
     if now < region_ends {
-        now = time.wait_until(region_ends);
+        now = wait_until(region_ends);
     }
     let passed_ns = now - started_ns;
     let mut undone = operations;
@@ -164,9 +146,7 @@ pub fn sample(
         bytes: work.bytes() - bytes_before,
         checksum,
         latencies,
-        due_operations: due,
-        late_starts,
-        is_cut_short,
+        at_rate: AtRate { due_operations: due, late_starts, is_cut_short },
         syncs: work.take_sync_durations(),
         stalls: Stalls::new(u64::MAX),
     })
@@ -180,24 +160,6 @@ mod tests {
     use crate::sampling::empty_latencies;
     use crate::sampling::fake::{self, FakeWork};
 
-    /// A clock that stands still but for waiting and work; a wait may end too late.
-    struct Waited<'a> {
-        time: &'a fake::Time,
-        oversleeps: Cell<Option<u64>>,
-    }
-
-    impl Time for Waited<'_> {
-        fn now(&self) -> u64 {
-            self.time.now()
-        }
-
-        fn wait_until(&self, ns: u64) -> u64 {
-            let early = ns.saturating_sub(self.now());
-            self.time.pass(early + self.oversleeps.take().unwrap_or(0));
-            self.now()
-        }
-    }
-
     /// 100 operations in 1 ms, one each 10 us, but for what `change` does.
     fn sampled(
         work: &mut FakeWork<'_>,
@@ -208,8 +170,15 @@ mod tests {
         let mut pace = Pace::of(&Job::default(), schedule, 0);
         change(&mut pace);
         let turn = Turn { thread: 0, first_operation: 0, sample_ns: 1_000_000 };
-        let time = Waited { time: work.time, oversleeps: Cell::new(oversleeps) };
-        sample(work, turn, pace, empty_latencies(), &time).expect("no call fails")
+        // The clock stands still but for work and waiting, and the first wait may end too late.
+        let (time, oversleeps) = (work.time, Cell::new(oversleeps));
+        let clock = time.clock();
+        let wait_until = |ns: u64| {
+            let early = ns.saturating_sub(clock());
+            time.pass(early + oversleeps.take().unwrap_or(0));
+            clock()
+        };
+        sample(work, turn, pace, empty_latencies(), (&clock, wait_until)).expect("no call fails")
     }
 
     fn took(sample: &ThreadSample) -> u64 {
@@ -221,7 +190,10 @@ mod tests {
         let time = fake::Time::default();
         let mut work = FakeWork { op_ns: 300, ..FakeWork::new(&time) };
         let sample = sampled(&mut work, |_| (), None);
-        assert_eq!((sample.operations, sample.due_operations, sample.late_starts), (100, 100, 0));
+        assert_eq!(
+            (sample.operations, sample.at_rate.due_operations, sample.at_rate.late_starts),
+            (100, 100, 0)
+        );
         assert_eq!((sample.latencies.min(), sample.latencies.max(), sample.latencies.len()), (300, 300, 100));
         assert_eq!((took(&sample), sample.bytes), (1_000_000, 1000), "the region is the schedule");
         assert_eq!((work.asked, work.finished), (vec![1; 100], 100));
@@ -233,18 +205,18 @@ mod tests {
         let time = fake::Time::default();
         let mut work = FakeWork { op_ns: 1_000, slow: vec![(10, 54_000)], ..FakeWork::new(&time) };
         let sample = sampled(&mut work, |_| (), None);
-        assert_eq!((sample.operations, sample.due_operations), (100, 100), "nothing is left out");
+        assert_eq!((sample.operations, sample.at_rate.due_operations), (100, 100), "nothing is left out");
         // The slow one takes 55 us; those behind it end 46, 37, 28, 19 and 10 us late.
         let slower = |ns| sample.latencies.count_between(ns, u64::MAX);
         assert_eq!([50_000, 40_000, 30_000, 20_000, 15_000, 5_000].map(slower), [1, 2, 3, 4, 5, 6]);
-        assert_eq!(sample.late_starts, 0, "the thread did not wait");
+        assert_eq!(sample.at_rate.late_starts, 0, "the thread did not wait");
     }
 
     #[test]
     fn a_late_awakening_is_counted() {
         let time = fake::Time::default();
         let sample = sampled(&mut FakeWork::new(&time), |_| (), Some(150_000));
-        assert_eq!((sample.operations, sample.late_starts), (100, 1));
+        assert_eq!((sample.operations, sample.at_rate.late_starts), (100, 1));
         assert!(sample.latencies.max() >= 150_000);
     }
 
@@ -254,7 +226,7 @@ mod tests {
         let mut work = FakeWork { op_ns: 20_000, ..FakeWork::new(&time) };
         let sample = sampled(&mut work, |_| (), None);
         // Half of what is due, and what fits into a hundredth of the region after its end.
-        assert_eq!((sample.operations, sample.due_operations, took(&sample)), (51, 100, 1_020_000));
+        assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (51, 100, 1_020_000));
         assert_eq!(sample.latencies.len(), 100, "each that was due has a latency");
         // The last three that were done, and those due at 510 and 520 us.
         assert_eq!(sample.latencies.count_between(500_000, u64::MAX), 5);
@@ -272,9 +244,9 @@ mod tests {
     fn a_table_or_a_ring_that_ends_early_ends_the_region() {
         let time = fake::Time::default();
         let sample = sampled(&mut FakeWork::new(&time), |pace| pace.most = 40, None);
-        assert_eq!((sample.operations, sample.due_operations, took(&sample)), (40, 40, 400_000));
+        assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 40, 400_000));
         let time = fake::Time::default();
         let sample = sampled(&mut FakeWork::new(&time), |pace| pace.end = 40, None);
-        assert_eq!((sample.operations, sample.due_operations, took(&sample)), (40, 40, 390_001));
+        assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 40, 390_001));
     }
 }
