@@ -39,11 +39,13 @@ pub(super) struct FakeWork<'a> {
     pub(super) asked: Vec<u64>,
     pub(super) done: u64,
     pub(super) finished: u64,
+    /// The position from which on nothing may be done, as it was said last.
+    pub(super) end: u64,
 }
 
 impl<'a> FakeWork<'a> {
     pub(super) fn new(time: &'a Time) -> Self {
-        Self { time, op_ns: 1, slow: Vec::new(), asked: Vec::new(), done: 0, finished: 0 }
+        Self { time, op_ns: 1, slow: Vec::new(), asked: Vec::new(), done: 0, finished: 0, end: 0 }
     }
 }
 
@@ -52,6 +54,7 @@ impl Operations for FakeWork<'_> {
         assert_eq!(position, self.done, "operations are done in order");
         let operations = wanted.min(end - position);
         self.asked.push(wanted);
+        self.end = end;
         self.done += operations;
         self.time.pass(operations * self.op_ns);
         let slow = self.slow.iter().filter(|(slow, _)| (position..position + operations).contains(slow));

@@ -96,6 +96,8 @@ pub fn sample(
     if due == pace.most {
         region_ends = region_ends.min(due_at(due));
     }
+    // Nothing is read ahead past what the thread may do.
+    let end = pace.end.min(turn.first_operation.saturating_add(pace.most));
     let last = region_ends.saturating_add((region_ends - started_ns) / BEYOND);
     let (mut operations, mut late_starts, mut checksum, mut is_cut_short) = (0, 0, 0u64, false);
     let mut now = started_ns;
@@ -106,7 +108,7 @@ pub fn sample(
             let begun = wait_until(moment);
             late_starts += u64::from(begun - moment > LATE_NS);
         }
-        let done = work.perform(turn.first_operation.saturating_add(operations), 1, pace.end)?;
+        let done = work.perform(turn.first_operation.saturating_add(operations), 1, end)?;
         if done.operations == 0 {
             // Every record is written, so nothing is due any more.
             (due, region_ends) = (operations, now);
@@ -243,8 +245,10 @@ mod tests {
     #[test]
     fn a_table_or_a_ring_that_ends_early_ends_the_region() {
         let time = fake::Time::default();
-        let sample = sampled(&mut FakeWork::new(&time), |pace| pace.most = 40, None);
+        let mut work = FakeWork::new(&time);
+        let sample = sampled(&mut work, |pace| pace.most = 40, None);
         assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 40, 400_000));
+        assert_eq!(work.end, 40, "nothing behind it is read ahead");
         let time = fake::Time::default();
         let sample = sampled(&mut FakeWork::new(&time), |pace| pace.end = 40, None);
         assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 40, 390_001));
