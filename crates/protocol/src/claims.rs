@@ -290,8 +290,7 @@ impl<'a> Claims<'a> {
         if syncs < u128::from(least) {
             return Some(format!("sync_duration_counts add up to {syncs}: {of} take at least {least}"));
         }
-        let longest =
-            ends.iter().zip(counts).filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max();
+        let longest = longest(ends, counts);
         let phase = self.elapsed_ns;
         if let Some(longest) = longest.filter(|longest| *longest as f64 > phase as f64 * BUCKET_SLACK) {
             return Some(format!("a sync took {longest} ns of a region of {phase} ns"));
@@ -311,8 +310,8 @@ impl<'a> Claims<'a> {
     pub fn false_latencies(&self, asked: &Asked, waited_ns: u64) -> Option<String> {
         let (timed, of, phase_ns) = self.timed();
         let all = self.latency_ns.iter().zip(self.latency_counts);
-        let total: f64 = all.clone().map(|(upper_ns, count)| *upper_ns as f64 * *count as f64).sum();
-        let slowest = all.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
+        let total: f64 = all.map(|(upper_ns, count)| *upper_ns as f64 * *count as f64).sum();
+        let slowest = longest(self.latency_ns, self.latency_counts).unwrap_or(0);
         if slowest as f64 > phase_ns as f64 * BUCKET_SLACK {
             return Some(format!(
                 "an operation took {slowest} ns of a phase of {phase_ns} ns: buckets are not wider than 1 %, and in nanoseconds"
@@ -345,8 +344,7 @@ impl<'a> Claims<'a> {
             return (due > 0 || late_starts > 0)
                 .then(|| format!("due_operations is {due}, late_starts {late_starts}: there is no rate"));
         };
-        let ends = self.latency_ns.iter().zip(self.latency_counts);
-        let longest = ends.filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max().unwrap_or(0);
+        let longest = longest(self.latency_ns, self.latency_counts).unwrap_or(0);
         let most = schedule.all_due_within(elapsed_ns);
         let least_ns = (elapsed_ns as f64 * SCHEDULE_SHARE) as u64;
         let least = schedule.all_due_within(least_ns.saturating_sub(longest));
@@ -367,6 +365,11 @@ impl<'a> Claims<'a> {
         let what = "elapsed_ns + latency_elapsed_ns";
         false_time(what, self.all_ns(), wall_ns, wall_slack(wall_ns, answer_ns))
     }
+}
+
+/// The longest duration of a histogram; `None` if it is empty.
+fn longest(ends: &[u64], counts: &[u64]) -> Option<u64> {
+    ends.iter().zip(counts).filter(|(_, count)| **count > 0).map(|(upper_ns, _)| *upper_ns).max()
 }
 
 /// The fault of a histogram whose fields are `NAME_ns` and `NAME_counts`.
