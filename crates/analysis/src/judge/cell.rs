@@ -328,6 +328,8 @@ impl CellJudgement {
         };
         let seen = |figure: fn(&Evidence) -> Option<u64>| median_count(&of_each(&evidence, figure));
         let (status, reason) = status(samples);
+        let at_rate = conditions.rate.filter(|_| !measurements.is_empty());
+        let kept = samples.rates().values();
         let capacity = cache_capacity(&evidence);
         let span = conditions.span_bytes.0 as f64;
         let limit = conditions.host_settings.memory_limit_bytes;
@@ -371,15 +373,10 @@ impl CellJudgement {
             ns_per_op: MedianInterval::of(
                 &samples.figures(|measurement, _| 1e9 / ops_per_second(measurement)),
             ),
-            usual_latency_ns: conditions.rate.and_then(|_| {
-                let times: Vec<f64> = samples.rates().values().into_iter().map(|rate| 1e9 / rate).collect();
-                MedianInterval::of(&times)
-            }),
-            rate_missed: conditions.rate.filter(|_| !measurements.is_empty()).map(|_| samples.rate_missed()),
-            late_starts: conditions
-                .rate
-                .filter(|_| !measurements.is_empty())
-                .map(|_| total(measurements.iter().map(|one| &one.late_starts))),
+            usual_latency_ns: at_rate
+                .and_then(|_| MedianInterval::of(&kept.iter().map(|rate| 1e9 / rate).collect::<Vec<_>>())),
+            rate_missed: at_rate.map(|_| samples.rate_missed()),
+            late_starts: at_rate.map(|_| total(measurements.iter().map(|one| &one.late_starts))),
             latency_ns: match latency_reason {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
@@ -421,7 +418,7 @@ impl CellJudgement {
             of_device_bandwidth_low: of_device.map(|share| share.low),
             of_device_bandwidth_high: of_device.map(|share| share.high),
             limit: match activity {
-                Some(_) if conditions.rate.is_some() && samples.rates().count() > 0 => Bound::of_rate(),
+                Some(_) if at_rate.is_some() && !kept.is_empty() => Bound::of_rate(),
                 activity => activity.map(|activity| ceilings.bound(cell, activity)).unwrap_or_default(),
             },
             slow_processes: slow_processes(samples),

@@ -53,34 +53,37 @@ impl<'a> CellSamples<'a> {
         self.rounds.iter().filter_map(of).collect()
     }
 
+    /// The valid samples with this verdict on their rate.
+    fn with_outcome(&self, outcome: RateOutcome) -> impl Iterator<Item = &'a Measurement> + '_ {
+        self.valid().map(|(one, _)| one).filter(move |one| rate_outcome(one) == Some(outcome))
+    }
+
     /// Number of valid samples that did not keep the rate.
     pub fn rate_missed(&self) -> usize {
-        let missed = |(one, _): &(&Measurement, &Evidence)| rate_outcome(one) == Some(RateOutcome::Missed);
-        self.valid().filter(missed).count()
+        self.with_outcome(RateOutcome::Missed).count()
     }
 
     /// True if so many samples did not keep the rate that the others say nothing of the method.
-    fn misses_rate(&self) -> bool {
+    pub fn misses_rate(&self) -> bool {
         self.cell.conditions.rate.is_some() && self.rate_missed() * MISSED_PART > self.valid().count()
     }
 
-    /// Predicate about samples without a figure at a rate; `None` without such.
+    /// Predicate about samples without a figure at a rate, of the more frequent kind; `None` if
+    /// each has one.
     pub fn rate_shortfall(&self) -> Option<String> {
         let conditions = &self.cell.conditions;
         let asked = conditions.rate_text()?;
-        let of = |outcome: RateOutcome| {
-            let measurements = self.valid().map(|(one, _)| one);
-            measurements.filter(move |one| rate_outcome(one) == Some(outcome))
-        };
+        let cut_short: Vec<f64> =
+            self.with_outcome(RateOutcome::CutShort).map(|one| one.operations as f64).collect();
         let each = f64::from(conditions.reads_per_op());
-        let done = |one: &Measurement| ops_per_second(one) * each;
-        if let Some(done) = median(&of(RateOutcome::Missed).map(done).collect::<Vec<_>>()) {
-            return Some(format!("cannot keep the rate: it did {} of {asked}", rate(done)));
+        let missed: Vec<f64> =
+            self.with_outcome(RateOutcome::Missed).map(|one| ops_per_second(one) * each).collect();
+        if missed.len() >= cut_short.len() {
+            return Some(format!("cannot keep the rate: it did {} of {asked}", rate(median(&missed)?)));
         }
-        let operations = |one: &Measurement| one.operations as f64;
-        let operations = median(&of(RateOutcome::CutShort).map(operations).collect::<Vec<_>>())?;
         Some(format!(
-            "ended after {operations:.0} operations, too few to say that it keeps the rate: a cold sample brings in a quarter of the file at most"
+            "ended after {:.0} operations, too few to say that it keeps the rate: a cold sample brings in a quarter of the file at most",
+            median(&cut_short)?
         ))
     }
 
@@ -144,10 +147,9 @@ const MISSED_PART: usize = 5;
 
 /// The figure that a sample is ranked by, the more the better: operations per second; for a cold
 /// start, the inverse of the time to warm; for one-shot work, the inverse of the total, including
-/// set-up and tear-down; at a rate, the inverse of the mean latency of the
-/// fastest 95 %. A cold start that did not
-/// become warm has none, and neither have work that was not completed, a rate that was not kept and
-/// an invalid sample.
+/// set-up and tear-down; at a rate, the inverse of the mean latency of the fastest 95 %. A cold
+/// start that did not become warm has none, and neither have work that was not completed, a rate
+/// that was not kept and an invalid sample.
 pub fn ranked_figure(cell: &Cell, sample: &Sample) -> Option<f64> {
     let (measurement, evidence) = sample.valid()?;
     figure_of(cell, measurement, evidence)

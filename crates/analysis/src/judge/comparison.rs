@@ -346,10 +346,9 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     if valid > 0 && without_figure(cell) == valid {
         let has_no_time = || "it did not become warm, so it has no time to warm".to_string();
         let reason = fell_short(cell).unwrap_or_else(has_no_time);
-        return Some(match cell.rate_missed() {
-            missed if (1..valid).contains(&missed) => format!("{reason} in {missed} of {valid} samples"),
-            _ => reason,
-        });
+        let missed = cell.rate_missed();
+        let some_kept_it = cell.misses_rate() && missed < valid;
+        return Some(if some_kept_it { format!("{reason} in {missed} of {valid} samples") } else { reason });
     }
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }

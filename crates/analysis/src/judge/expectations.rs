@@ -183,9 +183,9 @@ fn of_quantile(
 /// Behind a rate that is not kept operations wait longer and longer, whatever a short sample shows.
 fn of_rate(judged: JudgedExpectation, samples: &CellSamples<'_>) -> JudgedExpectation {
     let rate_missed = samples.rate_missed() as u32;
-    let verdict = match samples.rates().count() {
-        _ if rate_missed == 0 => judged.verdict,
-        0 if judged.samples >= SAMPLES => Fulfilment::DoesNotHold,
+    let verdict = match rate_missed {
+        0 => judged.verdict,
+        _ if samples.misses_rate() && judged.samples >= SAMPLES => Fulfilment::DoesNotHold,
         _ => judged.verdict.min(Fulfilment::Open),
     };
     JudgedExpectation { rate_missed, verdict, ..judged }

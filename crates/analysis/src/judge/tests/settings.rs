@@ -212,6 +212,14 @@ fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
     let reason = &judged.comparisons[0].unranked[0].reason;
     assert!(reason.starts_with("ended after 3 operations, too few"), "{reason}");
     assert_eq!(judged.cells[0].rate_missed, Some(0));
+
+    let judged = at_rate(|round, measurement| {
+        let (operations, cut_short) = if round < 1 { (100, false) } else { (3, true) };
+        (measurement.operations, measurement.due_operations, measurement.cut_short) =
+            (operations, 400, cut_short);
+    });
+    let reason = &judged.comparisons[0].unranked[0].reason;
+    assert!(reason.starts_with("ended after 3 operations, too few"), "one of eight missed it: {reason}");
 }
 
 #[test]
