@@ -8,12 +8,11 @@ written before, by one thread, with fdatasync(2) after each. --calls prints what
 and a reused one, in place of the pairs.
 """
 
-import argparse
-import json
 import os
 import statistics
-import subprocess
 import tempfile
+
+import pairs
 
 FILE_MIB = 16
 
@@ -21,35 +20,20 @@ FILE_MIB = 16
 def fio(directory):
     """Syncs per second and the p99 of a sync in microseconds."""
     path = os.path.join(directory, "fio.log")
-    command = [
-        "fio", "--name=log", f"--filename={path}", "--rw=write", "--bs=4k", f"--size={FILE_MIB}m", "--overwrite=1",
-        "--ioengine=psync", "--fdatasync=1", "--fallocate=none", "--output-format=json", "--percentile_list=50:99",
-    ]
-    ended = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    job = json.loads(ended)["jobs"][0]
+    job = pairs.fio(
+        "--name=log", f"--filename={path}", "--rw=write", "--bs=4k", f"--size={FILE_MIB}m", "--overwrite=1", "--ioengine=psync",
+        "--fdatasync=1", "--fallocate=none", "--percentile_list=50:99",
+    )
     os.remove(path)
     percentiles = job["sync"]["lat_ns"]["percentile"]
     return job["sync"]["lat_ns"]["N"] / job["write"]["runtime"] * 1000, percentiles["99.000000"] / 1000
-
-
-def judged(pagewise, directory, words):
-    """The judged JSON of a run."""
-    path = os.path.join(directory, "run.jsonl")
-    command = [pagewise, "append", "--dir", directory, "--out", path, "--no-ceilings", "--json", *words]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    if ended.returncode not in (0, 1):
-        raise SystemExit(ended.stderr)
-    os.remove(path)
-    found = json.loads(ended.stdout)
-    return found[0] if isinstance(found, list) else found
 
 
 def pagewise_syncs(pagewise, directory):
     """The same of pagewise."""
     words = ["--record-size", "4KiB", "--sync", "commit", "--methods", "pwrite", "--cache", "warm", "--threads", "1"]
     words += ["--file-size", f"{FILE_MIB}MiB", "--rounds", "7", "--sample", "400ms"]
-    cells = judged(pagewise, directory, words)["cells"]
-    syncs = next(cell["syncs"] for cell in cells if cell["role"] == "measured")
+    syncs = pairs.measured(pagewise, directory, "append", words)["syncs"]
     return syncs["per_second"]["median"], syncs["p99"] / 1000
 
 
@@ -60,16 +44,13 @@ def interval(values):
     return f"{statistics.median(ordered):.3f} [{ordered[cut]:.3f}, {ordered[-1 - cut]:.3f}]"
 
 
-def pairs(options):
+def compare(options):
     ratios, tails = [], []
     for pair in range(options.pairs):
         # Three runs of fio are as long as the samples of pagewise.
         one = lambda: [statistics.median(figures) for figures in zip(*[fio(options.dir) for _ in range(3)])]
         other = lambda: pagewise_syncs(options.pagewise, options.dir)
-        if pair % 2 == 0:
-            theirs, ours = one(), other()
-        else:
-            ours, theirs = other(), one()
+        theirs, ours = pairs.in_turns(pair, one, other)
         ratios.append(ours[0] / theirs[0])
         tails.append(ours[1] / theirs[1])
         print(f"{pair + 1}: pagewise {ours[0]:.0f}/s p99 {ours[1]:.0f} us; fio {theirs[0]:.0f}/s p99 {theirs[1]:.0f} us", flush=True)
@@ -84,7 +65,7 @@ def calls(options):
     for shown, cache, method in [("new", "cold", "pwrite"), ("allocated", "cold", "pwrite:prealloc"), ("reused", "warm", "pwrite")]:
         words = ["--record-size", "8KiB", "--sync", "commit", "--sync-call", calls, "--methods", method, "--cache", cache]
         words += ["--threads", "1", "--file-size", f"{FILE_MIB}MiB", "--rounds", "11", "--sample", "400ms"]
-        for cell in judged(options.pagewise, options.dir, words)["cells"]:
+        for cell in pairs.judged(options.pagewise, options.dir, "append", words)["cells"]:
             syncs = cell["syncs"]
             if cell["role"] != "measured" or syncs is None:
                 continue
@@ -95,16 +76,12 @@ def calls(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=21)
-    parser.add_argument("--dir", default=".")
-    parser.add_argument("--pagewise", default="target/release/pagewise")
+    parser = pairs.arguments(__doc__, 21)
     parser.add_argument("--calls", action="store_true")
     options = parser.parse_args()
-    options.pagewise = os.path.abspath(options.pagewise)
     with tempfile.TemporaryDirectory(dir=options.dir) as directory:
         options.dir = directory
-        calls(options) if options.calls else pairs(options)
+        calls(options) if options.calls else compare(options)
 
 
 if __name__ == "__main__":
