@@ -5,10 +5,10 @@
 
 mod heartbeats;
 mod latencies;
+mod windows;
 
 use std::time::{Duration, Instant};
 
-use pagewise_analysis::proof::steady;
 use pagewise_analysis::proof::unaccounted::unaccounted_in_region_ns;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{
@@ -39,17 +39,6 @@ use heartbeats::heartbeats;
 const VERIFIED_READS: u64 = 8;
 /// Maximum memory of the comparison: fewer reads are compared if they are large.
 const VERIFIED_BYTES: u64 = 4 << 20;
-/// Length of a window in which the workload warms a cache that does not hold the span; a shorter
-/// one says too little about a method of a hundred operations per second.
-const WINDOW_NS: u64 = 50_000_000;
-/// Maximum time and windows of that; after them, the sample is unsettled.
-const SETTLING: Duration = Duration::from_secs(20);
-const SETTLING_WINDOWS: usize = 200;
-/// Maximum time of a cold start, to which reading the span at this rate is added; after it, the
-/// sample has no time to warm.
-const COLD_START: Duration = Duration::from_secs(20);
-const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
-const COLD_START_WINDOWS: usize = 600;
 /// Bounds of the time in which an idle worker beats: otherwise as long as a sample.
 const IDLE_MIN_NS: u64 = 50_000_000;
 const IDLE_MAX_NS: u64 = 500_000_000;
@@ -348,104 +337,6 @@ impl WorkerSession<'_> {
             expected_checksum,
             order,
             polls,
-        })
-    }
-
-    /// Request a `go` and record it as a window.
-    fn window(
-        &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
-        sample_ns: u64,
-    ) -> Result<GoOutcome, ConversationError> {
-        let before = process::totals(worker.pid());
-        let outcome = self.go(worker, memory, progress, false, (sample_ns, 0))?;
-        let during = ProcessCounters::difference(&before, &process::totals(worker.pid()));
-        progress.first_operation = progress.first_operation.saturating_add(furthest(&outcome.reply));
-        progress.windows.push(RateWindow {
-            elapsed_ns: outcome.reply.elapsed_ns,
-            unaccounted_ns: outcome.unaccounted_ns,
-            operations: outcome.reply.operations,
-            device_read_bytes: during.device_read_bytes,
-            involuntary_switches: during.involuntary_switches,
-            resident_bytes: self.input.residency(self.cell.conditions.span_bytes.0).resident_bytes,
-        });
-        Ok(outcome)
-    }
-
-    /// Let the workload warm a cache that does not hold the span, until its device reads per
-    /// operation are steady, and they are those that the residency predicts, or it has replaced as
-    /// much of the cache as its popular positions may need.
-    fn settle(
-        &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
-    ) -> Result<(), ConversationError> {
-        let deadline = Instant::now() + SETTLING;
-        while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
-            self.window(worker, memory, progress, WINDOW_NS)?;
-            reached(RunStep::Settling);
-            let windows = &progress.windows;
-            if steady::is_lasting(self.cell, windows, self.round.page_bytes)
-                && steady::settled(self.cell, windows)
-            {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Run the workload from an empty cache until it is steady; return the sum of its windows.
-    fn cold_start(
-        &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
-    ) -> Result<GoOutcome, ConversationError> {
-        let span = self.cell.conditions.span_bytes.0;
-        let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
-        let window_ns = self.round.plan.sample_ns;
-        let mut total = SampleReply::default();
-        let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
-        let (mut checksum, mut expected) = (0u64, Some(0u64));
-        while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let outcome = self.window(worker, memory, progress, window_ns)?;
-            let reply = outcome.reply;
-            wall_ns += outcome.wall_ns;
-            unaccounted_ns += outcome.unaccounted_ns;
-            supervisor_run_queue_ns = supervisor_run_queue_ns
-                .zip(outcome.supervisor_run_queue_ns)
-                .map(|(total, of_go)| total + of_go);
-            expected =
-                expected.zip(outcome.expected_checksum).map(|(total, window)| total.wrapping_add(window));
-            checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
-            total.operations = total.operations.saturating_add(reply.operations);
-            total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns);
-            total.bytes = total.bytes.saturating_add(reply.bytes);
-            total.stalls = total.stalls.saturating_add(reply.stalls);
-            total.stall_longest_ns = total.stall_longest_ns.max(reply.stall_longest_ns);
-            total.thread_operations.resize(reply.thread_operations.len(), 0);
-            for (sum, window) in total.thread_operations.iter_mut().zip(&reply.thread_operations) {
-                *sum = sum.saturating_add(*window);
-            }
-            if steady::is_steady(self.cell.conditions.op_bytes(), &progress.windows) {
-                break;
-            }
-        }
-        total.checksum = format!("{checksum:016x}");
-        let order = self.task.order(false, 0);
-        let expected_checksum = expected;
-        Ok(GoOutcome {
-            reply: total,
-            wall_ns,
-            unaccounted_ns,
-            cpu_ns: None,
-            supervisor_run_queue_ns,
-            expected_checksum,
-            order,
-            polls: None,
         })
     }
 
