@@ -68,6 +68,20 @@ impl ConversationError {
         broken(FailureKind::CallFailed, detail)
     }
 
+    /// The error with the name of the worker before what happened.
+    pub fn of(self, who: &str) -> Self {
+        let named = |detail: String| format!("{who}: {detail}");
+        match self {
+            ConversationError::Broken(failure) => {
+                ConversationError::Broken(Failure { detail: named(failure.detail), ..failure })
+            }
+            ConversationError::Call(failure) => {
+                ConversationError::Call(CallFailure { detail: named(failure.detail), ..failure })
+            }
+            ConversationError::Stopped => ConversationError::Stopped,
+        }
+    }
+
     /// Work that a worker does not offer, so that it is not asked for it.
     pub fn unavailable(detail: String) -> Self {
         let (call, path) = ("open".to_string(), String::new());

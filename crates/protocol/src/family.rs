@@ -2,8 +2,8 @@
 //!
 //! A worker leads a process group of its own, which is killed when the worker has ended. A process
 //! that left the group, as a daemon does, loses its parent sooner or later and becomes a child of
-//! this process (PR_SET_CHILD_SUBREAPER, Linux 3.4). This process has no other children at that
-//! time, so those are killed too; their own children follow in turn.
+//! this process (PR_SET_CHILD_SUBREAPER, Linux 3.4). Once the last worker has ended, this process
+//! has no other children, so those are killed too; their own children follow in turn.
 //!
 //! A process that was started with children of somebody else, as by a shell that replaced itself,
 //! adopts nobody, because it could not distinguish them from those of a worker. The same holds for
@@ -11,6 +11,7 @@
 
 use std::fs;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -37,8 +38,23 @@ pub(crate) fn kill_group(leader: Pid) {
     let _ = kill_process_group(leader, Signal::KILL);
 }
 
-/// Kill the orphans of a worker whose status was collected.
-pub(crate) fn kill_orphans() {
+/// Workers whose status was not collected.
+static LIVING: AtomicUsize = AtomicUsize::new(0);
+
+/// Count a worker that was started.
+pub(crate) fn begun() {
+    LIVING.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Kill the orphans of the workers, if that whose status was just collected is the last: while
+/// another one lives, nobody knows whose they are, and it is a child too.
+pub(crate) fn ended() {
+    if LIVING.fetch_sub(1, Ordering::AcqRel) == 1 {
+        kill_orphans();
+    }
+}
+
+fn kill_orphans() {
     let deadline = Instant::now() + GONE_WITHIN;
     while adopt() && has_children() && Instant::now() < deadline {
         for child in children() {

@@ -43,6 +43,7 @@ impl Peer {
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = prepare(&mut command).and_then(Command::spawn)?;
+        family::begun();
         let pipes = Pipes {
             stdin: child.stdin.take().map(file),
             stdout: child.stdout.take().map(file),
@@ -104,8 +105,9 @@ impl Peer {
                     let _ = child.kill();
                 }
                 let status = child.wait().ok();
-                *collected = true;
-                family::kill_orphans();
+                if !std::mem::replace(collected, true) {
+                    family::ended();
+                }
                 status
             }
             Peer::Thread(worker) => {
