@@ -2,6 +2,7 @@
 //!
 //! [`judge()`] is the entry point; the report makes the judged JSON of its result.
 
+mod actor;
 pub mod advice;
 pub mod bound;
 mod cell;
@@ -46,6 +47,7 @@ use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 
 use crate::statistics::{ByRound, paired_log_ratios};
 
+pub use actor::ActorFigures;
 pub use cell::{ById, CellJudgement, Parameters, SLOW, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
@@ -88,15 +90,16 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let ceilings =
         Ceilings::of(active.clone().filter_map(|(samples, activity)| Some((samples, activity.as_ref()?))));
     let expectations = &run.header.plan.expectations;
+    let by_id = samples_by_id(samples);
     let cells: Vec<CellJudgement> = active
         .map(|(samples, activity)| CellJudgement {
             expected: expectations::judge_all(expectations, samples),
+            actor: ActorFigures::of(samples, &by_id),
             ..CellJudgement::of(samples, activity.as_ref(), &ceilings, in_memory)
         })
         .collect();
     let sides = comparison::sides(samples);
     let comparisons = comparison::compare_all(&sides, &InterimAnalyses::of(&run.header.plan), true);
-    let by_id = samples_by_id(samples);
     let advice = advise_all(&comparisons, &cells, &by_id, price);
     let summary = summary(run, samples);
     let validity = validity(samples, checked);

@@ -10,6 +10,7 @@
 //! clock leaves out and counts all the same is found in [`unaccounted`]. [`steady`] decides when a
 //! cache is as warm as it gets.
 
+mod actors;
 mod again;
 pub(crate) mod calls;
 mod checks;

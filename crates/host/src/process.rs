@@ -41,6 +41,11 @@ pub fn anonymous_bytes(pid: u32) -> Option<u64> {
     kib_field(&kernel_files::text(format!("/proc/{pid}/status"))?, "RssAnon")
 }
 
+/// The cgroups of a process, as the kernel writes them.
+pub fn cgroups(pid: u32) -> Option<String> {
+    kernel_files::text(format!("/proc/{pid}/cgroup"))
+}
+
 /// Read the totals of process `pid`.
 pub fn totals(pid: u32) -> ProcessCounters {
     totals_with_threads(pid).0

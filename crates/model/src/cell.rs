@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actor::Actor;
 use crate::checksum::Consume;
 use crate::content::Content;
 use crate::host_settings::HostSettings;
@@ -92,6 +93,9 @@ pub struct Conditions {
     /// before it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<ScheduledRate>,
+    /// Another program that is at work meanwhile, under the same memory limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Actor>,
     /// Settings of the machine.
     #[serde(default, skip_serializing_if = "HostSettings::is_untouched")]
     pub host_settings: HostSettings,
@@ -124,6 +128,7 @@ impl Conditions {
             cache: CacheState::AsIs,
             descriptor: Descriptor::Shared,
             rate: None,
+            beside: None,
             host_settings: HostSettings::default(),
         }
     }
@@ -262,6 +267,24 @@ impl Conditions {
             .is_none_or(|capacity| self.span_bytes.0 <= (capacity.0 / 10).saturating_mul(FITTING_TENTHS))
     }
 
+    /// True if the whole span is in the page cache from the beginning of a sample to its end: it
+    /// fits, and no other program fills the same cache.
+    pub fn stays_in_memory(&self) -> bool {
+        self.fits_memory() && !self.shares_cache()
+    }
+
+    /// True if another program fills the cache under the same memory limit.
+    pub fn shares_cache(&self) -> bool {
+        self.beside.is_some() && self.host_settings.memory_limit_bytes.is_some()
+    }
+
+    /// Bytes that the actor reads before the measured region, so that the cache is what both
+    /// programs make of it; 0 where that does not matter.
+    pub fn actor_bytes_before(&self) -> Bytes {
+        let limit = self.host_settings.memory_limit_bytes.filter(|_| self.shares_cache());
+        limit.filter(|_| self.cache == CacheState::Warm).map_or(Bytes(0), Actor::bytes_to_fill)
+    }
+
     /// Bytes that a cold sample may bring into the page cache.
     pub fn cold_budget_bytes(&self) -> u64 {
         self.span_bytes.0 / self.work.parameters().cold_divisor()
@@ -299,6 +322,7 @@ impl Cell {
             cache,
             descriptor,
             rate,
+            beside,
             host_settings,
         } = &self.conditions;
         let per_cpu = if *thread_per_cpu { "-per-cpu" } else { "" };
@@ -309,13 +333,14 @@ impl Cell {
             format!(",{content}")
         };
         let rate = rate.map_or_else(String::new, |rate| format!(",rate={rate}"));
+        let beside = beside.as_ref().map_or_else(String::new, |actor| format!("/beside={actor}"));
         let role = match self.role {
             Role::Measured => "",
             Role::Control => "/control",
             Role::Ceiling => "/ceiling",
         };
         format!(
-            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t{per_cpu},{descriptor}{rate}/{method}{role}"
+            "{workload}/{file_bytes},span={span_bytes}{content}/{work}/{cache}{host_settings}/{threads}t{per_cpu},{descriptor}{rate}{beside}/{method}{role}"
         )
     }
 
@@ -343,7 +368,7 @@ impl Cell {
 
     /// True if every byte it reads is in memory before its sample.
     pub fn is_in_memory(&self) -> bool {
-        let is_cached = self.conditions.cache == CacheState::Warm && self.conditions.fits_memory();
+        let is_cached = self.conditions.cache == CacheState::Warm && self.conditions.stays_in_memory();
         self.method.access() == Access::Anonymous || is_cached && !self.method.is_direct()
     }
 }

@@ -4,6 +4,8 @@
 //! values are parsed from the user's text, sent to a worker and stored in a run file.
 
 pub mod access_map;
+mod actor;
+mod actor_evidence;
 pub mod cell;
 mod check_context;
 pub mod checksum;
@@ -36,6 +38,8 @@ mod words;
 pub mod work;
 pub mod workers;
 
+pub use actor::{Actor, ActorOrder};
+pub use actor_evidence::{ActorEvidence, ActorWindow};
 pub use cell::{CacheState, Cell, Conditions, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};
 pub use checksum::Consume;

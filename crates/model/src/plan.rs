@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::access_map::AccessMap;
+use crate::actor::Actor;
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::content::Content;
 use crate::expectation::Expectation;
@@ -184,6 +185,8 @@ pub struct CliffSearch {
 /// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in
 /// block/blk-throttle.c), and then nothing until the next slice.
 const SLICE_NS: u64 = 100_000_000;
+/// Shortest sample beside an actor, which is to be seen at work in each tenth of it.
+const ACTOR_SAMPLE_NS: u64 = 250_000_000;
 /// Samples are long compared with slices.
 const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
@@ -314,6 +317,9 @@ impl Plan {
     pub fn longest_reading_ns(&self, conditions: &Conditions) -> u64 {
         let phases_ns =
             self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns);
+        if conditions.beside.is_some() {
+            return phases_ns.max(ACTOR_SAMPLE_NS.saturating_add(self.latency_ns));
+        }
         match conditions.host_settings.device_cap {
             Some(_) => phases_ns.max(CAPPED_SAMPLE_NS.saturating_add(SLICE_NS)),
             None => phases_ns,
@@ -338,6 +344,9 @@ impl Plan {
 
     /// Duration of the throughput phase of a sample of `cell` without a cap.
     pub fn sample_ns_of(&self, cell: &Cell) -> u64 {
+        if cell.conditions.beside.is_some() {
+            return self.sample_ns.max(ACTOR_SAMPLE_NS);
+        }
         let is_fast = cell.is_in_memory() && cell.conditions.rate.is_none();
         self.memory_sample_ns.filter(|_| is_fast).unwrap_or(self.sample_ns)
     }
@@ -365,6 +374,15 @@ impl Plan {
         datasets.sort_unstable_by_key(|(content, size)| Reverse((*size, *content)));
         datasets.dedup();
         datasets
+    }
+
+    /// Sizes of the files of actors, largest first, without repetition.
+    pub fn actor_files(&self) -> Vec<Bytes> {
+        let actors = self.cells.iter().filter_map(|cell| cell.conditions.beside.as_ref());
+        let mut files: Vec<Bytes> = actors.map(Actor::file_bytes).collect();
+        files.sort_unstable_by_key(|size| Reverse(*size));
+        files.dedup();
+        files
     }
 
     /// The largest file that a workload writes.
@@ -457,7 +475,8 @@ impl Plan {
     pub fn dataset_bytes(&self) -> Bytes {
         match self.source {
             Source::Dataset { .. } => {
-                Bytes(self.datasets().iter().fold(0, |total, (_, size)| total.saturating_add(size.0)))
+                let sizes = self.datasets().into_iter().map(|(_, size)| size).chain(self.actor_files());
+                Bytes(sizes.fold(0, |total, size| total.saturating_add(size.0)))
             }
             Source::File { .. } => Bytes(0),
         }

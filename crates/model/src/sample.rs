@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actor_evidence::ActorEvidence;
 use crate::cell::Cell;
 use crate::counters::{GroupCounters, HostCounters, ProcessCounters, RateWindow, ThreadCounters};
 use crate::host_settings::SettingsInForce;
@@ -105,6 +106,7 @@ impl Outcome {
                     | FailureKind::LimitNotHeld
                     | FailureKind::SettingMismatch
                     | FailureKind::KilledFromOutside
+                    | FailureKind::ActorAbsent
             )
         };
         match self {
@@ -341,6 +343,9 @@ crate::with_process_totals! { evidence! {
         /// those of a cold start.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub windows: Vec<RateWindow>,
+        /// Activity of the actor beside the worker; `None` without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub actor: Option<ActorEvidence>,
         /// Delays of the worker's heartbeats, one entry for each kind; empty without heartbeats.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub heartbeats: Vec<Heartbeat>,
@@ -489,6 +494,8 @@ words! {
         ChargedToOtherCgroup = "charged-to-other-cgroup",
         /// The rate of device use did not become steady in time.
         NotSettled = "not-settled",
+        /// The actor beside the worker was not at work, or not at what it was asked for.
+        ActorAbsent = "actor-absent",
         /// A setting of the machine differs from the cell's: device cap, readahead, CPUs, node.
         SettingMismatch = "setting-mismatch",
         /// The counters contradict what the method does.

@@ -3,6 +3,7 @@
 //!
 //! At most [`MOST_LINES`] lines. The tables have the numbers behind it.
 
+mod actors;
 mod bars;
 mod choices;
 mod expected;
@@ -108,6 +109,7 @@ pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> Document {
 fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
     let mut blocks = proven(runs);
     blocks.extend(expected::blocks(situations));
+    blocks.extend(actors::blocks(situations));
     blocks.extend(syncs::blocks(situations));
     blocks.extend(without_figures(situations));
     blocks.extend(cache_unknown(runs));

@@ -9,6 +9,7 @@ use pagewise_model::{
 };
 use serde::Serialize;
 
+use super::actor::ActorFigures;
 use super::cold_start::{ColdWindow, bytes_to_warm, times_to_warm, windows};
 use super::evidence::EvidenceMedians;
 use super::expectations::JudgedExpectation;
@@ -69,6 +70,8 @@ pub struct Parameters {
     pub reads_per_update: Option<u32>,
     /// Reads or records per second at which operations are due.
     pub rate: Option<u64>,
+    /// The actor at work meanwhile, as typed.
+    pub beside: Option<String>,
     /// Number of passes over the ring.
     pub passes: Option<u32>,
     /// Time by which written bytes must be on the device: `none`, `end`, `every:SIZE`, `commit`.
@@ -115,6 +118,7 @@ impl Parameters {
             updates: updates.and_then(|writes| writes.updates),
             reads_per_update: updates.map(|writes| writes.reads_each),
             rate: conditions.rate.map(ScheduledRate::per_second),
+            beside: conditions.beside.as_ref().map(ToString::to_string),
             passes: writes.map(|writes| writes.passes),
             sync: writes.map(|writes| writes.sync.to_string()),
             sync_call: cell.sync_call(),
@@ -198,6 +202,8 @@ pub struct CellJudgement {
     pub usual_latency_ns: Option<MedianInterval>,
     /// At a rate: valid samples that did not keep it.
     pub rate_missed: Option<usize>,
+    /// Activity of the actor beside it; `None` without one.
+    pub actor: Option<ActorFigures>,
     /// At a rate: operations of all samples that began late although their thread only waited for
     /// their moment, as where other programs had the CPU.
     pub late_starts: Option<u64>,
@@ -381,6 +387,7 @@ impl CellJudgement {
                 Some(_) => None,
                 None => Latency::merged(measurements.iter().copied()),
             },
+            actor: None,
             syncs: Syncs::of(samples, in_memory),
             latency_reason,
             stall: stall.filter(|_| stall_reason.is_none()),

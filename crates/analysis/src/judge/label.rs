@@ -68,6 +68,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         cache: _,
         descriptor,
         rate: _,
+        beside,
         host_settings,
     } = conditions;
     let mut all: Vec<(LabelPart, String)> = Vec::new();
@@ -110,6 +111,7 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         None => "no cache left under the limit".to_string(),
     });
     add(LabelPart::Data, data);
+    add(LabelPart::Other, beside.as_ref().map(|actor| format!("beside {actor}")));
     add(LabelPart::Other, device_cap.map(|cap| format!("cap {cap}")));
     for (name, wanted) in kernel.wanted() {
         let value = |typed: String| typed.parse::<pagewise_model::Bytes>().map_or(typed, bytes);
@@ -133,7 +135,7 @@ fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
         CacheState::Warm if data_differ && conditions.cache_capacity().is_some() => {
             "warm, steady state beyond memory".to_string()
         }
-        CacheState::Warm if !conditions.fits_memory() => "steady state".to_string(),
+        CacheState::Warm if !conditions.stays_in_memory() => "steady state".to_string(),
         cache => cache.to_string(),
     }
 }

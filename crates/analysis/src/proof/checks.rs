@@ -11,8 +11,8 @@ use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKi
 use super::cpu_waits::{self, TimedCheck, TimedPart};
 use super::subject::Subject;
 use super::{
-    claims, conditions, copies, expected, faults, heartbeats, mappings, outside, overrun, plausible, runtime,
-    scans, settings, syncs, threads, writes,
+    actors, claims, conditions, copies, expected, faults, heartbeats, mappings, outside, overrun, plausible,
+    runtime, scans, settings, syncs, threads, writes,
 };
 
 /// A check: one sentence with the numbers if it fails.
@@ -86,6 +86,8 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedToOtherCgroup, settings::charged_to_other_cgroup),
     (FailureKind::ChargedToOtherCgroup, settings::kept_elsewhere),
+    (FailureKind::ChargedToOtherCgroup, actors::outside_group),
+    (FailureKind::ActorAbsent, actors::absent),
     (FailureKind::NotSettled, settings::not_settled),
     (FailureKind::NotSettled, settings::capped_too_short),
     (FailureKind::NotSettled, runtime::not_practised),

@@ -15,10 +15,6 @@ pub(super) const NONE_FROM_DEVICE: f64 = 0.001;
 pub(super) const READAHEAD_SLACK_BYTES: u64 = 16 << 20;
 /// Bytes that others may bring into the cache of a file that is read directly.
 const DIRECT_SLACK_BYTES: u64 = 2 << 20;
-/// Other processes may use the device by this share of the worker's use, and by [`OTHERS_BYTES`].
-pub(super) const OTHERS_SHARE: f64 = 0.10;
-/// A journal's commit, or a log line of another process.
-pub(super) const OTHERS_BYTES: u64 = 4 << 20;
 
 /// The hypervisor may take this share of the CPU time that the threads could have used.
 const STEAL_SHARE: f64 = 0.20;
@@ -135,6 +131,12 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
         let share = percent_of(resident, span);
         return Some(format!("{resident} of {span} bytes ({share}) were in the page cache before it began"));
     }
+    if conditions.shares_cache() {
+        // The actor may have evicted any of it since.
+        return evidence.resident_before_bytes.is_none().then(|| {
+            "residency is unknown, so it is not proven to have been warm before the actor began".to_string()
+        });
+    }
     let most = (evidence.requested_bytes as f64 * NONE_FROM_DEVICE) as u64;
     let own = subject.allowance();
     if let Some(read) = evidence.device_read_bytes.filter(|read| *read > most.max(own.code_bytes)) {
@@ -195,7 +197,7 @@ pub(super) fn advice_not_in_force(subject: &Subject<'_>) -> Option<String> {
 /// span, pages leave the mapping again.
 pub(super) fn not_populated(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
-    if !method.reads_all_in_setup() || subject.is_writing() || !subject.cell.conditions.fits_memory() {
+    if !method.reads_all_in_setup() || subject.is_writing() || !subject.cell.conditions.stays_in_memory() {
         return None;
     }
     let (page, conditions) = (subject.context.page_bytes, &subject.cell.conditions);
@@ -264,9 +266,9 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         _ if cell.method.is_direct() => true,
         CacheState::Cold | CacheState::ColdStart => true,
         CacheState::AsIs | CacheState::ReadOnce => subject.device_flows(),
-        CacheState::Warm | CacheState::WarmSmall => subject.is_warm_above_memory() && subject.device_flows(),
+        CacheState::Warm | CacheState::WarmSmall => subject.reaches_steady_state() && subject.device_flows(),
     };
-    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + brought_in_by_setup(subject);
+    let most = subject.others_allowed(own) + brought_in_by_setup(subject);
     (reads_device && cell.access() != Access::Anonymous && other > most)
         .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
 }

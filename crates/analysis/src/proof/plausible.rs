@@ -99,9 +99,10 @@ fn is_one_at_a_time(subject: &Subject<'_>) -> bool {
 /// read one after another.
 fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
     let (conditions, evidence) = (&subject.cell.conditions, subject.evidence);
-    // A cold start's windows do not cover all of the time between readings, and a cap holds
-    // requests back.
+    // A cold start's windows do not cover all of the time between readings, a cap holds requests
+    // back, and an actor makes some of its own.
     let comparable = conditions.reads().is_some()
+        && conditions.beside.is_none()
         && conditions.cache != CacheState::ColdStart
         && conditions.host_settings.device_cap.is_none();
     if !comparable || !is_one_at_a_time(subject) {

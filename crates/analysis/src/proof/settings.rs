@@ -73,7 +73,8 @@ pub(super) fn charged_to_other_cgroup(subject: &Subject<'_>) -> Option<String> {
     let group = evidence.group.as_ref().filter(|_| cell.depends_on_cache())?;
     let span = cell.conditions.span_bytes.0;
     // A warm cache that fits must be complete.
-    let whole = (cell.conditions.cache == CacheState::Warm && cell.conditions.fits_memory()).then_some(span);
+    let whole =
+        (cell.conditions.cache == CacheState::Warm && cell.conditions.stays_in_memory()).then_some(span);
     let (Some(resident), Some(charged)) = (evidence.resident_after_bytes.or(whole), group.file_bytes) else {
         return Some(
             "residency or the group's page cache is unknown, so its charge is not proven".to_string(),
@@ -91,7 +92,7 @@ pub(super) fn charged_to_other_cgroup(subject: &Subject<'_>) -> Option<String> {
 /// Above memory, the workload warms the cache until device bytes per operation are equivalent in
 /// its last windows, and the same in the measured region; and the cache is full then.
 pub(super) fn not_settled(subject: &Subject<'_>) -> Option<String> {
-    if !subject.is_warm_above_memory() {
+    if !subject.reaches_steady_state() {
         return None;
     }
     let (cell, evidence) = (subject.cell, subject.evidence);
@@ -161,7 +162,7 @@ const LEAST_MISSES: f64 = 0.25;
 pub(super) fn kept_elsewhere(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
     let uniform = conditions.reads().is_some_and(|reads| reads.skew == Skew::Uniform);
-    if !subject.is_warm_above_memory() || !uniform || subject.context.sparse_or_compressed_bytes {
+    if !subject.reaches_steady_state() || !uniform || subject.context.sparse_or_compressed_bytes {
         return None;
     }
     let (limit, span) =

@@ -6,6 +6,14 @@ use pagewise_protocol::claims::{Asked, Claims};
 
 use super::calls;
 
+/// Other processes may use the device by this share of the worker's use, and by [`OTHERS_BYTES`].
+const OTHERS_SHARE: f64 = 0.10;
+/// A journal's commit, or a log line of another process.
+const OTHERS_BYTES: u64 = 4 << 20;
+/// Share of the bytes of an actor, as a divisor, and requests of readahead, whose time is unknown.
+const ACTOR_PART: u64 = 10;
+const ACTOR_WINDOWS: u64 = 2;
+
 /// One sample with all inputs of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
@@ -49,7 +57,19 @@ impl Subject<'_> {
     /// Bytes that the device delivered to the worker: by the count of its process, or of its group.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
         let of_group = self.evidence.group.as_ref().and_then(|group| group.device_read_bytes);
+        // The group's bytes are those of the actor, too.
+        let of_group = of_group.filter(|_| self.cell.conditions.beside.is_none());
         self.evidence.device_read_bytes.or(of_group)
+    }
+
+    /// Bytes that other processes may move on the device while the worker moves `own`. Readahead of
+    /// an actor is counted for it when it is requested, and on the device when it is done.
+    pub(crate) fn others_allowed(&self, own: u64) -> u64 {
+        let of_actor = self.evidence.actor.as_ref().map_or(0, |actor| {
+            let readahead = self.evidence.readahead_bytes.unwrap_or(0);
+            actor.device_read_bytes.unwrap_or(0) / ACTOR_PART + ACTOR_WINDOWS * readahead
+        });
+        (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES + of_actor
     }
 
     /// True if the device delivers a significant part of the requested bytes.
@@ -57,11 +77,12 @@ impl Subject<'_> {
         self.device_bytes().is_some_and(|read| read > self.evidence.requested_bytes / 100)
     }
 
-    /// True if the cache cannot hold the span and was warmed as far as possible.
-    pub(crate) fn is_warm_above_memory(&self) -> bool {
+    /// True if the cache cannot hold the span, or an actor fills it too, so that the workload
+    /// brought it to the state in which it remains.
+    pub(crate) fn reaches_steady_state(&self) -> bool {
         let conditions = &self.cell.conditions;
         let warmed = conditions.cache == CacheState::Warm && !self.is_writing();
-        warmed && !conditions.fits_memory() && self.cell.depends_on_cache()
+        warmed && !conditions.stays_in_memory() && self.cell.depends_on_cache()
     }
 
     /// CPUs that the threads of the worker can use at once.

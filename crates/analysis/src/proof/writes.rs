@@ -8,7 +8,7 @@
 use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, RecordRing, Sync};
 
-use super::conditions::{OTHERS_BYTES, OTHERS_SHARE, not_all_from_device};
+use super::conditions::not_all_from_device;
 use super::subject::Subject;
 use crate::proof::calls;
 use pagewise_model::format::percent_of;
@@ -330,7 +330,7 @@ pub(super) fn device_read_by_others(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let others = evidence.device_other_bytes?.saturating_sub(written);
-    let most = (own as f64 * OTHERS_SHARE) as u64 + OTHERS_BYTES;
+    let most = subject.others_allowed(own);
     (others > most)
         .then(|| format!("others read {others} bytes from the device while the worker wrote {own}"))
 }

@@ -118,6 +118,29 @@ impl OffsetTable {
         Self::drawn(conditions, seed, page, Repeating::Exactly { operations })
     }
 
+    /// A table of one thread that reads the span in its order, again and again, an operation for
+    /// each read.
+    pub fn in_order(conditions: &Conditions, seed: u64) -> Result<Self, TableError> {
+        let workload = conditions.workload();
+        let Some(&shape) = conditions.reads() else { return Err(TableError::NoTable { workload }) };
+        let shape = Reads { reads_per_op: 1, ..shape };
+        AccessShape { workload, reads: shape, conditions }.check()?;
+        let (read_bytes, span_bytes) = (shape.read_bytes.0, conditions.span_bytes.0);
+        let offsets: Vec<u64> = (0..span_bytes / read_bytes).map(|read| read * read_bytes).collect();
+        Ok(Self {
+            reads: offsets.len() as u64,
+            offsets,
+            hidden: None,
+            seed,
+            shape,
+            content: conditions.content,
+            reads_per_op: 1,
+            threads: 1,
+            repeats: true,
+            touch_at: touched_word(read_bytes, rustix::param::page_size() as u64, seed),
+        })
+    }
+
     #[cfg(test)]
     fn with_page(conditions: &Conditions, seed: u64, page: u64) -> Result<Self, TableError> {
         Self::drawn(conditions, seed, page, Repeating::AtLeast { reads: 0 })

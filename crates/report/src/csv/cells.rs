@@ -110,6 +110,26 @@ const COLUMNS: &[Column] = &[
         "At a rate: operations of all samples that began late although their thread only waited for their moment.",
         |row| or_empty(row.view.cell.late_starts),
     ),
+    Column(
+        "actor_bytes_per_second",
+        "Bytes per second that the actor read in the measured region; median.",
+        |row| or_empty(row.view.cell.actor.map(|actor| actor.bytes_per_second)),
+    ),
+    Column("actor_from_device", "Share of them that came from the device; median.", |row| {
+        or_empty(row.view.cell.actor.and_then(|actor| actor.from_device))
+    }),
+    Column(
+        "left_in_cache",
+        "Share of the span that was in the page cache after a sample with an actor; median.",
+        |row| or_empty(row.view.cell.actor.and_then(|actor| actor.left_in_cache)),
+    ),
+    Column(
+        "of_alone_median",
+        "Beside an actor: the figure by which methods are ranked as a share of the same without it, in pairs of rounds, median.",
+        |row| median(row.view.cell.actor.and_then(|actor| actor.of_alone)),
+    ),
+    Column("of_alone_low", LOW, |row| low(row.view.cell.actor.and_then(|actor| actor.of_alone))),
+    Column("of_alone_high", HIGH, |row| high(row.view.cell.actor.and_then(|actor| actor.of_alone))),
     Column("latency_p50_ns", "Half of the operations took at most this long.", |row| {
         latency(row.view.cell, |latency| latency.p50)
     }),

@@ -53,6 +53,7 @@ pub const AXES: &[Described] = &[
     ("sync", "Time by which written bytes must be on the device."),
     ("sync_call", "The call that puts them there."),
     ("content", "Content of a file that is read."),
+    ("beside", "The actor that was at work meanwhile; empty: none."),
 ];
 
 /// Columns of the outcome.
@@ -334,7 +335,7 @@ pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
 }
 
 /// Fields that define the work; empty if they do not apply to the workload.
-fn work_fields(cell: &Cell) -> [CsvField; 15] {
+fn work_fields(cell: &Cell) -> [CsvField; 16] {
     let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
     let updates = writes.filter(|writes| writes.is_update());
@@ -359,6 +360,7 @@ fn work_fields(cell: &Cell) -> [CsvField; 15] {
         writes.map(|writes| writes.sync.to_string()).field(),
         cell.sync_call().map(|call| call.to_string()).field(),
         writes.is_none().then(|| conditions.content.to_string()).field(),
+        conditions.beside.as_ref().map(ToString::to_string).field(),
     ]
 }
 

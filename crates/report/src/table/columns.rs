@@ -9,7 +9,7 @@ use pagewise_analysis::judge::{CellJudgement, FigureKind, RatioToLeader, worst};
 use super::grid::{Column, ComparisonView, median};
 use crate::text_table::TextCell;
 use pagewise_model::format::{
-    MISSING, Number, bytes, grouped, percent_up, rate, time, times, times_interval,
+    MISSING, Number, bytes, grouped, mebibytes, percent, percent_up, rate, time, times, times_interval,
 };
 
 /// The method.
@@ -68,6 +68,38 @@ pub(super) const RATE_MISSED: Column = Column::of("rate missed", 1, |_, cell| {
 /// Operations that began late for want of a CPU.
 pub(super) const LATE_STARTS: Column =
     Column::of("begun late", 3, |_, cell| TextCell::number(cell.late_starts, grouped)).only(has_rate);
+
+/// True if an actor was at work.
+fn has_actor(view: &ComparisonView<'_>) -> bool {
+    view.comparison.conditions.conditions.beside.is_some()
+}
+
+/// True if an actor filled the same cache.
+fn shares_cache(view: &ComparisonView<'_>) -> bool {
+    view.comparison.conditions.conditions.shares_cache()
+}
+
+/// Columns about an actor.
+pub(super) static OF_ACTORS: [Column; 4] = [OF_ALONE, LEFT_IN_CACHE, ACTOR_RATE, ACTOR_FROM_DEVICE];
+/// Rate, or another figure by which methods are ranked, as a share of the same without the actor.
+const OF_ALONE: Column =
+    Column::of("of alone", 0, |_, cell| median(cell.actor.and_then(|actor| actor.of_alone), percent))
+        .only(has_actor);
+/// Share of the span that the actor left in the page cache.
+const LEFT_IN_CACHE: Column = Column::of("left in cache", 1, |_, cell| {
+    TextCell::number(cell.actor.and_then(|actor| actor.left_in_cache), percent)
+})
+.only(shares_cache);
+/// Rate of the actor.
+const ACTOR_RATE: Column = Column::of("actor MiB/s", 2, |_, cell| {
+    TextCell::number(cell.actor.map(|actor| actor.bytes_per_second), mebibytes)
+})
+.only(has_actor);
+/// Share of the actor's bytes that came from the device.
+const ACTOR_FROM_DEVICE: Column = Column::of("actor from device", 3, |_, cell| {
+    TextCell::number(cell.actor.and_then(|actor| actor.from_device), percent)
+})
+.only(has_actor);
 
 /// Syncs per second of the measured region.
 pub(super) const SYNCS_PER_SECOND: Column =

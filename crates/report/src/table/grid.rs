@@ -48,8 +48,8 @@ impl Column {
 }
 
 /// The table of a comparison.
-pub(super) fn table(view: &ComparisonView<'_>, columns: &[Column]) -> TextTable {
-    let columns: Vec<&Column> = columns.iter().filter(|column| (column.stands)(view)).collect();
+pub(super) fn table<'a>(view: &ComparisonView<'_>, columns: impl Iterator<Item = &'a Column>) -> TextTable {
+    let columns: Vec<&Column> = columns.filter(|column| (column.stands)(view)).collect();
     let heading = |column: &&Column| TextColumn {
         heading: column.name.to_string(),
         spare: column.spare,

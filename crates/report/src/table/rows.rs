@@ -9,6 +9,7 @@ use pagewise_analysis::statistics::median_count;
 use pagewise_model::format::time;
 use pagewise_model::{CacheState, Workload};
 
+use super::columns::OF_ACTORS;
 use super::grid::{Column, ComparisonView, table};
 use super::said::said;
 use super::standing::{Standings, note};
@@ -42,7 +43,7 @@ pub(crate) fn section(
     let workload = comparison.conditions.conditions.workload();
     let mut said = said(comparison, advice);
     let choice = advice.and_then(|_| said.pop()).map(|choice| Block::Paragraph(Line::strong(choice)));
-    let table = table(&view, columns(workload));
+    let table = table(&view, columns(workload).iter().chain(&OF_ACTORS));
     let expected: Vec<String> = (view.cells.iter())
         .flat_map(|cell| cell.expected.iter().map(|one| words::expected::sentence(cell, one)))
         .collect();

@@ -37,7 +37,7 @@ pub enum HeldUp {
 
 pub(super) fn effects(case: &Case<'_>) -> Vec<HeldUp> {
     let conditions = &case.comparison.conditions.conditions;
-    let in_memory = conditions.cache == CacheState::Warm && conditions.fits_memory();
+    let in_memory = conditions.cache == CacheState::Warm && conditions.stays_in_memory();
     let known = case.compared.iter().filter(|cell| cell.status == Status::Ok && cell.stall.is_some());
     let known: Vec<&CellJudgement> = known.copied().collect();
     if in_memory || known.is_empty() {

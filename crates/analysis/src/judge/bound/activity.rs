@@ -204,8 +204,11 @@ pub(super) fn requests(cell: &Cell, measurement: &Measurement, evidence: &Eviden
     let own = evidence.device_read_bytes?;
     let others_are_few =
         evidence.device_other_bytes.is_some_and(|others| others as f64 <= own as f64 * OTHERS_SHARE);
-    let of_device = evidence.device_read_requests.filter(|_| others_are_few);
+    // An actor makes requests too, and belongs to the group.
+    let is_alone = cell.conditions.beside.is_none();
+    let of_device = evidence.device_read_requests.filter(|_| others_are_few && is_alone);
     let of_group = evidence.group.as_ref().and_then(|group| group.device_read_requests);
+    let of_group = of_group.filter(|_| is_alone);
     let of_calls = cell.method.is_direct().then(|| calls::reads(cell, operations(measurement)));
     of_device.or(of_group).or(of_calls)
 }

@@ -8,8 +8,8 @@ use crate::proof::calls;
 use pagewise_model::CacheState;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
-    Bytes, Conditions, Consume, DeviceCap, GroupCounters, HostSettings, KernelSettings, MethodOption, Numa,
-    RateWindow, Reads, Role, Work,
+    Actor, ActorEvidence, ActorWindow, Bytes, Conditions, Consume, DeviceCap, GroupCounters, HostSettings,
+    KernelSettings, MethodOption, Numa, RateWindow, Reads, Role, Work,
 };
 
 pub(crate) use one_shot::{append, fill, reading, replay, replay_by_three, scan, synced, update};
@@ -79,6 +79,41 @@ pub(crate) fn at_rate(method: &str, cache: CacheState) -> Cell {
     cell
 }
 
+/// A cell with an actor beside it, under a limit of so many MiB or under none.
+pub(crate) fn beside(method: &str, cache: CacheState, actor: &str, limit: Option<u64>) -> Cell {
+    let mut cell = cell(method, cache);
+    let limit = limit.map(Bytes::mib);
+    cell.conditions.host_settings.memory_limit_bytes = limit;
+    let actor: Actor = actor.parse().expect("an actor");
+    cell.conditions.beside = Some(actor.sized(limit));
+    cell
+}
+
+/// Activity of the honest actor of `cell` around a region of so many ns: four requests, the first
+/// of which begins 20 ms before it.
+fn actor(cell: &Cell, region_ns: u64) -> Option<ActorEvidence> {
+    let actor = cell.conditions.beside.as_ref()?;
+    let wall_ns = region_ns / 3;
+    let rate = actor.rate.map_or(1000, |rate| rate.per_second());
+    let operations = (u128::from(rate) * u128::from(wall_ns) / 1_000_000_000) as u64;
+    let window = |index: i64| ActorWindow {
+        began_ns: index * (wall_ns as i64 + 500_000) - 20_000_000,
+        wall_ns,
+        elapsed_ns: wall_ns - 100_000,
+        operations,
+        bytes: operations * actor.read_bytes.0,
+        is_right: true,
+    };
+    let windows: Vec<ActorWindow> = (0..4).map(window).collect();
+    let bytes = windows.iter().map(|window| window.bytes).sum();
+    Some(ActorEvidence {
+        bytes_before: cell.conditions.actor_bytes_before().0 + 1000,
+        windows,
+        device_read_bytes: Some(bytes),
+        is_in_group: Some(true),
+    })
+}
+
 /// 120 operations in 100 ms, and 40 in a latency phase of 50 ms: 40 MiB in all.
 pub(crate) fn measurement() -> Measurement {
     Measurement {
@@ -146,6 +181,7 @@ fn cached(cell: &Cell) -> (u64, u64, u64) {
         (_, false) => (0, 0, if cell.method.is_direct() { requested } else { 0 }),
         (CacheState::Cold, _) if !populated => (0, requested.min(holds), requested),
         (CacheState::ColdStart, _) if !populated => (0, requested / 2, requested / 2),
+        (CacheState::Warm, _) if cell.conditions.shares_cache() => (holds, holds / 2, requested / 2),
         (CacheState::Warm, _) if !cell.conditions.fits_memory() => (holds, holds, requested / 2),
         _ => (holds, holds, 0),
     }
@@ -166,7 +202,7 @@ fn windows(cell: &Cell, device_bytes: u64) -> Vec<RateWindow> {
             let full = window(20, device_bytes - 2 * third, device_bytes);
             filling.into_iter().chain([full]).chain([window(24, 0, device_bytes); 5]).collect()
         }
-        CacheState::Warm if !cell.conditions.fits_memory() => vec![window(160, device_bytes, 1 << 27); 5],
+        CacheState::Warm if !cell.conditions.stays_in_memory() => vec![window(160, device_bytes, 1 << 27); 5],
         _ => Vec::new(),
     }
 }
@@ -181,7 +217,7 @@ fn group(cell: &Cell, resident: u64, device_bytes: u64) -> Option<GroupCounters>
         version: "v2".to_string(),
         limit_bytes: limit,
         peak_bytes: Some(limit.unwrap_or(file + taken)),
-        usage_bytes: Some(file + taken),
+        usage_bytes: Some(limit.filter(|_| cell.conditions.shares_cache()).unwrap_or(file + taken)),
         file_bytes: Some(file),
         cap_read_iops: host_settings.device_cap.and_then(|cap| cap.read_iops),
         cap_read_bytes_per_second: host_settings
@@ -213,11 +249,11 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         expected(&cell.method, cell.conditions.workload()).major_faults == expected::MajorFaults::OnePerPage;
     let (before, after, device_bytes) = cached(cell);
     let host_settings = &cell.conditions.host_settings;
+    let measured = measurement_of(cell);
+    let wall_ns = measured.measured_ns + measured.latency_phase_ns + 1_000_000;
     let seen = Evidence {
-        wall_ns: {
-            let measurement = measurement_of(cell);
-            measurement.measured_ns + measurement.latency_phase_ns + 1_000_000
-        },
+        actor: actor(cell, wall_ns),
+        wall_ns,
         requested_bytes: requested,
         device_read_bytes: Some(device_bytes),
         device_other_bytes: Some(0),

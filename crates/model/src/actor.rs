@@ -1,0 +1,292 @@
+//! Actors: another program at work beside the measured one, on a file of its own.
+//!
+//! Text is `scan:METHOD` or `read:METHOD`, then `,rate=`, `,size=` and `,file=` in any order, as in
+//! `scan:pread:noreuse,rate=1600MiB/s`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cell::{Cell, Conditions, Role};
+use crate::method::{Alignment, Method, Worker};
+use crate::rate::ScheduledRate;
+use crate::units::Bytes;
+use crate::words::words;
+use crate::work::{Reads, Work};
+
+/// Its file, if no memory limit says how large it must be.
+const USUAL_FILE: Bytes = Bytes::gib(1);
+/// A file of so many times the memory limit evicts what is not used beside it: one of twice the
+/// limit left 99 % of a hot set, one of four times 38 %.
+const TIMES_LIMIT: u64 = 4;
+/// The most reads of a file: as many as a table of offsets has.
+const MAX_READS: u64 = 1 << 19;
+
+words! {
+    /// Order in which an actor reads its file.
+    ActorOrder, "actor" {
+        /// Front to back, again and again: a backup, a compaction.
+        Scan = "scan",
+        /// Offsets drawn uniformly: another service.
+        Read = "read",
+    }
+}
+
+impl ActorOrder {
+    /// Size of a read unless it is typed.
+    const fn usual_read(self) -> Bytes {
+        match self {
+            ActorOrder::Scan => Bytes::mib(1),
+            ActorOrder::Read => Bytes::kib(16),
+        }
+    }
+}
+
+/// Another program at work beside the measured one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Actor {
+    /// Order in which it reads.
+    pub order: ActorOrder,
+    /// Its method.
+    pub method: Method,
+    /// Size of a read.
+    pub read_bytes: Bytes,
+    /// Reads per second; `None`: as fast as it can.
+    pub rate: Option<ScheduledRate>,
+    /// Size of its file; `None`: as large as a memory limit requires, or 1 GiB.
+    pub file_bytes: Option<Bytes>,
+}
+
+impl Actor {
+    /// The same actor with the size of its file stated, as it is under this memory limit.
+    pub fn sized(self, limit: Option<Bytes>) -> Self {
+        let usual = limit.map_or(USUAL_FILE, Self::bytes_to_fill);
+        let file_bytes = Some(self.file_bytes.unwrap_or(usual));
+        Self { file_bytes, ..self }
+    }
+
+    /// Bytes after which the cache under a memory limit is what actor and victim make of it.
+    pub const fn bytes_to_fill(limit: Bytes) -> Bytes {
+        Bytes(limit.0.saturating_mul(TIMES_LIMIT))
+    }
+
+    /// Size of its file.
+    pub fn file_bytes(&self) -> Bytes {
+        self.file_bytes.unwrap_or(USUAL_FILE)
+    }
+
+    /// Bytes per second; `None`: as fast as it can.
+    pub fn bytes_per_second(&self) -> Option<u64> {
+        Some(self.rate?.per_second().saturating_mul(self.read_bytes.0))
+    }
+
+    /// Memory of its process, about.
+    pub fn worker_bytes(&self) -> Bytes {
+        let buffers = self.read_bytes.0.saturating_mul(u64::from(self.method.depth()));
+        Bytes(Worker::Native.own_bytes().0.saturating_add(buffers))
+    }
+
+    /// The cell that it does: one thread, on its file as it finds it.
+    pub fn cell(&self) -> Cell {
+        let reads = Reads::of(self.read_bytes);
+        let work = match self.order {
+            ActorOrder::Scan => Work::SequentialRead(reads),
+            ActorOrder::Read => Work::RandomRead(reads),
+        };
+        let conditions = Conditions { rate: self.rate, ..Conditions::of(work, self.file_bytes()) };
+        Cell { role: Role::Measured, method: self.method.clone(), conditions }
+    }
+
+    /// Check that it can be done on a machine that requires this alignment.
+    pub fn check(&self, alignment: Alignment) -> Result<(), String> {
+        let Self { method, read_bytes, .. } = self;
+        let cell = self.cell();
+        if *method.worker() != Worker::Native {
+            return Err(format!(
+                "the actor '{self}' reads its file by the native worker: write a method of it"
+            ));
+        }
+        if method.reads_all_in_setup() {
+            return Err(format!("the actor '{self}' would read its whole file before it begins"));
+        }
+        if let Some(reason) = method.excluded_from(&cell.conditions, alignment) {
+            return Err(format!("the actor '{self}': {reason}"));
+        }
+        let file_bytes = self.file_bytes();
+        if *read_bytes > file_bytes {
+            return Err(format!("the actor '{self}' reads {read_bytes} of a file of {file_bytes}"));
+        }
+        let reads = file_bytes.0 / read_bytes.0.max(1);
+        if reads > MAX_READS {
+            return Err(format!(
+                "the actor '{self}' has {reads} reads in its file, at most {MAX_READS} are possible: write a larger size= or a smaller file="
+            ));
+        }
+        cell.conditions.check_limits()
+    }
+}
+
+/// A rate in reads per second, or in bytes per second.
+fn rate_of(text: &str, read_bytes: Bytes) -> Result<Option<ScheduledRate>, String> {
+    if text == "max" {
+        return Ok(None);
+    }
+    let of_bytes = text.strip_suffix("/s").unwrap_or(text);
+    if !of_bytes.ends_with('B') {
+        // As everywhere: 20k are reads.
+        return text.parse().map(Some);
+    }
+    let bytes = of_bytes.parse::<Bytes>().map_err(|error| format!("invalid rate '{text}': {error}"))?;
+    let whole = bytes.0.is_multiple_of(read_bytes.0.max(1));
+    let reads = ScheduledRate::new(bytes.0 / read_bytes.0.max(1)).filter(|_| whole);
+    reads.map(Some).ok_or_else(|| format!("invalid rate '{text}': write a multiple of {read_bytes} a second"))
+}
+
+impl FromStr for Actor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let invalid = |reason: String| format!("invalid actor '{text}': {reason}");
+        let usage = "write scan:METHOD or read:METHOD, with rate= behind it, as in scan:pread,rate=200MiB/s";
+        let mut parts = text.split(',').map(str::trim);
+        let (order, method) =
+            parts.next().and_then(|what| what.split_once(':')).ok_or_else(|| invalid(usage.to_string()))?;
+        let order: ActorOrder = order.parse().map_err(|_| invalid(usage.to_string()))?;
+        let method: Method = method.parse().map_err(|error| invalid(format!("{error}")))?;
+        let (mut rate, mut size, mut file) = (None, None, None);
+        for part in parts {
+            let place = match part.split_once('=') {
+                Some(("rate", value)) => (&mut rate, value),
+                Some(("size", value)) => (&mut size, value),
+                Some(("file", value)) => (&mut file, value),
+                _ => return Err(invalid(format!("'{part}' is none of rate=, size= and file="))),
+            };
+            if place.0.replace(place.1).is_some() {
+                return Err(invalid(format!("'{part}' comes a second time")));
+            }
+        }
+        let bytes_of = |value: Option<&str>| {
+            let size =
+                value.map(str::parse::<Bytes>).transpose().map_err(|error| invalid(error.to_string()))?;
+            match size {
+                Some(Bytes(0)) => Err(invalid("0B holds nothing to read".to_string())),
+                size => Ok(size),
+            }
+        };
+        let read_bytes = bytes_of(size)?.unwrap_or(order.usual_read());
+        let rate = rate.ok_or_else(|| {
+            invalid(
+                "it has no rate: write rate=200MiB/s, rate=5k, or rate=max for as fast as it can".to_string(),
+            )
+        })?;
+        let rate = rate_of(rate, read_bytes).map_err(invalid)?;
+        Ok(Self { order, method, read_bytes, rate, file_bytes: bytes_of(file)? })
+    }
+}
+
+/// Exact: the printed text parses back to the same value.
+impl fmt::Display for Actor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { order, method, read_bytes, rate, file_bytes } = self;
+        write!(formatter, "{order}:{method}")?;
+        match (rate, order, self.bytes_per_second()) {
+            (Some(_), ActorOrder::Scan, Some(bytes)) => write!(formatter, ",rate={}/s", Bytes(bytes))?,
+            (Some(rate), ..) => write!(formatter, ",rate={rate}")?,
+            (None, ..) => formatter.write_str(",rate=max")?,
+        }
+        if *read_bytes != order.usual_read() {
+            write!(formatter, ",size={read_bytes}")?;
+        }
+        file_bytes.map_or(Ok(()), |file_bytes| write!(formatter, ",file={file_bytes}"))
+    }
+}
+
+impl TryFrom<String> for Actor {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Actor> for String {
+    fn from(actor: Actor) -> Self {
+        actor.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actor(text: &str) -> Actor {
+        text.parse().expect("an actor")
+    }
+
+    #[test]
+    fn actors_parse_and_print() {
+        for (typed, printed) in [
+            ("scan:pread,rate=200MiB/s", "scan:pread,rate=200MiB/s"),
+            ("scan:pread:noreuse,rate=200", "scan:pread:noreuse,rate=200MiB/s"),
+            ("scan:mmap,size=64k,rate=max,file=2GiB", "scan:mmap,rate=max,size=64KiB,file=2GiB"),
+            ("read:pread:direct, rate=20k/s", "read:pread:direct,rate=20k/s"),
+            ("read:pread,rate=16MiB/s", "read:pread,rate=1024/s"),
+        ] {
+            let parsed = actor(typed);
+            assert_eq!(parsed.to_string(), printed);
+            assert_eq!(actor(printed), parsed);
+        }
+    }
+
+    #[test]
+    fn what_is_no_actor_is_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "write scan:METHOD"),
+            ("pread,rate=max", "write scan:METHOD"),
+            ("write:pwrite,rate=max", "write scan:METHOD"),
+            ("scan:nothing,rate=max", "nothing"),
+            ("scan:pread", "no rate"),
+            ("scan:pread,rate=0", "rate '0'"),
+            ("scan:pread,rate=1500KiB/s", "multiple of 1MiB"),
+            ("scan:pread,rate=20MB/s", "ambiguous"),
+            ("scan:pread,rate=max,rate=max", "second time"),
+            ("scan:pread,rate=max,size=0B", "0B"),
+            ("scan:pread,rate=max,depth=2", "none of rate="),
+            ("scan:pread,rate=max,file=12", "unit"),
+        ] {
+            let error = text.parse::<Actor>().expect_err("no actor");
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        let check = |text: &str| actor(text).check(Alignment::ANY);
+        for text in ["scan:pread,rate=max", "read:mmap:random,rate=5k", "scan:uring:direct+depth=4,rate=max"]
+        {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for (text, reason) in [
+            ("scan:jvm/pread,rate=max", "native worker"),
+            ("scan:pwrite,rate=max", "not a method"),
+            ("scan:mmap:populate,rate=max", "before it begins"),
+            ("read:uring:depth=8,rate=5k", "depth"),
+            ("scan:pread,rate=max,file=512KiB", "of a file"),
+            ("read:pread,rate=max,size=1KiB,file=4GiB", "at most"),
+        ] {
+            let error = check(text).expect_err("refused");
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn its_file_is_four_times_the_limit() {
+        let of = |text: &str, limit| actor(text).sized(limit).file_bytes();
+        assert_eq!(of("scan:pread,rate=max", Some(Bytes::mib(512))), Bytes::gib(2));
+        assert_eq!(of("scan:pread,rate=max", None), Bytes::gib(1));
+        assert_eq!(of("scan:pread,rate=max,file=8MiB", Some(Bytes::mib(512))), Bytes::mib(8));
+    }
+}
