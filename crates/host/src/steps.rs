@@ -64,6 +64,8 @@ steps! {
     WorkerReady = "worker-ready",
     /// The workload warms the cache further.
     Settling = "settling",
+    /// An actor beside the worker is at its pace.
+    ActorAtPace = "actor-at-pace",
     /// The device is capped.
     DeviceCapped = "device-capped",
     /// The worker has the message `go`.

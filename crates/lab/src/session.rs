@@ -20,7 +20,7 @@ use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::format::bytes;
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, ProgramRun, Record, Run};
-use pagewise_model::{Bytes, Cell, Plan, Sample, Source};
+use pagewise_model::{Bytes, Cell, Content, Plan, Sample, Source};
 
 use crate::output::{self, progress::Progress};
 use crate::plan::estimate;
@@ -28,7 +28,7 @@ use crate::series::HostSeries;
 use crate::state::State;
 use crate::store::RunFile;
 use crate::supervise::conditions::ConditionSetter;
-use crate::supervise::files::Input;
+use crate::supervise::files::{Input, Inputs};
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
@@ -215,7 +215,7 @@ impl RunSession {
     }
 
     /// Make the datasets of a block, or open the user's file; `None`: stopped.
-    fn inputs(&mut self, block: u32, stop: &AtomicBool, progress: &Progress) -> Result<Option<Vec<Input>>> {
+    fn inputs(&mut self, block: u32, stop: &AtomicBool, progress: &Progress) -> Result<Option<Inputs>> {
         let plan = &self.header.plan;
         let directory = match &plan.source {
             Source::File { path, identity, .. } => {
@@ -223,24 +223,31 @@ impl RunSession {
                 let (file, _) = files::identify(Path::new(path))?;
                 let input = Input::of_user(PathBuf::from(path), file, identity.clone())?;
                 write_back(&input)?;
-                return Ok(Some(vec![input]));
+                return Ok(Some(Inputs { measured: vec![input], ..Inputs::default() }));
             }
             Source::Dataset { directory } => PathBuf::from(directory),
         };
-        let mut inputs = Vec::new();
-        for (index, (content, Bytes(file_bytes))) in plan.datasets().into_iter().enumerate() {
+        let mut inputs = Inputs::default();
+        let measured = plan.datasets().into_iter().map(|(content, size)| (content, size, false));
+        let of_actors = plan.actor_files().into_iter().map(|size| (Content::Random, size, true));
+        for (index, (content, Bytes(file_bytes), is_of_actor)) in measured.chain(of_actors).enumerate() {
             let number = u64::from(block) << 32 | index as u64;
             let path = self.state.reserve(&directory, mix(self.random ^ number))?;
-            progress.bytes("writing the dataset", file_bytes);
+            let what = if is_of_actor { "writing the file of the actor" } else { "writing the dataset" };
+            progress.bytes(what, file_bytes);
             let content_seed = mix(plan.seed ^ number);
             let mut show = |done| progress.bytes_done(done);
             match Dataset::create(&path, file_bytes, content, content_seed, &mut show, stop) {
-                Ok(dataset) => inputs.push(Input::dataset(dataset)?),
+                Ok(dataset) => {
+                    let input = Input::dataset(dataset)?;
+                    write_back(&input)?;
+                    let all = if is_of_actor { &mut inputs.of_actors } else { &mut inputs.measured };
+                    all.push(input);
+                }
                 Err(DatasetError::Stopped { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }
-        inputs.iter().try_for_each(write_back)?;
         Ok(Some(inputs))
     }
 }
@@ -300,7 +307,7 @@ impl Rounds<'_> {
     fn take(&mut self, step: &Step) -> Result<SamplingEnd> {
         let plan = self.run.header.plan.clone();
         if step.block != self.block {
-            self.sampler.set_inputs(Vec::new());
+            self.sampler.set_inputs(Inputs::default());
             let Some(inputs) = self.session.inputs(step.block, self.stop, self.progress)? else {
                 return Ok(SamplingEnd::Interrupted);
             };

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, TypedValueParser};
 use pagewise_model::method::options::{self, MethodOption};
 use pagewise_model::{
-    Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, HostSettings, Method, Numa, Plan,
+    Actor, Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, HostSettings, Method, Numa, Plan,
     ScheduledRate, Skew, Sync, Workload,
 };
 
@@ -152,6 +152,12 @@ axes! {
     /// by it. Or none: each as soon as the one before it is done. append: with --sync commit
     #[arg(long, value_name = "RATES", value_delimiter = ',')]
     rate: OrNone<ScheduledRate>;
+    /// Actor at work meanwhile, on a file of its own and under the same memory limit: scan:METHOD
+    /// (front to back, again and again) or read:METHOD (random reads), with rate=, as in
+    /// scan:pread:noreuse,rate=200MiB/s or read:mmap,rate=5k, or rate=max; size= of a read and
+    /// file= may follow. Or none: alone. Repeat for an axis
+    #[arg(long, value_name = "ACTOR")]
+    beside: OrNone<Actor>, of all;
     /// Each offset within an operation follows from the data of the read before
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dependent: bool;

@@ -91,6 +91,7 @@ fn of_syncs(cell: &Cell, page_bytes: u64) -> Option<(Method, Conditions)> {
         cache: CacheState::Warm,
         descriptor: Descriptor::Shared,
         rate: None,
+        beside: None,
         host_settings,
         ..cell.conditions.clone()
     };
@@ -100,7 +101,7 @@ fn of_syncs(cell: &Cell, page_bytes: u64) -> Option<(Method, Conditions)> {
 /// True if the bytes come from memory, or go there.
 fn is_in_memory(conditions: &Conditions) -> bool {
     let from_cache =
-        matches!(conditions.cache, CacheState::Warm | CacheState::AsIs) && conditions.fits_memory();
+        matches!(conditions.cache, CacheState::Warm | CacheState::AsIs) && conditions.stays_in_memory();
     from_cache || !conditions.workload().is_reading()
 }
 
@@ -110,13 +111,13 @@ fn in_memory(conditions: &Conditions, host_settings: HostSettings) -> Conditions
         work if work.writes().is_some() => (work.without_sync(), CacheState::Cold),
         work => (work, CacheState::AsIs),
     };
-    Conditions { work, cache, rate: None, host_settings, ..conditions.clone() }
+    Conditions { work, cache, rate: None, beside: None, host_settings, ..conditions.clone() }
 }
 
 /// Cells for the device's maximum at the sizes that `cell` issues.
 fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
     let Conditions { cache, file_bytes, .. } = cell.conditions;
-    let fits = cache == CacheState::Warm && cell.conditions.fits_memory() && !cell.method.is_direct();
+    let fits = cache == CacheState::Warm && cell.conditions.stays_in_memory() && !cell.method.is_direct();
     if fits || !cell.conditions.workload().is_reading() {
         return Vec::new();
     }
@@ -126,6 +127,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
         cache: CacheState::AsIs,
         descriptor: Descriptor::Shared,
         rate: None,
+        beside: None,
         // Direct reads bypass the page cache, and the ceiling's own buffers need not fit under the
         // limit.
         host_settings: HostSettings { memory_limit_bytes: None, ..cell.conditions.host_settings.clone() },

@@ -1,6 +1,8 @@
 //! Estimated duration and written bytes of a plan, shown before it starts.
 
-use pagewise_model::{Access, CacheState, Cell, Method, MethodOption, Plan, Role, Source, Worker, Workload};
+use pagewise_model::{
+    Access, CacheState, Cell, Conditions, Method, MethodOption, Plan, Role, Source, Worker, Workload,
+};
 
 /// Time of a sample outside its phases: a process, set-up, evidence, verification, tear-down.
 const OVERHEAD_NS: u64 = 45_000_000;
@@ -8,6 +10,8 @@ const OVERHEAD_NS: u64 = 45_000_000;
 const DATASET_NS_PER_BYTE: u64 = 2;
 /// Cost of a group: made, emptied, removed.
 const GROUP_NS: u64 = 60_000_000;
+/// An actor that is started, at its pace, and ended.
+const ACTOR_NS: u64 = 250_000_000;
 /// Windows in which the workload warms a cache that cannot hold all.
 const SETTLING_WINDOWS: u64 = 4;
 /// Windows of a cold start and of what shows that it is over.
@@ -88,7 +92,7 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
         // A replay takes as long as its program, as far as anybody knows before it.
         let program_ns = plan.trace.as_ref().and_then(|trace| trace.wall_ns).unwrap_or(0);
         let replay_ns = if conditions.workload() == Workload::Replay { program_ns } else { 0 };
-        return once_ns.max(replay_ns).saturating_add(overhead_ns);
+        return once_ns.max(replay_ns).saturating_add(overhead_ns).saturating_add(actor_ns(conditions));
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell, 0);
     let mut all = throughput_ns + latency_ns + overhead_ns;
@@ -97,17 +101,29 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
         all += GROUP_NS;
     }
     let through_cache = cell.depends_on_cache();
+    all = all.saturating_add(actor_ns(conditions));
     if conditions.cache == CacheState::ColdStart && through_cache {
         all += COLD_START_WINDOWS * plan.sample_ns;
     }
     if let Some(capacity) = conditions.cache_capacity().filter(|_| through_cache) {
         let warmed = conditions.span_bytes.0.min(capacity.0).saturating_mul(DATASET_NS_PER_BYTE);
         all = all.saturating_add(warmed);
-        if !conditions.fits_memory() {
+        if !conditions.stays_in_memory() {
             all = all.saturating_add(SETTLING_WINDOWS * plan.sample_ns);
         }
     }
     all
+}
+
+/// Time from the start of an actor to the moment at which the cache is what it makes of it.
+fn actor_ns(conditions: &Conditions) -> u64 {
+    let Some(actor) = &conditions.beside else { return 0 };
+    let filling = conditions.actor_bytes_before().0;
+    let filling_ns = match actor.bytes_per_second() {
+        Some(rate) => (u128::from(filling) * 1_000_000_000 / u128::from(rate.max(1))) as u64,
+        None => filling.saturating_mul(DATASET_NS_PER_BYTE),
+    };
+    ACTOR_NS.saturating_add(filling_ns)
 }
 
 /// Time that a worker takes to start and, if its code is compiled as it runs, to warm up.

@@ -11,7 +11,7 @@ use pagewise_model::format::time;
 use pagewise_model::limits::{MAX_BUDGET_NS, MAX_ROUNDS};
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
-    Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, RateSchedule, Role,
+    Actor, Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, RateSchedule, Role,
     ScheduledRate, Source, Work, Worker, WorkerChoices, Workload,
 };
 
@@ -305,6 +305,10 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
                 .to_string()
         )
     );
+    ensure!(
+        cells.iter().all(|cell| cell.conditions.beside.is_none()),
+        "a crossing is looked for without an actor: leave --beside out, or compare single ratios with --span"
+    );
     let mut prefetch_windows: Vec<u32> =
         cells.iter().filter_map(|cell| cell.method.prefetch_window()).collect();
     prefetch_windows.sort_unstable();
@@ -340,6 +344,7 @@ struct Resolved {
     cache: Vec<CacheState>,
     descriptor: Vec<Descriptor>,
     rate: Vec<OrNone<ScheduledRate>>,
+    beside: Vec<OrNone<Actor>>,
     host_settings: Vec<HostSettings>,
 }
 
@@ -347,8 +352,18 @@ impl Resolved {
     fn new(layers: &[&Layer], workload: Workload, source: &Source, machine: &Machine<'_>) -> Result<Self> {
         let usual =
             machine.replay.filter(|_| workload == Workload::Replay).map_or(1, |replay| replay.trace_threads);
-        let threads = choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(usual)]);
         let cpus = machine.environment.cpus;
+        let mut threads =
+            choose(layers, workload, |axes| &axes.threads).unwrap_or(vec![Threads::Count(usual)]);
+        let beside = choose(layers, workload, |axes| &axes.beside).unwrap_or(vec![OrNone(None)]);
+        if choose(&layers[..1], workload, |axes| &axes.threads).is_none()
+            && beside.iter().any(|one| one.0.is_some())
+        {
+            // An actor needs a CPU, too: what nobody typed leaves it one.
+            let leaves_one = |threads: &Threads| matches!(threads, Threads::Count(count) if *count < cpus);
+            let fewer: Vec<Threads> = threads.iter().copied().filter(leaves_one).collect();
+            threads = if fewer.is_empty() { threads } else { fewer };
+        }
         // What is asked for by its number too is measured once, and known by the number.
         let is_counted = threads.contains(&Threads::Count(cpus));
         let threads = distinct(threads).into_iter().filter_map(|threads| match threads {
@@ -376,6 +391,12 @@ impl Resolved {
         // Under one limit all methods have the same data: as much as the largest of their workers
         // leaves space for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
+        ensure!(
+            matches!(source, Source::Dataset { .. }) || beside.iter().all(|actor| actor.0.is_none()),
+            "an actor has a file of its own beside the dataset that pagewise makes: name a directory with --dir instead of your file"
+        );
+        let actor_bytes = beside.iter().filter_map(|actor| Some(actor.0.as_ref()?.worker_bytes())).max();
+        let worker_bytes = worker_bytes.map(|worker| Bytes(worker.0 + actor_bytes.unwrap_or_default().0));
         let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());
         let memory = choose(layers, workload, |axes| &axes.memory).unwrap_or(vec![OrNone(None)]);
         let limited = memory.iter().any(|limit| limit.0.is_some());
@@ -406,6 +427,7 @@ impl Resolved {
             rate: choose(layers, workload, |axes| &axes.rate)
                 .filter(|_| workload.facts().axes.contains(&"rate"))
                 .unwrap_or(vec![OrNone(None)]),
+            beside,
             host_settings,
         })
     }
@@ -421,6 +443,7 @@ impl Resolved {
             self.cache.len(),
             self.descriptor.len(),
             self.rate.len(),
+            self.beside.len(),
             self.host_settings.len(),
         ];
         let cells = lengths.iter().try_fold(1usize, |product, len| product.checked_mul(*len));
@@ -468,6 +491,10 @@ impl Resolved {
         all = vary(all, &self.cache, |conditions, value| conditions.cache = value)?;
         all = vary(all, &self.descriptor, |conditions, value| conditions.descriptor = value)?;
         all = vary(all, &self.rate, |conditions, value| conditions.rate = value.0)?;
+        all = vary(all, &self.beside, |conditions, value| {
+            let limit = conditions.host_settings.memory_limit_bytes;
+            conditions.beside = value.0.map(|actor| actor.sized(limit));
+        })?;
         all = vary(all, &self.work, |conditions, value| conditions.work = value)?;
         self.sized(all, machine)
     }

@@ -1,10 +1,10 @@
 //! Refusal of impossible plans before anything is created.
 
 use anyhow::{Error, Result, bail, ensure};
-use pagewise_model::format::{bytes, time};
+use pagewise_model::format::{bytes, counted, time};
 use pagewise_model::{
-    Access, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan, Reads,
-    Replay, Skew, Source, Sync, Work, Workload, Writes,
+    Access, Actor, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan,
+    Reads, Replay, Skew, Source, Sync, Work, Workload, Writes,
 };
 
 use super::Lacking;
@@ -37,6 +37,9 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
     }
     if let Some(writes) = conditions.writes() {
         ensure_writes(conditions, &writes)?;
+    }
+    if let Some(actor) = &conditions.beside {
+        ensure_beside(conditions, actor, machine)?;
     }
     ensure_settable(conditions, machine)
 }
@@ -206,6 +209,49 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
     ensure!(
         host_settings.memory_limit_bytes.is_none() || conditions.cache == CacheState::Cold,
         "pages written before are not charged to the worker: with a memory limit use --cache cold"
+    );
+    Ok(())
+}
+
+/// Time in which an actor brings the cache to what it and the measured program make of it.
+const MAX_FILLING_SECONDS: u64 = 20;
+
+/// Refuse an actor that cannot be at work as asked, or whose effect has no state that remains.
+fn ensure_beside(conditions: &Conditions, actor: &Actor, machine: &Machine<'_>) -> Result<()> {
+    let Conditions { cache, threads, host_settings, .. } = conditions;
+    actor.check(alignment(machine)).map_err(Error::msg)?;
+    let workload = conditions.workload();
+    ensure!(
+        !matches!(conditions.work, Work::Replay(_)) && *cache != CacheState::ColdStart,
+        "{} has no actor beside it: leave --beside out",
+        if *cache == CacheState::ColdStart { "a cold start" } else { "a replay" }
+    );
+    ensure!(
+        host_settings.device_cap.is_none() && host_settings.numa.is_none(),
+        "an actor would be under the device cap and the placement of the worker too: leave them or --beside out"
+    );
+    let (needed, cpus) = (threads + 1, conditions.cpus(machine.environment.cpus));
+    ensure!(
+        needed <= cpus,
+        "{} and an actor need {needed} CPUs, and there {}: each would wait for the others. Use fewer --threads",
+        counted(u64::from(*threads), "thread"),
+        if cpus == 1 { "is 1".to_string() } else { format!("are {cpus}") }
+    );
+    let filling = conditions.actor_bytes_before();
+    if filling.0 == 0 {
+        return Ok(());
+    }
+    ensure!(
+        workload != Workload::Scan,
+        "what an actor leaves of a warm file depends on how long it has been at work before a scan: use --cache cold"
+    );
+    let least = filling.0.div_ceil(MAX_FILLING_SECONDS);
+    ensure!(
+        actor.bytes_per_second().is_none_or(|rate| rate >= least),
+        "the actor '{actor}' reads {} in {MAX_FILLING_SECONDS} s, too little to show what it does to a cache under a limit of {}: write a rate of {}/s or more, or a smaller --memory",
+        bytes(Bytes(actor.bytes_per_second().unwrap_or(0).saturating_mul(MAX_FILLING_SECONDS))),
+        host_settings.memory_limit_bytes.unwrap_or_default(),
+        Bytes(least.next_multiple_of(actor.read_bytes.0.max(1 << 20)))
     );
     Ok(())
 }
@@ -408,6 +454,8 @@ fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
         .buffer_bytes()
         .saturating_mul(u64::from(conditions.threads))
         .saturating_mul(2);
+    let buffers =
+        buffers.saturating_add(conditions.beside.as_ref().map_or(0, |actor| actor.worker_bytes().0));
     let all = machine.least_memory_bytes.saturating_add(buffers).saturating_add(ballast);
     Bytes(all.next_multiple_of(Bytes::mib(1).0))
 }

@@ -51,7 +51,7 @@ impl AccessesCache {
     /// or the host) do not learn the reads. The user's file has one table, because its checksum
     /// requires reading the file.
     pub fn load(&mut self, conditions: &Conditions, round: SampleRound<'_>, input: &Input) -> Result<()> {
-        let SampleRound { plan, page_bytes, wait: Wait { stop, .. }, .. } = round;
+        let plan = round.plan;
         let seed = match input.seed() {
             Some(_) => round.seed(),
             None => plan.seed,
@@ -62,7 +62,7 @@ impl AccessesCache {
             self.0.push_back(accesses);
             return Ok(());
         }
-        let mut table = OffsetTable::lasting(conditions, seed, plan.longest_reading_ns(conditions))?;
+        let table = OffsetTable::lasting(conditions, seed, plan.longest_reading_ns(conditions))?;
         let kept_bytes = |kept: &VecDeque<Accesses>| {
             kept.iter().map(|accesses| accesses.table.memory_bytes()).sum::<u64>()
         };
@@ -71,22 +71,7 @@ impl AccessesCache {
                 break;
             }
         }
-        let reference = match input.seed() {
-            Some(seed) => Reference::for_dataset(&table, conditions, seed, page_bytes)?,
-            None => Reference::for_file(&table, conditions, input.file(), page_bytes, stop)?,
-        };
-        // The offsets of dependent reads reach workers only through the data.
-        match input.seed() {
-            Some(seed) => table.chain_dataset(seed)?,
-            None => table.chain_file(input.file(), conditions.span_bytes.0, stop)?,
-        }
-        self.0.push_back(Accesses {
-            conditions: conditions.clone(),
-            seed,
-            table,
-            reference,
-            parts: Parts::default(),
-        });
+        self.0.push_back(Accesses { seed, ..Accesses::of_table(table, conditions, input, round)? });
         Ok(())
     }
 
@@ -97,6 +82,27 @@ impl AccessesCache {
 }
 
 impl Accesses {
+    /// Accesses of `input` by a table that was drawn for `conditions`.
+    pub fn of_table(
+        mut table: OffsetTable,
+        conditions: &Conditions,
+        input: &Input,
+        round: SampleRound<'_>,
+    ) -> Result<Self> {
+        let SampleRound { page_bytes, wait: Wait { stop, .. }, .. } = round;
+        let reference = match input.seed() {
+            Some(seed) => Reference::for_dataset(&table, conditions, seed, page_bytes)?,
+            None => Reference::for_file(&table, conditions, input.file(), page_bytes, stop)?,
+        };
+        // The offsets of dependent reads reach workers only through the data.
+        match input.seed() {
+            Some(seed) => table.chain_dataset(seed)?,
+            None => table.chain_file(input.file(), conditions.span_bytes.0, stop)?,
+        }
+        let seed = round.seed();
+        Ok(Self { conditions: conditions.clone(), seed, table, reference, parts: Parts::default() })
+    }
+
     /// Accesses of a dataset in such parts, which a thread repeats.
     pub fn in_parts(
         conditions: &Conditions,

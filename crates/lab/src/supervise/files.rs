@@ -43,6 +43,15 @@ pub struct Input {
     pub file_bytes: u64,
 }
 
+/// The files of a run, or of a block of it.
+#[derive(Default)]
+pub struct Inputs {
+    /// Those that methods read.
+    pub measured: Vec<Input>,
+    /// Those of actors.
+    pub of_actors: Vec<Input>,
+}
+
 /// Reason that a cell cannot have its state.
 pub enum NoState {
     /// Never on this filesystem.

@@ -4,6 +4,7 @@
 //! * [`worker_warmup`]: warm-up of a worker whose code is compiled as it runs;
 //! * [`files`]: input files and the state of their page cache;
 //! * [`accesses`]: the offset table of a cell, and the checksum of its reads;
+//! * [`actor`]: another worker, at work beside the measured one;
 //! * [`records`]: records of a writer, with their content;
 //! * [`task`]: the task of a worker: that table, a whole pass, or records;
 //! * [`conditions`]: limits, caps and placement, in force for one sample;
@@ -17,6 +18,7 @@
 //! * [`sample`]: one sample, from start to end.
 
 pub mod accesses;
+pub mod actor;
 pub mod answer_time;
 pub mod conditions;
 mod dirty_polls;

@@ -17,8 +17,9 @@ use pagewise_model::{
 };
 use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Wait, died_of_sigbus};
 
+use super::actor::ReadyActor;
 use super::conditions::{ConditionGuard, ConditionSetter};
-use super::files::{Input, NoState};
+use super::files::{Input, Inputs, NoState};
 use super::follower::Unfollowed;
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
@@ -35,7 +36,7 @@ const ANONYMOUS_MEMORY_SHARE: u64 = 2;
 /// Sampler of a plan.
 pub struct Sampler<'a> {
     plan: &'a Plan,
-    inputs: Vec<Input>,
+    inputs: Inputs,
     machine: MachineFacts,
     stop: &'a AtomicBool,
     host: HostReader,
@@ -71,10 +72,10 @@ pub struct MachineFacts {
 
 impl<'a> Sampler<'a> {
     /// A sampler for `plan` over its files.
-    pub fn new(plan: &'a Plan, inputs: Vec<Input>, machine: MachineFacts, stop: &'a AtomicBool) -> Self {
+    pub fn new(plan: &'a Plan, inputs: Inputs, machine: MachineFacts, stop: &'a AtomicBool) -> Self {
         let readahead_bytes =
             machine.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
-        let sparse_or_compressed_bytes = inputs.iter().any(Input::hides_bytes);
+        let sparse_or_compressed_bytes = inputs.measured.iter().any(Input::hides_bytes);
         let path = match &plan.source {
             Source::Dataset { directory } => directory,
             Source::File { path, .. } => path,
@@ -104,7 +105,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Take samples of other datasets from now on. Those before them are removed.
-    pub fn set_inputs(&mut self, inputs: Vec<Input>) {
+    pub fn set_inputs(&mut self, inputs: Inputs) {
         self.tasks = Tasks::default();
         self.inputs = inputs;
     }
@@ -116,7 +117,7 @@ impl<'a> Sampler<'a> {
 
     /// Take one sample. Changes of the machine are recorded in `journal` first.
     pub fn take(&mut self, cell: &Cell, round: u32, journal: &mut State) -> Result<Outcome, Stopped> {
-        let read = self.inputs.iter().find(|input| input.suits(&cell.conditions));
+        let read = self.inputs.measured.iter().find(|input| input.suits(&cell.conditions));
         if let Some(Err(failure)) = read.map(Input::check_unchanged) {
             return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
         }
@@ -162,6 +163,12 @@ impl<'a> Sampler<'a> {
             Ok(guard) => guard,
             Err(state) => return without_state(state),
         };
+        // Before the cache is prepared: it may take longer to start than that state lasts.
+        let actor = match self.actor(cell, of_round, &guard) {
+            Ok(actor) => actor,
+            Err(NoActor::State(state)) => return without_state(state),
+            Err(NoActor::Worker(error)) => return finish(error, None, input, &guard, self.stop),
+        };
         // A cap is in force from set-up on, but not while the cache is warmed.
         let reading = cell.conditions.workload().is_reading();
         let warmed = matches!(cell.conditions.cache, CacheState::Warm | CacheState::ReadOnce);
@@ -199,6 +206,7 @@ impl<'a> Sampler<'a> {
             guard: &guard,
             setter: &self.machine.setter,
             warmed_first,
+            actor,
             context: self.context,
             host: &mut self.host,
             follower: &mut Unfollowed,
@@ -258,6 +266,24 @@ impl<'a> Sampler<'a> {
         }
     }
 
+    /// The actor of `cell`, on its file as if nobody had read it before; its worker is ready.
+    fn actor(
+        &self,
+        cell: &Cell,
+        round: SampleRound<'_>,
+        guard: &ConditionGuard,
+    ) -> Result<Option<ReadyActor>, NoActor> {
+        let Some(actor) = &cell.conditions.beside else { return Ok(None) };
+        let file_bytes = actor.file_bytes().0;
+        let input = self.inputs.of_actors.iter().find(|input| input.file_bytes == file_bytes);
+        let input = input.expect("there is a file of every size in the plan");
+        input.make_cold(file_bytes, self.plan.drop_caches).map_err(NoActor::State)?;
+        let program = self.machine.programs.of(actor.method.worker()).expect("it is the native worker");
+        ReadyActor::start(actor, input, program, guard, round, self.machine.direct_alignment)
+            .map(Some)
+            .map_err(|error| NoActor::Worker(error.of("the actor")))
+    }
+
     /// The file that a sample writes: new, or written once before, in the page cache or not;
     /// dropping it removes it.
     fn new_file(&self, cell: &Cell, records: &RecordTask) -> Result<Input, NoState> {
@@ -290,6 +316,14 @@ impl<'a> Sampler<'a> {
         }
         None
     }
+}
+
+/// Reason that an actor is not there.
+enum NoActor {
+    /// Its file has not the state that it begins with.
+    State(NoState),
+    /// Its worker is not ready.
+    Worker(ConversationError),
 }
 
 /// Read back the written file and add the result to the evidence.

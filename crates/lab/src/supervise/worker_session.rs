@@ -25,6 +25,7 @@ use pagewise_protocol::{
 use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
+use super::actor::ReadyActor;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::dirty_polls::{self, DirtyPolls};
 use super::evidence::{ActivitySum, CounterReading, CpuWait, Moment, Totals, between, wait_until_asleep};
@@ -63,6 +64,8 @@ pub struct WorkerSession<'a> {
     pub setter: &'a ConditionSetter,
     /// The device is capped only once the cache is warm.
     pub warmed_first: bool,
+    /// The actor that will be at work beside it.
+    pub actor: Option<ReadyActor>,
     /// The facts that checks need.
     pub context: CheckContext,
     /// The counters of the host.
@@ -92,6 +95,8 @@ struct GoProgress {
 /// Outcome of one `go`.
 struct GoOutcome {
     reply: SampleReply,
+    /// Moment of the request.
+    began: Instant,
     /// Time on the supervisor's clock.
     wall_ns: u64,
     /// Time of it that the worker's clock leaves out and that counts all the same.
@@ -163,14 +168,21 @@ impl WorkerSession<'_> {
         let mut progress = GoProgress::default();
         progress.waiting.begin_at(pid, since);
         let conditions = &self.cell.conditions;
+        let span_bytes = conditions.span_bytes.0;
+        // What an actor does to a warm cache belongs to the sample.
+        let before_actor = conditions.shares_cache().then(|| self.input.residency(span_bytes));
+        let actor = self.actor.take().map(ReadyActor::begin);
         if self.warmed_first {
-            if conditions.cache == CacheState::Warm && !conditions.fits_memory() {
-                self.settle(worker, memory, &mut progress)?;
+            if conditions.cache == CacheState::Warm && !conditions.stays_in_memory() {
+                self.settle(worker, memory, &mut progress, actor.as_ref())?;
             }
             self.setter.cap_device(self.guard).map_err(lost_state)?;
         }
-        let span_bytes = conditions.span_bytes.0;
-        let residency_before = self.input.residency(span_bytes);
+        let residency_before = before_actor.unwrap_or_else(|| self.input.residency(span_bytes));
+        if let Some(actor) = &actor {
+            actor.wait_for_pace(conditions.actor_bytes_before().0, self.round.wait.stop);
+            reached(RunStep::ActorAtPace);
+        }
         let cold_start = conditions.cache == CacheState::ColdStart;
         let as_planned = || Some((0, self.round.plan.lead_in_ns(self.cell)?));
         if let Some((first, lead_in_ns)) = self.follower.lead_in().or_else(as_planned) {
@@ -183,6 +195,7 @@ impl WorkerSession<'_> {
         let first_operation = progress.first_operation;
         let mut written = self.input.new_file().map(WrittenFile::state_before);
         let before = self.totals(worker);
+        let actor_before = actor.as_ref().map(|actor| actor.moment(pid));
         let outcome = match cold_start {
             true => self.cold_start(worker, memory, &mut progress)?,
             false => {
@@ -192,6 +205,7 @@ impl WorkerSession<'_> {
             }
         };
         let reply = &outcome.reply;
+        let actor_after = actor.as_ref().map(|actor| actor.moment(pid));
         let after = self.totals(worker);
         let residency_after = self.input.residency(span_bytes);
         let mut evidence = between(&before, &after, pid, &self.input.key, reply);
@@ -223,8 +237,16 @@ impl WorkerSession<'_> {
         (evidence.verified_reads, evidence.differing_reads) =
             self.verify(worker, &outcome, first_operation, memory)?;
         progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
+        let region_began = outcome.began;
         let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns);
         self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
+        if let (Some(actor), Some(before), Some(after)) = (actor, actor_before, actor_after) {
+            let (of_actor, failure) = actor.end(region_began, evidence.wall_ns, (&before, &after));
+            let others = evidence.device_other_bytes.zip(of_actor.device_read_bytes);
+            evidence.device_other_bytes = others.map(|(others, actors)| others.saturating_sub(actors));
+            evidence.observed.extend(failure);
+            evidence.actor = Some(of_actor);
+        }
 
         let mut closing = ActivitySum::default();
         closing.begin(pid);
@@ -330,6 +352,7 @@ impl WorkerSession<'_> {
         let unaccounted_ns = unaccounted_in_region_ns(self.cell, &self.context, reply.elapsed_ns, wall_ns);
         Ok(GoOutcome {
             reply,
+            began: started,
             wall_ns,
             unaccounted_ns,
             cpu_ns,
@@ -349,7 +372,7 @@ impl WorkerSession<'_> {
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
             direct_alignment: self.direct_alignment,
             warm_page_tables: u32::from(
-                mapped && conditions.cache == CacheState::Warm && conditions.fits_memory(),
+                mapped && conditions.cache == CacheState::Warm && conditions.stays_in_memory(),
             ),
             table_path: memory.table.as_ref().map_or_else(String::new, |table| descriptor_path(table.file())),
             handover_path: descriptor_path(memory.handover.file()),

@@ -5,6 +5,7 @@
 mod support;
 
 mod advise;
+mod beside;
 mod cheated_syncs;
 mod cheats;
 mod contaminated;

@@ -25,6 +25,10 @@ const UNDER_CONDITIONS: [RunStep; 8] = [
 ];
 /// Steps of a run that makes something to read.
 const OF_READS: [RunStep; 3] = [RunStep::DatasetBegun, RunStep::DatasetHalfWritten, RunStep::DatasetMade];
+/// An actor.
+const BESIDE: &str = "--beside=scan:pread,rate=max,file=4MiB";
+/// Steps of a run with an actor.
+const OF_ACTORS: [RunStep; 1] = [RunStep::ActorAtPace];
 /// Steps of a run that makes files to write.
 const OF_WRITES: [RunStep; 1] = [RunStep::NewFileMade];
 
@@ -91,7 +95,7 @@ fn reads<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_run_of_reads_is_killed_at_each_step_and_continued() {
-    let steps = all_but(&[&UNDER_CONDITIONS, &OF_WRITES]);
+    let steps = all_but(&[&UNDER_CONDITIONS, &OF_WRITES, &OF_ACTORS]);
     for swept in [Swept::CleanFirst, Swept::StartFirst] {
         kill_at_each(&reads(&["--file-size=4MiB"]), &steps, swept, None);
     }
@@ -110,10 +114,17 @@ fn a_run_of_appends_is_killed_at_each_step_and_continued() {
         "--no-ceilings",
         "--out=run.jsonl",
     ];
-    let steps = all_but(&[&UNDER_CONDITIONS, &OF_READS]);
+    let steps = all_but(&[&UNDER_CONDITIONS, &OF_READS, &OF_ACTORS]);
     for swept in [Swept::CleanFirst, Swept::StartFirst] {
         kill_at_each(&WRITES, &steps, swept, None);
     }
+}
+
+#[test]
+fn a_run_with_an_actor_is_killed_at_each_step_and_continued() {
+    let words = reads(&["--file-size=4MiB", "--threads=1", "--no-ceilings", BESIDE]);
+    let steps = all_but(&[&UNDER_CONDITIONS, &OF_WRITES]);
+    kill_at_each(&words, &steps, Swept::StartFirst, None);
 }
 
 /// Twice the cache that fits: every sample is warmed from within and settles before its device is
@@ -132,7 +143,7 @@ fn kill_under_conditions(test: &str, swept: Swept) {
     }
     let words = reads(&CONDITIONS);
     let setting = Setting::of(&Place::new());
-    kill_at_each(&words, &all_but(&[&OF_WRITES]), swept, Some(&setting));
+    kill_at_each(&words, &all_but(&[&OF_WRITES, &OF_ACTORS]), swept, Some(&setting));
 }
 
 #[test]

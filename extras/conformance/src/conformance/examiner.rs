@@ -326,6 +326,7 @@ impl<'a> Examiner<'a> {
             guard,
             setter,
             warmed_first: false,
+            actor: None,
             context,
             host,
             follower: &mut watch,

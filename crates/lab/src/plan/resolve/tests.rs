@@ -1,5 +1,6 @@
 //! Resolved and refused plans.
 
+mod actors;
 mod rates;
 
 use pagewise_model::plan::FileIdentity;

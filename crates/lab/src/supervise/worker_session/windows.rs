@@ -9,11 +9,14 @@ use pagewise_host::steps::{RunStep, reached};
 use pagewise_model::RateWindow;
 use pagewise_protocol::{Conversation, ConversationError, SampleReply};
 
+use super::super::actor::ActorAtWork;
 use super::{GoOutcome, GoProgress, SessionMemory, WorkerSession, furthest};
 
 /// Length of a window in which the workload warms a cache that does not hold the span; a shorter
 /// one says too little about a method of a hundred operations per second.
 const WINDOW_NS: u64 = 50_000_000;
+/// Length of one while an actor fills the cache, which nothing is concluded from.
+const FILLING_WINDOW_NS: u64 = 200_000_000;
 /// Maximum time and windows of that; after them, the sample is unsettled.
 const SETTLING: Duration = Duration::from_secs(20);
 const SETTLING_WINDOWS: usize = 200;
@@ -47,7 +50,8 @@ impl WorkerSession<'_> {
         Ok(outcome)
     }
 
-    /// Let the workload warm a cache that does not hold the span, until its device reads per
+    /// Let the workload bring a cache that does not hold the span, or that an actor fills too, to
+    /// the state in which it remains: until its device reads per
     /// operation are steady, and they are those that the residency predicts, or it has replaced as
     /// much of the cache as its popular positions may need.
     pub(super) fn settle(
@@ -55,7 +59,16 @@ impl WorkerSession<'_> {
         worker: &mut Conversation,
         memory: &mut SessionMemory,
         progress: &mut GoProgress,
+        actor: Option<&ActorAtWork>,
     ) -> Result<(), ConversationError> {
+        if let Some(actor) = actor {
+            let bytes = self.cell.conditions.actor_bytes_before().0;
+            while !actor.is_at_pace(bytes) {
+                self.window(worker, memory, progress, FILLING_WINDOW_NS)?;
+            }
+            // Until then the cache is on its way to what both make of it.
+            progress.windows.clear();
+        }
         let deadline = Instant::now() + SETTLING;
         while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
             self.window(worker, memory, progress, WINDOW_NS)?;
@@ -77,7 +90,7 @@ impl WorkerSession<'_> {
         memory: &mut SessionMemory,
         progress: &mut GoProgress,
     ) -> Result<GoOutcome, ConversationError> {
-        let span = self.cell.conditions.span_bytes.0;
+        let (span, started) = (self.cell.conditions.span_bytes.0, Instant::now());
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.round.plan.sample_ns;
         let mut total = SampleReply::default();
@@ -112,6 +125,7 @@ impl WorkerSession<'_> {
         let expected_checksum = expected;
         Ok(GoOutcome {
             reply: total,
+            began: started,
             wall_ns,
             unaccounted_ns,
             cpu_ns: None,

@@ -1,0 +1,59 @@
+//! Plans with an actor.
+
+use super::*;
+
+fn measured(text: &str) -> Vec<Conditions> {
+    let plan = resolve_text(text, dataset()).expect(text);
+    let cells = plan.cells.into_iter().filter(|cell| cell.role == Role::Measured);
+    cells.map(|cell| cell.conditions).collect()
+}
+
+const LIMITED: &str =
+    "workload = \"random-read\"\nmethods = [\"pread\"]\nspan = \"0.75x\"\nmemory = \"256MiB\"\n";
+
+#[test]
+fn alone_and_beside_read_the_same_data_and_an_actor_fills_the_limit() {
+    let all = measured(&format!("{LIMITED}beside = [\"none\", \"scan:pread,rate=800MiB/s\"]"));
+    let [alone, beside] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(beside.beside.as_ref().map(Actor::file_bytes), Some(Bytes::gib(1)));
+    assert_eq!((alone.file_bytes, alone.span_bytes), (beside.file_bytes, beside.span_bytes));
+    let without = measured(LIMITED);
+    assert!(alone.span_bytes < without[0].span_bytes, "the process of the actor takes some of the limit");
+    assert!(alone.stays_in_memory() && alone.actor_bytes_before().0 == 0);
+    assert_eq!((beside.stays_in_memory(), beside.actor_bytes_before()), (false, Bytes::gib(1)));
+}
+
+#[test]
+fn ceilings_have_no_actor_and_its_file_counts() {
+    let text = "workload = \"random-read\"\nmethods = [\"pread:direct\"]\nfile_size = \"64MiB\"\nbeside = ";
+    let plan = resolve_text(&format!("{text}\"scan:pread,rate=max,file=32MiB\""), dataset()).expect("a plan");
+    assert_eq!((plan.actor_files(), plan.dataset_bytes()), (vec![Bytes::mib(32)], Bytes::mib(96)));
+    let ceilings: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.role == Role::Ceiling).collect();
+    assert!(!ceilings.is_empty() && ceilings.iter().all(|cell| cell.conditions.beside.is_none()));
+    let cell = plan.cells.iter().find(|cell| cell.conditions.beside.is_some()).expect("a cell");
+    assert_eq!(plan.phases_ns(cell, 5).0, 250_000_000, "each tenth of it is long enough to see an actor in");
+}
+
+#[test]
+fn an_actor_that_cannot_be_at_work_as_asked_is_refused() {
+    let scan = "beside = \"scan:pread,rate=10MiB/s\"";
+    for (text, reason) in [
+        (format!("{LIMITED}{scan}"), "write a rate of 52MiB/s or more"),
+        (format!("{scan}\nthreads = 4"), "4 threads and an actor need 5 CPUs, and there are 4"),
+        (format!("{scan}\ncpus = \"2\""), "1 thread and an actor need 2 CPUs, and there is 1"),
+        (format!("{scan}\ncache = \"cold-start\""), "a cold start has no actor"),
+        (format!("{scan}\ndevice_cap = \"emmc\""), "under the device cap"),
+        (
+            format!("workload = \"scan\"\nmemory = \"256MiB\"\nspan = \"0.5x\"\ncache = \"warm\"\n{scan}"),
+            "how long it has been at work before a scan: use --cache cold",
+        ),
+        ("beside = \"scan:pread\"".to_string(), "it has no rate"),
+        ("beside = \"scan:jvm/pread,rate=max\"".to_string(), "by the native worker"),
+        ("beside = \"scan:pread,rate=max,file=512KiB\"".to_string(), "reads 1MiB of a file of 512KiB"),
+    ] {
+        let error = format!("{:#}", resolve_text(&text, dataset()).expect_err(&text));
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    let error = resolve_text(scan, file(true)).expect_err("its own file").to_string();
+    assert!(error.contains("an actor has a file of its own"), "{error}");
+}

@@ -1,0 +1,268 @@
+//! An actor: a second worker process, at work beside the measured one from before its region until
+//! after it.
+//!
+//! It gets one request after the other, each of some 50 ms, from a thread of the supervisor. So its
+//! answers say in which part of the region it did what, and any worker of the protocol can be one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pagewise_host::{OffsetTable, OperationOrder, ProcessCounters, TableMemory, process};
+use pagewise_model::{Actor, ActorEvidence, ActorOrder, ActorWindow, Cell, Failure, FailureKind};
+use pagewise_protocol::{
+    Conversation, ConversationError, EXIT_PATIENCE, Go, Job, SampleReply, Wait, descriptor_path,
+};
+
+use super::accesses::Accesses;
+use super::conditions::ConditionGuard;
+use super::files::{Input, slowest};
+use super::program::Program;
+use super::sample_round::SampleRound;
+
+/// Length of a request, about.
+const WINDOW_NS: u64 = 50_000_000;
+/// Time at work before a region in which it has nothing to fill.
+const PACE: Duration = Duration::from_millis(100);
+/// Maximum time in which it fills the cache.
+const FILLING: Duration = Duration::from_secs(40);
+/// Interval of looks at its progress.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// An actor whose worker is ready.
+pub struct ReadyActor {
+    worker: Conversation,
+    /// Inherited by the worker.
+    _memory: TableMemory,
+    accesses: Accesses,
+    order: OperationOrder,
+    window_ns: u64,
+    patience: Duration,
+}
+
+/// An actor at work, in a thread of its own; it ends with the value.
+pub struct ActorAtWork {
+    pid: u32,
+    since: Instant,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), ConversationError>>>,
+}
+
+/// State of the thread.
+#[derive(Default)]
+struct Shared {
+    /// The last request has been sent.
+    ends: AtomicBool,
+    /// No answer is waited for any more.
+    stops: AtomicBool,
+    answered: Mutex<Vec<Answered>>,
+}
+
+/// A request that was answered.
+#[derive(Clone, Copy)]
+struct Answered {
+    began: Instant,
+    window: ActorWindow,
+}
+
+/// Counters of an actor at a moment around the region.
+pub struct ActorMoment {
+    counters: ProcessCounters,
+    is_in_group: Option<bool>,
+}
+
+impl ReadyActor {
+    /// Start the worker of `actor` on its file, and have it open the file.
+    pub fn start(
+        actor: &Actor,
+        input: &Input,
+        program: &Program,
+        guard: &ConditionGuard,
+        round: SampleRound<'_>,
+        direct_alignment: u64,
+    ) -> Result<Self, ConversationError> {
+        let cell = actor.cell();
+        let accesses = accesses_of(actor, &cell, input, round)
+            .map_err(|error| ConversationError::lack(format!("{error:#}")))?;
+        let mut memory = TableMemory::new(accesses.entries())
+            .map_err(|error| ConversationError::lack(error.to_string()))?;
+        // It is not measured, so its table is in place from the start, and in one piece: between two
+        // requests there is little to do.
+        memory.put_plain(accesses.table.offsets());
+        let mut worker = program.start(|command| guard.prepare(command))?;
+        let hello = worker.greet(round.wait)?;
+        let job = Job {
+            path: input.worker_path(),
+            direct_flag: rustix::fs::OFlags::DIRECT.bits(),
+            direct_alignment,
+            table_path: descriptor_path(memory.file()),
+            table_reads: accesses.entries(),
+            ..Job::of(&cell.method, &cell.conditions, round.page_bytes)
+        };
+        if let Some(detail) = hello.refuses(&job, &cell.method) {
+            return Err(ConversationError::unavailable(detail));
+        }
+        worker.open(&job, round.wait)?;
+        worker.ready(round.wait)?;
+        let order = accesses.table.as_drawn();
+        let window_ns = window_ns(actor);
+        Ok(Self { worker, _memory: memory, accesses, order, window_ns, patience: round.wait.patience })
+    }
+
+    /// Begin its work.
+    pub fn begin(self) -> ActorAtWork {
+        let (pid, shared) = (self.worker.pid(), Arc::<Shared>::default());
+        let of_thread = shared.clone();
+        let thread = thread::spawn(move || self.work(&of_thread));
+        ActorAtWork { pid, since: Instant::now(), shared, thread: Some(thread) }
+    }
+
+    fn work(mut self, shared: &Shared) -> Result<(), ConversationError> {
+        let read_bytes = self.accesses.table.shape().read_bytes.0;
+        let patience = self.patience + 2 * Duration::from_nanos(self.window_ns) + slowest(read_bytes);
+        let mut first_operation = 0;
+        while !shared.ends.load(Ordering::Acquire) {
+            let touch_at = self.accesses.table.touch_at();
+            let go = Go { first_operation, sample_ns: self.window_ns, latency_ns: 0, touch_at };
+            let began = Instant::now();
+            let reply = self.worker.go(go, Wait { patience, stop: &shared.stops })?;
+            let wall_ns = began.elapsed().as_nanos() as u64;
+            let window = self.window(&reply, first_operation, wall_ns);
+            first_operation = first_operation.saturating_add(reply.operations);
+            shared.answered().push(Answered { began, window });
+        }
+        self.worker.close(Wait { patience, stop: &shared.stops })?;
+        self.worker.end(EXIT_PATIENCE)
+    }
+
+    fn window(&self, reply: &SampleReply, first_operation: u64, wall_ns: u64) -> ActorWindow {
+        let expected = self.accesses.expected_checksum(&self.order, reply, first_operation);
+        let one_thread = reply.thread_operations == [reply.operations];
+        ActorWindow {
+            began_ns: 0,
+            wall_ns,
+            elapsed_ns: reply.elapsed_ns,
+            operations: reply.operations,
+            bytes: reply.bytes,
+            is_right: one_thread && u64::from_str_radix(&reply.checksum, 16).ok() == expected,
+        }
+    }
+}
+
+/// Its reads of this round: in the order of the file, or drawn.
+fn accesses_of(
+    actor: &Actor,
+    cell: &Cell,
+    input: &Input,
+    round: SampleRound<'_>,
+) -> anyhow::Result<Accesses> {
+    let conditions = &cell.conditions;
+    let table = match actor.order {
+        ActorOrder::Scan => OffsetTable::in_order(conditions, round.seed())?,
+        ActorOrder::Read => OffsetTable::new(conditions, round.seed())?,
+    };
+    Accesses::of_table(table, conditions, input, round)
+}
+
+/// Length of its requests: whole intervals of its reads, since the first of each is due at once.
+fn window_ns(actor: &Actor) -> u64 {
+    let Some(rate) = actor.rate else { return WINDOW_NS };
+    let reads = (u128::from(rate.per_second()) * u128::from(WINDOW_NS) / 1_000_000_000).max(1);
+    (reads * 1_000_000_000 / u128::from(rate.per_second())) as u64
+}
+
+impl Shared {
+    fn answered(&self) -> MutexGuard<'_, Vec<Answered>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ActorAtWork {
+    /// True if it has been at its pace for a while and has read so many bytes, or never will have.
+    pub fn is_at_pace(&self, bytes: u64) -> bool {
+        let since = self.since.elapsed();
+        let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        has_ended || since >= PACE && (self.bytes() >= bytes || since >= FILLING)
+    }
+
+    /// Wait until it [`ActorAtWork::is_at_pace`].
+    pub fn wait_for_pace(&self, bytes: u64, stop: &AtomicBool) {
+        while !self.is_at_pace(bytes) && !stop.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.shared.answered().iter().map(|answered| answered.window.bytes).sum()
+    }
+
+    /// Its counters now, and whether it is in the cgroups of `worker`.
+    pub fn moment(&self, worker: u32) -> ActorMoment {
+        let groups = process::cgroups(self.pid).zip(process::cgroups(worker));
+        ActorMoment {
+            counters: process::totals(self.pid),
+            is_in_group: groups.map(|(own, of_worker)| own == of_worker),
+        }
+    }
+
+    /// End its work, which lasts until after the region that was from `go_at` on and `wall_ns`
+    /// long, between these moments; its activity around it, and the reason that it ended before.
+    pub fn end(
+        mut self,
+        go_at: Instant,
+        wall_ns: u64,
+        (before, after): (&ActorMoment, &ActorMoment),
+    ) -> (ActorEvidence, Option<Failure>) {
+        self.shared.ends.store(true, Ordering::Release);
+        let ended = self.thread.take().map(JoinHandle::join);
+        let failure = match ended {
+            Some(Ok(Err(ConversationError::Broken(failure)))) => Some(failure.detail),
+            Some(Ok(Err(ConversationError::Call(failure)))) => Some(failure.detail),
+            Some(Err(_)) => Some("the thread that asks it has panicked".to_string()),
+            _ => None,
+        };
+        let failure = failure
+            .map(|detail| Failure { kind: FailureKind::ActorAbsent, detail: format!("the actor: {detail}") });
+        let answered = self.shared.answered();
+        let signed = |began: Instant| match began.checked_duration_since(go_at) {
+            Some(later) => later.as_nanos() as i64,
+            None => -(go_at.duration_since(began).as_nanos() as i64),
+        };
+        // With what a short region needs of the time before it.
+        let of_region = |window: &ActorWindow| {
+            window.began_ns < wall_ns as i64
+                && window.began_ns.saturating_add(window.wall_ns as i64)
+                    > -(ActorEvidence::SHORTEST_NS as i64)
+        };
+        let (mut bytes_before, mut windows) = (0, Vec::new());
+        for Answered { began, window } in answered.iter() {
+            let window = ActorWindow { began_ns: signed(*began), ..*window };
+            if of_region(&window) {
+                windows.push(window);
+            }
+            if window.began_ns.saturating_add(window.wall_ns as i64) <= 0 {
+                bytes_before += window.bytes;
+            }
+        }
+        let counted = ProcessCounters::difference(&before.counters, &after.counters);
+        let is_in_group = before.is_in_group.zip(after.is_in_group).map(|(before, after)| before && after);
+        let evidence = ActorEvidence {
+            bytes_before,
+            windows,
+            device_read_bytes: counted.device_read_bytes,
+            is_in_group,
+        };
+        (evidence, failure)
+    }
+}
+
+impl Drop for ActorAtWork {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Release);
+        self.shared.stops.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! An actor at work beside the measured worker, through the whole program.
+
+use pagewise_host::steps::RunStep;
+use pagewise_model::{Evidence, FailureKind};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::paused::PausedRun;
+use crate::support::until::{
+    arguments, can_limit_memory, each_has, expect_honest, my_turn, take_words, valid,
+};
+use crate::support::{Place, kinds, load};
+
+const SCAN: &str = "--beside=scan:pread,rate=200MiB/s";
+const DIRECT: &str = "--beside=scan:pread:direct,rate=200MiB/s";
+
+/// What the actor of a sample did; what it read, and what is left of the span.
+fn read_and_left(seen: &Evidence) -> (u64, u64) {
+    let actor = seen.actor.as_ref().expect("an actor");
+    assert!(actor.windows.iter().all(|window| window.is_right), "{actor:?}");
+    (actor.bytes_before, seen.resident_after_bytes.expect("residency is known"))
+}
+
+#[test]
+fn a_scan_takes_what_is_hot_under_a_limit_unless_it_goes_past_the_cache() {
+    let _turn = my_turn();
+    if !can_limit_memory() {
+        return;
+    }
+    let place = Place::new();
+    let more =
+        ["--methods=mmap:random", "--memory=32MiB", "--span=0.7x", "--sample=50ms", "--no-ceilings", SCAN];
+    let mut words = arguments(&more);
+    words.push(DIRECT);
+    let taken = take_words(&place, &words, |run| each_has(run, 1));
+    expect_honest(&taken.run);
+    for is_direct in [false, true] {
+        let is_of = |cell: &pagewise_model::Cell| {
+            cell.conditions.beside.as_ref().is_some_and(|actor| actor.method.is_direct() == is_direct)
+        };
+        let seen = valid(&taken.run, is_of);
+        assert!(!seen.is_empty());
+        for (_, seen) in seen {
+            let (before, left) = read_and_left(seen);
+            assert!(before >= 128 << 20, "four times the limit: {before}");
+            let span = seen.resident_before_bytes.expect("residency is known");
+            let actor = seen.actor.as_ref().expect("an actor");
+            assert_eq!(actor.is_in_group, Some(true));
+            match is_direct {
+                true => assert_eq!(left, span, "nothing was evicted"),
+                false => assert!(left < span, "{left} of {span}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_actor_is_at_work_without_a_limit_and_beside_writers() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let more = [
+        "--methods=pread,pread:direct",
+        "--file-size=16MiB",
+        "--cache=warm,cold",
+        "--sample=50ms",
+        "--no-ceilings",
+        "--beside=read:pread,rate=2k,file=8MiB",
+    ];
+    let mut words = arguments(&more);
+    words.push("--beside=none");
+    let taken = take_words(&place, &words, |run| each_has(run, 1));
+    expect_honest(&taken.run);
+    for (_, seen) in valid(&taken.run, |cell| cell.conditions.beside.is_some()) {
+        let actor = seen.actor.as_ref().expect("an actor");
+        // 2,000 reads a second, of which one in ten may be missing.
+        let done = actor.operations_within(0.0, seen.wall_ns as f64);
+        assert!(done >= 0.9 * 2000.0 * seen.wall_ns as f64 / 1e9, "{done} in {}", seen.wall_ns);
+    }
+    assert!(
+        valid(&taken.run, |cell| cell.conditions.beside.is_none())
+            .iter()
+            .all(|(_, seen)| seen.actor.is_none())
+    );
+    let words =
+        ["run", "append", "--sync=commit", "--file-size=1MiB", "--methods=pwrite", "--trial-rounds=1"];
+    let more =
+        ["--no-ceilings", "--sample=50ms", "--out=append.jsonl", "--beside=scan:mmap,rate=max,file=8MiB"];
+    place.run(&[&words[..], &more].concat());
+    let run = load(&place.file("append.jsonl"));
+    let seen: Vec<&Evidence> = run.samples.iter().filter_map(|sample| Some(sample.valid()?.1)).collect();
+    assert!(seen.iter().all(|seen| seen.actor.is_some()), "{:?}", run.samples);
+}
+
+#[test]
+fn an_actor_that_dies_leaves_no_valid_sample_and_nothing_behind() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let words = [
+        "run",
+        "read",
+        "--workload=random-read",
+        "--methods=pread",
+        "--threads=1",
+        "--file-size=16MiB",
+        "--cache=warm",
+        "--trial-rounds=1",
+        "--no-ceilings",
+        "--out=run.jsonl",
+        "--beside=scan:pread,rate=max,file=8MiB",
+    ];
+    let kill_actor = |paused: &PausedRun<'_>| {
+        let workers = paused.workers();
+        assert_eq!(workers.len(), 2, "the actor, and the worker");
+        // The actor was started first.
+        let actor = Pid::from_raw(workers.into_iter().min().expect("two") as i32).expect("a process id");
+        kill_process(actor, Signal::KILL).expect("it is there");
+    };
+    PausedRun::start(&place, &words, RunStep::ActorAtPace).act_until_end(kill_actor);
+    let run = load(&place.file("run.jsonl"));
+    assert!(run.samples.iter().all(|sample| sample.valid().is_none()));
+    assert!(
+        run.samples.iter().any(|sample| kinds(sample).contains(&FailureKind::ActorAbsent)),
+        "{:?}",
+        run.samples
+    );
+    place.expect_no_trace();
+}
