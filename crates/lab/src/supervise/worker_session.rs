@@ -3,6 +3,7 @@
 //! The supervisor reads evidence while the worker's threads wait: just before `go` and just after
 //! `sample`. Verification comes after it, so that it changes no counter.
 
+mod cold_start;
 mod heartbeats;
 mod latencies;
 
@@ -12,7 +13,7 @@ use pagewise_analysis::proof::steady;
 use pagewise_analysis::proof::unaccounted::unaccounted_in_region_ns;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{
-    BlockDevice, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
+    BlockDevice, ClockPair, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
 };
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
@@ -45,11 +46,6 @@ const WINDOW_NS: u64 = 50_000_000;
 /// Maximum time and windows of that; after them, the sample is unsettled.
 const SETTLING: Duration = Duration::from_secs(20);
 const SETTLING_WINDOWS: usize = 200;
-/// Maximum time of a cold start, to which reading the span at this rate is added; after it, the
-/// sample has no time to warm.
-const COLD_START: Duration = Duration::from_secs(20);
-const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
-const COLD_START_WINDOWS: usize = 600;
 /// Bounds of the time in which an idle worker beats: otherwise as long as a sample.
 const IDLE_MIN_NS: u64 = 50_000_000;
 const IDLE_MAX_NS: u64 = 500_000_000;
@@ -103,6 +99,8 @@ struct GoProgress {
 /// Outcome of one `go`.
 struct GoOutcome {
     reply: SampleReply,
+    /// When it was sent, by the wall clock, since 1970.
+    go_unix_ns: u64,
     /// Time on the supervisor's clock.
     wall_ns: u64,
     /// Time of it that the worker's clock leaves out and that counts all the same.
@@ -213,6 +211,7 @@ impl WorkerSession<'_> {
                 polls.put_into(written);
             }
         }
+        evidence.go_unix_ns = Some(outcome.go_unix_ns);
         evidence.wall_ns = outcome.wall_ns;
         evidence.cpu_ns = outcome.cpu_ns.or(evidence.cpu_ns);
         evidence.supervisor_run_queue_ns = outcome.supervisor_run_queue_ns;
@@ -314,6 +313,7 @@ impl WorkerSession<'_> {
         let go_at = Moment::now(pid);
         progress.waiting.end_at(counters, go_at);
         let supervisor = CpuWait::begin();
+        let go_unix_ns = ClockPair::now().real_ns.max(0) as u64;
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns, touch_at: self.task.touch_at() };
         let wait = self.sample_wait(sample_ns + latency_ns);
@@ -341,6 +341,7 @@ impl WorkerSession<'_> {
         let unaccounted_ns = unaccounted_in_region_ns(self.cell, &self.context, reply.elapsed_ns, wall_ns);
         Ok(GoOutcome {
             reply,
+            go_unix_ns,
             wall_ns,
             unaccounted_ns,
             cpu_ns,
@@ -395,58 +396,6 @@ impl WorkerSession<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Run the workload from an empty cache until it is steady; return the sum of its windows.
-    fn cold_start(
-        &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
-    ) -> Result<GoOutcome, ConversationError> {
-        let span = self.cell.conditions.span_bytes.0;
-        let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
-        let window_ns = self.round.plan.sample_ns;
-        let mut total = SampleReply::default();
-        let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
-        let (mut checksum, mut expected) = (0u64, Some(0u64));
-        while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let outcome = self.window(worker, memory, progress, window_ns)?;
-            let reply = outcome.reply;
-            wall_ns += outcome.wall_ns;
-            unaccounted_ns += outcome.unaccounted_ns;
-            supervisor_run_queue_ns = supervisor_run_queue_ns
-                .zip(outcome.supervisor_run_queue_ns)
-                .map(|(total, of_go)| total + of_go);
-            expected =
-                expected.zip(outcome.expected_checksum).map(|(total, window)| total.wrapping_add(window));
-            checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
-            total.operations = total.operations.saturating_add(reply.operations);
-            total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns);
-            total.bytes = total.bytes.saturating_add(reply.bytes);
-            total.stalls = total.stalls.saturating_add(reply.stalls);
-            total.stall_longest_ns = total.stall_longest_ns.max(reply.stall_longest_ns);
-            total.thread_operations.resize(reply.thread_operations.len(), 0);
-            for (sum, window) in total.thread_operations.iter_mut().zip(&reply.thread_operations) {
-                *sum = sum.saturating_add(*window);
-            }
-            if steady::is_steady(self.cell.conditions.op_bytes(), &progress.windows) {
-                break;
-            }
-        }
-        total.checksum = format!("{checksum:016x}");
-        let order = self.task.order(false, 0);
-        let expected_checksum = expected;
-        Ok(GoOutcome {
-            reply: total,
-            wall_ns,
-            unaccounted_ns,
-            cpu_ns: None,
-            supervisor_run_queue_ns,
-            expected_checksum,
-            order,
-            polls: None,
-        })
     }
 
     fn job(&self, memory: &SessionMemory) -> Job {
