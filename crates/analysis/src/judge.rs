@@ -31,6 +31,7 @@ pub mod verdict;
 
 pub use comparison::rates_by_conditions;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use pagewise_model::Role;
@@ -77,6 +78,11 @@ pub fn judge_with_figures(run: &Run) -> (Judged, HashMap<String, ByRound>) {
     let samples = collect(&checked.run);
     let figures = samples.iter().map(|cell| (cell.id.clone(), cell.rates())).collect();
     (judge_checked(&checked, &samples, PRICE_OF_SIMPLICITY), figures)
+}
+
+/// A run with today's checks applied to its samples.
+pub fn checked(run: &Run) -> Cow<'_, Run> {
+    proof::again(run).run
 }
 
 /// Judge the samples of a run that was checked.

@@ -114,13 +114,15 @@ impl RunSession {
             return Ok(SamplingEnd::Interrupted);
         };
         let setting = self.setting(&plan, programs, patience)?;
-        if let Some(asked_unix_ns) = self.start_at {
-            let Some(start) = start::wait_until(asked_unix_ns, stop) else {
-                return Ok(SamplingEnd::Interrupted);
-            };
+        let start = match self.start_at.map(|asked_unix_ns| start::wait_until(asked_unix_ns, stop)) {
+            Some(None) => return Ok(SamplingEnd::Interrupted),
+            start => start.flatten(),
+        };
+        // Times of samples count from here, and a record may take long to be written.
+        let started = Instant::now();
+        if let Some(start) = start {
             self.store.append(&Record::Began(start))?;
         }
-        let started = Instant::now();
         let series = HostSeries::start(started, self.elapsed_before_ns)?;
         let sampler = Sampler::new(&plan, inputs, setting, stop);
         self.store.append(&Record::Checks(sampler.check_context()))?;

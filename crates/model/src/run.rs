@@ -75,7 +75,7 @@ pub struct ProgramRun {
 
 /// Start of the sampling at a time that was asked for, by the wall clock of the machine. Times of
 /// samples count from it. Nanoseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunStart {
     /// When it was to begin.
     pub asked_unix_ns: u64,

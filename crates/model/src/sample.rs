@@ -229,6 +229,10 @@ crate::with_process_totals! { evidence! {
     own {
         /// From sending `go` to receiving `sample`, on the supervisor's clock.
         pub wall_ns: u64,
+        /// When `go` was sent, by the wall clock, in nanoseconds since 1970; of a cold start the
+        /// first one. `None` in files of an older pagewise.
+        #[serde(default)]
+        pub go_unix_ns: Option<u64>,
         /// From sending `open` to receiving `opened`, on the supervisor's clock.
         #[serde(default)]
         pub setup_wall_ns: Option<u64>,

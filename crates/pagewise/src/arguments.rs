@@ -364,11 +364,11 @@ pub struct ReportArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = COMPARE_EXAMPLES,
-    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--all-of FILE|N] [--json | --markdown | --html FILE] RUN..."
+    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--all-of FILE|N] [--json | --markdown | --html FILE] RUN...\n       pagewise compare --together [--json | --markdown] RUN..."
 )]
 pub struct CompareArguments {
-    /// Runs before the change: run files, directories of them, or patterns in quotes; with --by,
-    /// all runs
+    /// Runs before the change: run files, directories of them, or patterns in quotes; with --by
+    /// and --together, all runs
     #[arg(required = true, value_name = "BASE")]
     pub base: Vec<PathBuf>,
     /// Runs after the change; -- stands for it
@@ -389,6 +389,10 @@ pub struct CompareArguments {
     /// Those without a complete run of the plan that most have are named, and the status is 1
     #[arg(long, value_name = "FILE|N")]
     pub all_of: Option<PathBuf>,
+    /// Rates of machines at the same time, of runs that began by --start-at: for each method the
+    /// sum where all measured it at once, and the median of each machine
+    #[arg(long, conflicts_with_all = ["new", "fail_on", "relative_to", "by", "all_of", "html"])]
+    pub together: bool,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
     pub json: bool,
@@ -405,7 +409,8 @@ Examples:
   pagewise compare base/ -- new/                          three runs or more in each folder
   pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
   pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it
-  pagewise compare --by host-name --all-of hosts.txt runs/   which of these hosts have no run that counts";
+  pagewise compare --by host-name --all-of hosts.txt runs/   which of these hosts have no run that counts
+  pagewise compare --together runs/                       how fast hosts were at the same time, by --start-at";
 
 /// Rows of a CSV.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

@@ -1,5 +1,7 @@
 //! Runs compared with runs, as a document.
 
+mod together;
+
 use std::collections::BTreeMap;
 
 use pagewise_analysis::compare::advice::{AdviceFinding, Advised, ChangedAdvice};
@@ -16,6 +18,8 @@ use crate::document::{Block, Document};
 use crate::line::{Emphasis, Line};
 use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::text_table::{TextCell, TextTable};
+
+pub use together::together_document;
 
 /// Values of a fact that are named on one line.
 const MOST_VALUES: usize = 3;

@@ -159,6 +159,15 @@ pub fn refuse_twice<'a>(runs: impl Iterator<Item = (&'a str, Identity)>) -> Resu
     Ok(())
 }
 
+/// The conditions that make it the same situation in another run.
+pub(super) fn conditions_of_any_run(measured: &Conditions) -> Conditions {
+    let mut conditions = of_any_machine(measured);
+    // An estimate for the largest of the workers that take part: with another method the work is
+    // the same.
+    conditions.host_settings.worker_bytes = None;
+    conditions
+}
+
 fn situation(
     judged: &Judged,
     comparison: &Comparison,
@@ -166,11 +175,8 @@ fn situation(
     by_round: &mut HashMap<String, ByRound>,
 ) -> SituationDigest {
     let measured = &comparison.conditions.conditions;
-    let mut conditions = of_any_machine(measured);
-    let label = label(&conditions);
-    // An estimate for the largest of the workers that take part: with another method the work is
-    // the same.
-    conditions.host_settings.worker_bytes = None;
+    let label = label(&of_any_machine(measured));
+    let conditions = conditions_of_any_run(measured);
     let kind = FigureKind::of(&conditions);
     let cells = judged.cells.iter().filter(|cell| comparison.cells.contains(&cell.id));
     let mut figure = |cell: &CellJudgement| {

@@ -17,7 +17,7 @@ use super::figure::{FigureKind, MedianInterval};
 use super::stall::{Stall, stall_withheld};
 use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
-use crate::judge::collected::CellSamples;
+use crate::judge::collected::{CellSamples, bytes_per_second};
 use crate::judge::latency::{Latency, latency_withheld};
 use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns};
 use crate::proof::overrun::cold_bound_bytes;
@@ -369,13 +369,9 @@ impl CellJudgement {
             invalid_samples: samples.invalid_attempts(),
             ops_per_second: per_second(1.0),
             reads_per_second: conditions.reads().and_then(|reads| per_second(f64::from(reads.reads_per_op))),
-            bytes_per_second: match conditions.workload().is_reading() {
-                true => per_second(conditions.mean_op_bytes()),
-                // Staged bytes have not reached the file.
-                false => MedianInterval::of(&samples.figures(|measurement, seen| {
-                    seen.requested_bytes as f64 * 1e9 / region_ns(measurement) as f64
-                })),
-            },
+            bytes_per_second: MedianInterval::of(
+                &samples.figures(|measurement, seen| bytes_per_second(cell, measurement, seen)),
+            ),
             ns_per_op: MedianInterval::of(
                 &samples.figures(|measurement, _| 1e9 / ops_per_second(measurement)),
             ),

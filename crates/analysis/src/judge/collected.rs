@@ -9,7 +9,7 @@ use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Role, Sample};
 
 use crate::judge::gap::FEWEST_ROUNDS_OF_A_GAP;
 use crate::proof::measured::{
-    RateOutcome, is_done, ops_per_second, rate_outcome, total_ns, usual_latency_ns,
+    RateOutcome, is_done, ops_per_second, rate_outcome, region_ns, total_ns, usual_latency_ns,
 };
 use crate::proof::steady::time_to_warm;
 use crate::statistics::{ByRound, median, paired_log_ratios};
@@ -169,6 +169,15 @@ pub fn figure_of(cell: &Cell, measurement: &Measurement, evidence: &Evidence) ->
         return is_done(cell, measurement).then(|| 1e9 / total_ns(measurement).max(1) as f64);
     }
     Some(ops_per_second(measurement))
+}
+
+/// Bytes that were asked for or reached the file, per second of the throughput phase.
+pub fn bytes_per_second(cell: &Cell, measurement: &Measurement, evidence: &Evidence) -> f64 {
+    match cell.conditions.workload().is_reading() {
+        true => ops_per_second(measurement) * cell.conditions.mean_op_bytes(),
+        // Staged bytes have not reached the file.
+        false => evidence.requested_bytes as f64 * 1e9 / region_ns(measurement) as f64,
+    }
 }
 
 /// Group the samples of `run` by cell, in the order of the plan. A sample of a cell that is not in

@@ -3,6 +3,7 @@
 //! The supervisor reads evidence while the worker's threads wait: just before `go` and just after
 //! `sample`. Verification comes after it, so that it changes no counter.
 
+mod cold_start;
 mod heartbeats;
 mod latencies;
 mod windows;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use pagewise_analysis::proof::unaccounted::unaccounted_in_region_ns;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{
-    BlockDevice, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
+    BlockDevice, ClockPair, HostReader, OperationOrder, ProcessCounters, TableMemory, WrittenFile, process,
 };
 use pagewise_model::random::Random;
 use pagewise_model::sample::Measurement;
@@ -97,6 +98,8 @@ struct GoOutcome {
     reply: SampleReply,
     /// Moment of the request.
     began: Instant,
+    /// When it was sent, by the wall clock, since 1970.
+    go_unix_ns: u64,
     /// Time on the supervisor's clock.
     wall_ns: u64,
     /// Time of it that the worker's clock leaves out and that counts all the same.
@@ -216,6 +219,7 @@ impl WorkerSession<'_> {
                 polls.put_into(written);
             }
         }
+        evidence.go_unix_ns = Some(outcome.go_unix_ns);
         evidence.wall_ns = outcome.wall_ns;
         evidence.cpu_ns = outcome.cpu_ns.or(evidence.cpu_ns);
         evidence.supervisor_run_queue_ns = outcome.supervisor_run_queue_ns;
@@ -325,6 +329,7 @@ impl WorkerSession<'_> {
         let go_at = Moment::now(pid);
         progress.waiting.end_at(counters, go_at);
         let supervisor = CpuWait::begin();
+        let go_unix_ns = ClockPair::now().real_ns.max(0) as u64;
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns, touch_at: self.task.touch_at() };
         let wait = self.sample_wait(sample_ns + latency_ns);
@@ -353,6 +358,7 @@ impl WorkerSession<'_> {
         Ok(GoOutcome {
             reply,
             began: started,
+            go_unix_ns,
             wall_ns,
             unaccounted_ns,
             cpu_ns,

@@ -11,10 +11,13 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_analysis::compare::missing::missing;
-use pagewise_analysis::compare::{Difference, Digest, ExpectedValues, Gated, MissingRun, Split};
+use pagewise_analysis::compare::{
+    Difference, Digest, ExpectedValues, Gated, MissingRun, Split, Timeline, Together,
+};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::store;
+use pagewise_model::run::Run;
 use pagewise_report::{compare as text, json, page};
 
 use crate::arguments::CompareArguments;
@@ -24,6 +27,9 @@ const MAX_VALUES_BYTES: u64 = 16 << 20;
 
 /// `pagewise compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
+    if arguments.together {
+        return together(arguments);
+    }
     if let Some(fact) = &arguments.by {
         let expected = arguments.all_of.as_deref().map(expected_values).transpose()?;
         let (runs, left_out) = digests_that_can(&arguments.base)?;
@@ -65,6 +71,21 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })
 }
 
+/// Machines at the same time. A run that cannot be read ends it: without it a sum would be too low.
+fn together(arguments: &CompareArguments) -> Result<Exit> {
+    let runs = each(&store::run_files(&arguments.base)?, Timeline::of);
+    let together = Together::of(runs.into_iter().collect::<Result<_>>()?);
+    let together = together.map_err(|sentence| anyhow!(sentence))?;
+    match arguments {
+        CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), &together)?,
+        CompareArguments { markdown: true, .. } => {
+            text::together_document(&together).markdown(&mut output::stdout())?
+        }
+        _ => output::lines(&text::together_document(&together).lines(output::width()))?,
+    }
+    Ok(Exit::Answered)
+}
+
 fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
     match arguments {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
@@ -101,7 +122,7 @@ fn expected_values(text: &Path) -> Result<ExpectedValues> {
 fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, Vec<String>)> {
     let (mut digests, mut left_out) = (Vec::new(), Vec::new());
     let mut known = HashMap::new();
-    for found in each_digest(&store::run_files(named)?) {
+    for found in each(&store::run_files(named)?, Digest::of) {
         let found =
             found.and_then(|digest| match known.insert(digest.identity.clone(), digest.name.clone()) {
                 Some(first) => Err(anyhow!("{} is the same run as {first}", digest.name)),
@@ -124,26 +145,25 @@ const THREADS: usize = 4;
 
 /// The runs of a side. Their samples are not kept.
 fn digests(named: &[PathBuf]) -> Result<Vec<Digest>> {
-    each_digest(&store::run_files(named)?).into_iter().collect()
+    each(&store::run_files(named)?, Digest::of).into_iter().collect()
 }
 
-/// A digest of each file or its error, in order.
-fn each_digest(paths: &[PathBuf]) -> Vec<Result<Digest>> {
+/// A value of each file or its error, in order.
+fn each<T: Send>(paths: &[PathBuf], of: impl Fn(String, &Run) -> T + Sync) -> Vec<Result<T>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut mine = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(index) else { return mine };
-            let digest = store::load(path).map(|run| Digest::of(path.display().to_string(), &run));
-            mine.push((index, digest));
+            mine.push((index, store::load(path).map(|run| of(path.display().to_string(), &run))));
         }
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
-    let mut digests: Vec<(usize, Result<Digest>)> = thread::scope(|scope| {
+    let mut each: Vec<(usize, Result<T>)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(take)).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("judging a run does not panic")).collect()
     });
-    digests.sort_by_key(|(index, _)| *index);
-    digests.into_iter().map(|(_, digest)| digest).collect()
+    each.sort_by_key(|(index, _)| *index);
+    each.into_iter().map(|(_, found)| found).collect()
 }

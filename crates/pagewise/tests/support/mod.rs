@@ -527,6 +527,14 @@ pub const OWN_FILESYSTEM: &str = concat!(
 /// A user and group who own nothing and are nobody here.
 pub const NOBODY: u32 = 65_534;
 
+/// A command of pagewise on a host of this name; it ends with 77 where no name can be given.
+pub fn on_host<Text: AsRef<std::ffi::OsStr>>(host: &str, words: &[Text]) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--uts", "sh", "-c", "hostname \"$0\" || exit 77; exec \"$@\"", host, PAGEWISE]);
+    command.args(words);
+    command
+}
+
 /// Whether this is root; else the test is skipped.
 pub fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::schema::whole;
 use crate::support::{PAGEWISE, Place, expect_message, expect_refused};
-use pagewise_model::run::{Header, Record};
+use pagewise_model::run::{Header, Record, RunStart};
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
     Bytes, CacheState, Cell, Conditions, Environment, Evidence, Outcome, Plan, Reads, Role, Sample, Work,
@@ -35,6 +35,8 @@ pub struct MadeUp<'a> {
     /// Hash of the plan as it was typed.
     pub plan: Option<&'a str>,
     pub is_complete: bool,
+    /// When it began, of a run that was asked to begin at a time: a sample each 300 ms from there.
+    pub began_unix_ns: Option<u64>,
     pub labels: &'a [(&'a str, &'a str)],
     /// Nanoseconds of an operation.
     pub methods: &'a [(&'a str, u64)],
@@ -49,6 +51,7 @@ impl Default for MadeUp<'_> {
             thread_per_cpu: None,
             plan: None,
             is_complete: true,
+            began_unix_ns: None,
             labels: &[],
             methods: &[("mmap", 10_000), ("pread", 20_000)],
         }
@@ -62,8 +65,9 @@ impl MadeUp<'_> {
 }
 
 fn run_of(made_up: MadeUp<'_>) -> String {
-    let MadeUp { started_unix_s, host, readahead, thread_per_cpu, plan, is_complete, labels, methods } =
-        made_up;
+    let MadeUp {
+        started_unix_s, host, readahead, thread_per_cpu, plan, is_complete, labels, methods, ..
+    } = made_up;
     let conditions = Conditions {
         cache: CacheState::Warm,
         threads: thread_per_cpu.unwrap_or(1),
@@ -96,22 +100,42 @@ fn run_of(made_up: MadeUp<'_>) -> String {
     let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let header = Header { environment, labels, ..Header::of(plan) };
     let mut records = vec![Record::Header(Box::new(header))];
+    records.extend(made_up.began_unix_ns.map(|began_unix_ns| {
+        let (is_synchronised, clock_error_ns) = (Some(true), Some(1_000_000));
+        let asked_unix_ns = began_unix_ns / 1_000_000_000 * 1_000_000_000;
+        let prepared_unix_ns = asked_unix_ns;
+        Record::Began(RunStart {
+            asked_unix_ns,
+            prepared_unix_ns,
+            began_unix_ns,
+            is_synchronised,
+            clock_error_ns,
+        })
+    }));
+    let mut started_ns = 0;
     for round in 0..ROUNDS {
         for (cell, (_, ns)) in cells.iter().zip(methods) {
             // Rounds differ by up to 0.6 %.
             let operations = 200_000_000 * 1000 / (ns * (1000 + u64::from(round)));
             let measurement = Measurement { measured_ns: 200_000_000, operations, ..Measurement::default() };
-            let evidence =
-                Evidence { wall_ns: 200_400_000, requested_bytes: operations << 14, ..Evidence::default() };
+            let evidence = Evidence {
+                wall_ns: 200_400_000,
+                go_unix_ns: made_up.began_unix_ns.map(|began_ns| began_ns + started_ns + 50_000_000),
+                requested_bytes: operations << 14,
+                ..Evidence::default()
+            };
             let outcome = Outcome::Taken {
                 measurement: Box::new(measurement),
                 evidence: Box::new(evidence),
                 failures: Vec::new(),
             };
-            records.push(Record::Sample(Box::new(Sample::of(cell, round, outcome))));
+            let took_ns = 300_000_000;
+            let sample = Sample { started_ns, took_ns, ..Sample::of(cell, round, outcome) };
+            started_ns += took_ns;
+            records.push(Record::Sample(Box::new(sample)));
         }
     }
-    let samples = records.len() as u64 - 1;
+    let samples = records.iter().filter(|record| matches!(record, Record::Sample(_))).count() as u64;
     if is_complete {
         records.push(Record::End { elapsed_ns: 3_000_000_000, samples, supervisor_peak_bytes: None });
     }

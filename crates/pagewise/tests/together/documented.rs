@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::at_one_time::began_together;
 use crate::support::documents::{documents, repository};
 use crate::support::{PAGEWISE, Place, skipped};
 
@@ -78,6 +79,10 @@ fn place() -> Place {
     }
     for name in ["base.jsonl", "pagewise-20260101-120000-host-read.jsonl"] {
         std::fs::copy(place.file("big.jsonl"), place.file(name)).expect("copy");
+    }
+    std::fs::create_dir(place.file("runs")).expect("directory");
+    for host in ["a4", "b4"] {
+        place.write(&format!("runs/{host}.jsonl"), began_together(host, 0).file());
     }
     // A run that was stopped early.
     let run = std::fs::read_to_string(place.file("big.jsonl")).expect("read");

@@ -1,5 +1,6 @@
 //! Runs of many machines: labels, rows of cells, and a run file that goes to stdout.
 
+use pagewise_model::Outcome;
 use serde_json::Value;
 
 use super::compare::{MadeUp, labelled_run};
@@ -195,7 +196,14 @@ fn a_run_starts_at_a_time() {
         words.split(' ').map(str::to_string).collect()
     };
     let finished = place.run(&words(&(unix_s() + 6).to_string()));
-    let start = load(&place.file("run.jsonl")).start.expect("a start");
+    let run = load(&place.file("run.jsonl"));
+    let start = run.start.expect("a start");
+    for sample in &run.samples {
+        let Outcome::Taken { evidence, .. } = &sample.outcome else { continue };
+        let since_ns = evidence.go_unix_ns.expect("its time") - start.began_unix_ns;
+        let during = sample.started_ns..sample.started_ns + sample.took_ns;
+        assert!(during.contains(&since_ns), "{since_ns} of {during:?}");
+    }
     assert!(start.began_unix_ns >= start.asked_unix_ns && start.began_unix_ns >= start.prepared_unix_ns);
     assert!(start.late_ns() > 0 || finished.stderr.contains("prepared; the first sample begins in "));
     let judged = place.run(&["report", "--json", "run.jsonl"]).expect_code(0).judged();

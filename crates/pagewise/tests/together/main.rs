@@ -4,6 +4,7 @@
 mod support;
 
 mod advise;
+mod at_one_time;
 mod bad_conditions;
 mod bad_input;
 mod bad_once;

@@ -547,16 +547,7 @@ fn hosts_that_share_a_home_do_not_hinder_each_other() {
     let home = homes.root().join("home");
     fs::create_dir(&home).expect("directory");
     let on = |host: &str, place: &Place, words: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args([
-            "--uts",
-            "sh",
-            "-c",
-            "hostname \"$0\" || exit 77; exec \"$@\"",
-            host,
-            support::PAGEWISE,
-        ]);
-        command.args(words);
+        let mut command = support::on_host(host, words);
         place.settle(&mut command);
         // Root's home is that of its account.
         command.env_remove("PAGEWISE_STATE_DIR").env("XDG_STATE_HOME", &home);

@@ -7,7 +7,7 @@ use pagewise_host::ProcessCounters;
 use pagewise_host::process;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_model::RateWindow;
-use pagewise_protocol::{Conversation, ConversationError, SampleReply};
+use pagewise_protocol::{Conversation, ConversationError};
 
 use super::super::actor::ActorAtWork;
 use super::{GoOutcome, GoProgress, SessionMemory, WorkerSession, furthest};
@@ -20,15 +20,10 @@ const FILLING_WINDOW_NS: u64 = 200_000_000;
 /// Maximum time and windows of that; after them, the sample is unsettled.
 const SETTLING: Duration = Duration::from_secs(20);
 const SETTLING_WINDOWS: usize = 200;
-/// Maximum time of a cold start, to which reading the span at this rate is added; after it, the
-/// sample has no time to warm.
-const COLD_START: Duration = Duration::from_secs(20);
-const COLD_START_BYTES_PER_SECOND: u64 = 20 << 20;
-const COLD_START_WINDOWS: usize = 600;
 
 impl WorkerSession<'_> {
     /// Request a `go` and record it as a window.
-    fn window(
+    pub(super) fn window(
         &mut self,
         worker: &mut Conversation,
         memory: &mut SessionMemory,
@@ -81,58 +76,5 @@ impl WorkerSession<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Run the workload from an empty cache until it is steady; return the sum of its windows.
-    pub(super) fn cold_start(
-        &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
-    ) -> Result<GoOutcome, ConversationError> {
-        let (span, started) = (self.cell.conditions.span_bytes.0, Instant::now());
-        let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
-        let window_ns = self.round.plan.sample_ns;
-        let mut total = SampleReply::default();
-        let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
-        let (mut checksum, mut expected) = (0u64, Some(0u64));
-        while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let outcome = self.window(worker, memory, progress, window_ns)?;
-            let reply = outcome.reply;
-            wall_ns += outcome.wall_ns;
-            unaccounted_ns += outcome.unaccounted_ns;
-            supervisor_run_queue_ns = supervisor_run_queue_ns
-                .zip(outcome.supervisor_run_queue_ns)
-                .map(|(total, of_go)| total + of_go);
-            expected =
-                expected.zip(outcome.expected_checksum).map(|(total, window)| total.wrapping_add(window));
-            checksum = checksum.wrapping_add(u64::from_str_radix(&reply.checksum, 16).unwrap_or(0));
-            total.operations = total.operations.saturating_add(reply.operations);
-            total.elapsed_ns = total.elapsed_ns.saturating_add(reply.elapsed_ns);
-            total.bytes = total.bytes.saturating_add(reply.bytes);
-            total.stalls = total.stalls.saturating_add(reply.stalls);
-            total.stall_longest_ns = total.stall_longest_ns.max(reply.stall_longest_ns);
-            total.thread_operations.resize(reply.thread_operations.len(), 0);
-            for (sum, window) in total.thread_operations.iter_mut().zip(&reply.thread_operations) {
-                *sum = sum.saturating_add(*window);
-            }
-            if steady::is_steady(self.cell.conditions.op_bytes(), &progress.windows) {
-                break;
-            }
-        }
-        total.checksum = format!("{checksum:016x}");
-        let order = self.task.order(false, 0);
-        let expected_checksum = expected;
-        Ok(GoOutcome {
-            reply: total,
-            began: started,
-            wall_ns,
-            unaccounted_ns,
-            cpu_ns: None,
-            supervisor_run_queue_ns,
-            expected_checksum,
-            order,
-            polls: None,
-        })
     }
 }
