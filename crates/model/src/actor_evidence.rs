@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// A request of the supervisor to an actor, and the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ActorWindow {
-    /// From `go` of the measured region to this request, on the supervisor's clock; negative before.
+    /// From `go` of the measured region to this request, on the supervisor's clock; negative
+    /// before.
     pub began_ns: i64,
     /// From the request to the answer, on the supervisor's clock.
     pub wall_ns: u64,
@@ -24,8 +25,8 @@ pub struct ActorWindow {
 pub struct ActorEvidence {
     /// Bytes that it had read when the region began.
     pub bytes_before: u64,
-    /// Its requests that overlap the region or the [`ActorEvidence::SHORTEST_NS`] before it, in their
-    /// order.
+    /// Its requests that overlap the region, or the [`ActorEvidence::SHORTEST_NS`] before it, in
+    /// their order.
     pub windows: Vec<ActorWindow>,
     /// Bytes that storage read for it in the region; `None`: unknown.
     pub device_read_bytes: Option<u64>,

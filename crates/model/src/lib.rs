@@ -5,6 +5,7 @@
 
 pub mod access_map;
 mod actor;
+mod actor_cell;
 mod actor_evidence;
 pub mod cell;
 mod check_context;

@@ -87,8 +87,8 @@ impl ReadyActor {
             .map_err(|error| ConversationError::lack(format!("{error:#}")))?;
         let mut memory = TableMemory::new(accesses.entries())
             .map_err(|error| ConversationError::lack(error.to_string()))?;
-        // It is not measured, so its table is in place from the start, and in one piece: between two
-        // requests there is little to do.
+        // It is not measured, so its table is in place from the start, and in one piece: there is
+        // little to do between two requests.
         memory.put_plain(accesses.table.offsets());
         let mut worker = program.start(|command| guard.prepare(command))?;
         let hello = worker.greet(round.wait)?;

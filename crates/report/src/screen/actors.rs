@@ -1,4 +1,4 @@
-//! What an actor takes from the methods beside it.
+//! Loss of the methods beside an actor.
 
 use pagewise_analysis::judge::CellJudgement;
 use pagewise_model::format::percent;

@@ -1,0 +1,75 @@
+//! The work of an actor, as a cell.
+
+use crate::actor::{Actor, ActorOrder};
+use crate::cell::{Cell, Conditions, Role};
+use crate::method::{Alignment, Worker};
+use crate::work::{Reads, Work};
+
+/// The most reads of a file: as many as a table of offsets has.
+const MAX_READS: u64 = 1 << 19;
+
+impl Actor {
+    /// The cell that it does: one thread, on its file as it finds it.
+    pub fn cell(&self) -> Cell {
+        let reads = Reads::of(self.read_bytes);
+        let work = match self.order {
+            ActorOrder::Scan => Work::SequentialRead(reads),
+            ActorOrder::Read => Work::RandomRead(reads),
+        };
+        let conditions = Conditions { rate: self.rate, ..Conditions::of(work, self.file_bytes()) };
+        Cell { role: Role::Measured, method: self.method.clone(), conditions }
+    }
+
+    /// Check that it can be done on a machine that requires this alignment.
+    pub fn check(&self, alignment: Alignment) -> Result<(), String> {
+        let Self { method, read_bytes, .. } = self;
+        let cell = self.cell();
+        if *method.worker() != Worker::Native {
+            return Err(format!(
+                "the actor '{self}' reads its file by the native worker: write a method of it"
+            ));
+        }
+        if method.reads_all_in_setup() {
+            return Err(format!("the actor '{self}' would read its whole file before it begins"));
+        }
+        if let Some(reason) = method.excluded_from(&cell.conditions, alignment) {
+            return Err(format!("the actor '{self}': {reason}"));
+        }
+        let file_bytes = self.file_bytes();
+        if *read_bytes > file_bytes {
+            return Err(format!("the actor '{self}' reads {read_bytes} of a file of {file_bytes}"));
+        }
+        let reads = file_bytes.0 / read_bytes.0.max(1);
+        if reads > MAX_READS {
+            return Err(format!(
+                "the actor '{self}' has {reads} reads in its file, at most {MAX_READS} are possible: write a larger size= or a smaller file="
+            ));
+        }
+        cell.conditions.check_limits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        let check = |text: &str| text.parse::<Actor>().expect("an actor").check(Alignment::ANY);
+        for text in ["scan:pread,rate=max", "read:mmap:random,rate=5k", "scan:uring:direct+depth=4,rate=max"]
+        {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for (text, reason) in [
+            ("scan:jvm/pread,rate=max", "native worker"),
+            ("scan:pwrite,rate=max", "not a method"),
+            ("scan:mmap:populate,rate=max", "before it begins"),
+            ("read:uring:depth=8,rate=5k", "depth"),
+            ("scan:pread,rate=max,file=512KiB", "of a file"),
+            ("read:pread,rate=max,size=1KiB,file=4GiB", "at most"),
+        ] {
+            let error = check(text).expect_err("refused");
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
