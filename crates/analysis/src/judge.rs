@@ -3,6 +3,7 @@
 //! [`judge()`] is the entry point; the report makes the judged JSON of its result.
 
 mod actor;
+mod actor_ranking;
 pub mod advice;
 pub mod bound;
 mod cell;
@@ -49,6 +50,7 @@ use verdict::{ClaimedTogether, SMALLEST_DIFFERENCE, decide};
 use crate::statistics::{ByRound, paired_log_ratios};
 
 pub use actor::ActorFigures;
+pub use actor_ranking::{ActorPlace, ActorRanking, LeftFigure, RankedActor};
 pub use cell::{ById, CellJudgement, Parameters, SLOW, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
@@ -122,6 +124,7 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         environment: run.header.environment.clone(),
         ceilings: CeilingsSummary::of(ceilings),
         cache_unknown: cache_unknown::all(&comparisons, &cells),
+        actors: actor_ranking::all(samples),
         cells,
         comparisons,
         validity,

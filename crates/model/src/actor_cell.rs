@@ -54,6 +54,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_plan_from_a_run_file_is_held_to_it() {
+        let with = |text: &str| {
+            let beside = Some(text.parse().expect("an actor"));
+            let work = Work::RandomRead(Reads::of(crate::Bytes::kib(4)));
+            Conditions { beside, ..Conditions::of(work, crate::Bytes::mib(1)) }.check_limits()
+        };
+        assert_eq!(with("scan:pread,rate=max,file=1GiB"), Ok(()));
+        let error = with("read:pread,rate=max,size=1B,file=4096TiB").expect_err("a table of 2^52 reads");
+        assert!(error.contains("at most 524288"), "{error}");
+    }
+
+    #[test]
     fn what_cannot_be_done_is_refused() {
         let check = |text: &str| text.parse::<Actor>().expect("an actor").check(Alignment::ANY);
         for text in ["scan:pread,rate=max", "read:mmap:random,rate=5k", "scan:uring:direct+depth=4,rate=max"]

@@ -4,6 +4,7 @@
 use crate::cell::{CacheState, Cell, Conditions};
 use crate::ensure::ensure;
 use crate::format::{counted, time};
+use crate::method::Alignment;
 use crate::plan::Plan;
 use crate::ring::RecordRing;
 use crate::sample::Sample;
@@ -42,6 +43,9 @@ impl Conditions {
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
         self.work.parameters().check(*threads)?;
         self.check_rate()?;
+        if let Some(actor) = &self.beside {
+            actor.check(Alignment::ANY)?;
+        }
         match self.writes().and_then(|writes| writes.updates).zip(self.ring()) {
             Some((updates, ring)) => self.check_updates(u64::from(updates), &ring),
             None => Ok(()),

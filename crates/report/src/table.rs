@@ -24,6 +24,7 @@ use pagewise_model::format::{bytes, counted, rate};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::document::{Block, Document};
+use crate::screen::rankings;
 use crate::{cliff, method_tables};
 
 /// Machine, validity and warnings, then each comparison. The curves of a search contain the tables
@@ -35,6 +36,7 @@ pub fn document(judged: &Judged) -> Document {
         (None, None) => comparisons(judged),
     };
     if judged.cliff.is_none() {
+        body.extend(rankings(std::iter::once(judged)));
         body.extend(ceilings(judged));
     }
     Document { head: heading::blocks(judged), conclusion: Vec::new(), body }

@@ -1,5 +1,6 @@
 //! Sentences made of what the analysis found.
 
+pub(crate) mod actors;
 pub mod advice;
 pub(crate) mod cliff;
 pub(crate) mod expected;

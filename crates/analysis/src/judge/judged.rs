@@ -12,6 +12,7 @@ use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Role, Source, WorkerFound};
 use serde::Serialize;
 
+use super::actor_ranking::ActorRanking;
 use super::advice::cache_unknown::CacheUnknown;
 use super::advice::given::Recommendation;
 use super::bound::{Ceilings, CopyCeiling, DeviceCeiling, FlushCeiling};
@@ -51,6 +52,9 @@ pub struct Judged {
     /// Choices for data of which it is not known whether they are cached, for work that was
     /// measured in both states.
     pub cache_unknown: Vec<CacheUnknown>,
+    /// Actors ranked by what they leave to a method beside which several were at work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actors: Vec<ActorRanking>,
     /// Changes of the order of methods as the data grow, if the run searched for them.
     #[serde(skip)]
     pub cliff: Option<Cliff>,

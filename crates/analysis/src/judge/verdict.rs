@@ -128,6 +128,8 @@ pub enum ClaimedTogether {
     /// A difference of a method from itself, one of this many: [`FALSE_ALARMS`] divided by their
     /// number.
     Control(usize),
+    /// A difference of what two actors leave, one of this many.
+    Actors(usize),
 }
 
 impl ClaimedTogether {
@@ -135,6 +137,7 @@ impl ClaimedTogether {
         match self {
             ClaimedTogether::Alone => FALSE_WINNERS,
             ClaimedTogether::Fitted => 1.0 - BOUND_LEVEL,
+            ClaimedTogether::Actors(claims) => FALSE_WINNERS / claims.max(1) as f64,
             ClaimedTogether::Control(claims) => FALSE_ALARMS / claims.max(1) as f64,
         }
     }

@@ -132,6 +132,11 @@ pub fn resolve(
         true => ceilings(&cells, machine.environment.page_bytes),
         false => Vec::new(),
     };
+    ensure!(
+        plan.table.is_none() || cells.iter().all(|cell| cell.conditions.beside.is_none()),
+        "the tables of {} have no actor beside them: leave --beside out, or ask with pagewise read",
+        plan.name
+    );
     let search = search(&mut cells, sampling.crossing_percent)?;
     let has_controls = sampling.controls.unwrap_or(match sampling.amount {
         // With fewer rounds there is no verdict, and no noise to compare it with.

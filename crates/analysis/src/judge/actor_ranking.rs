@@ -1,0 +1,205 @@
+//! Actors ranked by what they leave to a method: the share of its data that is still cached, or of
+//! its figure alone.
+
+use pagewise_model::{Cell, Conditions, Evidence, Role};
+use serde::Serialize;
+
+use super::collected::CellSamples;
+use super::figure::MedianInterval;
+use super::label::label;
+use super::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, decide};
+use crate::statistics::{ByRound, paired_log_ratios};
+
+/// Least share that is compared: nothing left has no ratio to anything.
+const LEAST_SHARE: f64 = 0.001;
+/// Actors are alike if the best leaves at most this times as much.
+const ALIKE: f64 = 1.05;
+
+/// Figure by which actors are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftFigure {
+    /// Share of the span that is in the page cache after a sample.
+    Cached,
+    /// Figure by which methods are ranked: a rate, or the inverse of a time.
+    Figure,
+}
+
+/// Place of an actor next to the one that leaves most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActorPlace {
+    /// No other leaves more, as far as these rounds show.
+    Most,
+    /// It leaves as much, within 5 %.
+    Alike,
+    /// It leaves less, for certain.
+    Less,
+    /// These rounds do not decide it.
+    Open,
+}
+
+/// What the actors of a plan leave to one method, the one that leaves most first.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ActorRanking {
+    /// The method beside which they were at work.
+    pub method: String,
+    /// Label of its conditions, without the actors.
+    pub label: String,
+    /// Figure by which they are ranked.
+    pub by: LeftFigure,
+    /// The actors.
+    pub actors: Vec<RankedActor>,
+}
+
+/// An actor with its place.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct RankedActor {
+    /// The actor as typed.
+    pub actor: String,
+    /// Place next to the one that leaves most.
+    pub place: ActorPlace,
+    /// The figure: a share of the span, or operations per second or the inverse of a time.
+    pub left: MedianInterval,
+    /// Times as much as it leaves that the first leaves, in pairs of rounds; `None` of the first.
+    pub times_less: Option<f64>,
+}
+
+/// The rankings of all methods beside which several actors were at work.
+pub(super) fn all(samples: &[CellSamples<'_>]) -> Vec<ActorRanking> {
+    let beside: Vec<&CellSamples<'_>> = samples
+        .iter()
+        .filter(|samples| samples.cell.role == Role::Measured && samples.cell.conditions.beside.is_some())
+        .collect();
+    let mut seen: Vec<Cell> = Vec::new();
+    let mut rankings = Vec::new();
+    for first in &beside {
+        let alone = without_actor(first.cell);
+        if seen.contains(&alone) {
+            continue;
+        }
+        let rivals: Vec<&CellSamples<'_>> =
+            beside.iter().copied().filter(|rival| without_actor(rival.cell) == alone).collect();
+        rankings.extend(ranking(&alone, &rivals));
+        seen.push(alone);
+    }
+    rankings
+}
+
+fn without_actor(cell: &Cell) -> Cell {
+    Cell { conditions: Conditions { beside: None, ..cell.conditions.clone() }, ..cell.clone() }
+}
+
+fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
+    let is_cached = rivals.iter().all(|rival| rival.cell.conditions.shares_cache())
+        && alone.depends_on_cache()
+        && alone.conditions.workload().is_reading();
+    let by = if is_cached { LeftFigure::Cached } else { LeftFigure::Figure };
+    let figures = |rival: &CellSamples<'_>| match by {
+        LeftFigure::Figure => rival.rates(),
+        LeftFigure::Cached => cached(rival),
+    };
+    let figure_of = |rival: &CellSamples<'_>| {
+        let figures = figures(rival);
+        Some((MedianInterval::of(&figures.values())?, figures))
+    };
+    let mut all: Vec<(String, MedianInterval, ByRound)> = rivals
+        .iter()
+        .filter_map(|rival| {
+            let (left, figures) = figure_of(rival)?;
+            Some((rival.cell.conditions.beside.as_ref()?.to_string(), left, figures))
+        })
+        .collect();
+    (all.len() > 1).then_some(())?;
+    all.sort_by(|(_, one, _), (_, other, _)| other.median.total_cmp(&one.median));
+    let claims = all.len() - 1;
+    let (_, _, most) = &all[0];
+    let place = |figures: &ByRound| {
+        let ratios = paired_log_ratios(most, figures);
+        decide(&ratios, SMALLEST_DIFFERENCE, 1.0, ClaimedTogether::Actors(claims))
+    };
+    let actors = all.iter().enumerate().map(|(index, (actor, left, figures))| {
+        let decision = place(figures);
+        let (place, times_less) = match index {
+            0 => (ActorPlace::Most, None),
+            _ => (place_of(&decision), decision.log_ratio.map(f64::exp)),
+        };
+        RankedActor { actor: actor.clone(), place, left: *left, times_less }
+    });
+    Some(ActorRanking {
+        method: alone.method.to_string(),
+        label: label(&alone.conditions),
+        by,
+        actors: actors.collect(),
+    })
+}
+
+fn place_of(decision: &Decision) -> ActorPlace {
+    let most = decision.interval.map(|interval| interval.high);
+    match decision.finding {
+        Finding::Higher => ActorPlace::Less,
+        _ if most.is_some_and(|most| most <= ALIKE) => ActorPlace::Alike,
+        _ => ActorPlace::Open,
+    }
+}
+
+/// Share of the span in the page cache after each valid sample, by round.
+fn cached(samples: &CellSamples<'_>) -> ByRound {
+    let span = samples.cell.conditions.span_bytes.0.max(1) as f64;
+    let share = |seen: &Evidence| Some((seen.resident_after_bytes? as f64 / span).max(LEAST_SHARE));
+    let valid = samples.rounds.iter().filter_map(|(round, sample)| Some((*round, sample.valid()?.1)));
+    valid.filter_map(|(round, seen)| Some((round, share(seen)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::collected;
+    use crate::proof::honest;
+    use pagewise_model::{CacheState, Outcome, Sample};
+
+    /// Samples of seven rounds in which so much of the span is left, in per cent.
+    fn samples(cell: &Cell, left: [u64; 7]) -> Vec<Sample> {
+        let of = |(round, percent): (u32, &u64)| {
+            let mut evidence = honest::evidence(cell);
+            evidence.resident_after_bytes = Some(cell.conditions.span_bytes.0 * percent / 100);
+            let outcome = Outcome::Taken {
+                measurement: Box::new(honest::measurement_of(cell)),
+                evidence: Box::new(evidence),
+                failures: Vec::new(),
+            };
+            Sample::of(cell, round, outcome)
+        };
+        (0..).zip(&left).map(of).collect()
+    }
+
+    #[test]
+    fn actors_are_ranked_by_what_they_leave_in_the_cache() {
+        let cell = |actor: &str| honest::beside("pread", CacheState::Warm, actor, Some(320));
+        let cells =
+            ["scan:pread,rate=max", "scan:pread:direct,rate=max", "scan:pread:dontcache,rate=max"].map(cell);
+        let left = [[27, 30, 26, 28, 29, 27, 25], [100; 7], [99, 100, 99, 98, 100, 100, 99]];
+        let taken: Vec<Vec<Sample>> =
+            cells.iter().zip(left).map(|(cell, left)| samples(cell, left)).collect();
+        let collected: Vec<CellSamples<'_>> =
+            cells.iter().zip(&taken).map(|(cell, samples)| collected::of_samples(cell, samples)).collect();
+        let [ranking] = &all(&collected)[..] else { panic!("one method") };
+        assert_eq!((ranking.method.as_str(), ranking.by), ("pread", LeftFigure::Cached));
+        let places: Vec<(&str, ActorPlace)> = ranking
+            .actors
+            .iter()
+            .map(|actor| (actor.actor.split(',').next().expect("a word"), actor.place))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                ("scan:pread:direct", ActorPlace::Most),
+                ("scan:pread:dontcache", ActorPlace::Alike),
+                ("scan:pread", ActorPlace::Less)
+            ]
+        );
+        let times = ranking.actors[2].times_less.expect("a ratio");
+        assert!((3.4..4.0).contains(&times), "{times}");
+        assert_eq!(all(&collected[..1]), [], "one actor has no place");
+    }
+}
