@@ -39,7 +39,7 @@ pub enum ActorPlace {
     Open,
 }
 
-/// What the actors of a plan leave to one method, the one that leaves most first.
+/// The actors of a plan beside one method, the one that leaves most first.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ActorRanking {
     /// The method beside which they were at work.
