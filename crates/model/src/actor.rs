@@ -15,6 +15,9 @@ use crate::words::words;
 
 /// Its file, if no memory limit says how large it must be.
 const USUAL_FILE: Bytes = Bytes::gib(1);
+/// Its largest read, and its largest file.
+const MAX_READ: Bytes = Bytes::gib(1);
+const MAX_FILE: Bytes = Bytes(1 << 50);
 /// A file of so many times the memory limit evicts what is not used beside it: one of twice the
 /// limit left 99 % of a hot set, one of four times 38 %.
 const TIMES_LIMIT: u64 = 4;
@@ -97,9 +100,12 @@ fn rate_of(text: &str, read_bytes: Bytes) -> Result<Option<ScheduledRate>, Strin
         return text.parse().map(Some);
     }
     let bytes = of_bytes.parse::<Bytes>().map_err(|error| format!("invalid rate '{text}': {error}"))?;
-    let whole = bytes.0.is_multiple_of(read_bytes.0.max(1));
-    let reads = ScheduledRate::new(bytes.0 / read_bytes.0.max(1)).filter(|_| whole);
-    reads.map(Some).ok_or_else(|| format!("invalid rate '{text}': write a multiple of {read_bytes} a second"))
+    let reads = bytes.0 / read_bytes.0.max(1);
+    if reads == 0 || !bytes.0.is_multiple_of(read_bytes.0.max(1)) {
+        return Err(format!("invalid rate '{text}': write a multiple of {read_bytes} a second"));
+    }
+    let rate = ScheduledRate::new(reads);
+    rate.map(Some).ok_or_else(|| format!("invalid rate '{text}': {reads} reads a second are too many"))
 }
 
 impl FromStr for Actor {
@@ -130,10 +136,16 @@ impl FromStr for Actor {
                 value.map(str::parse::<Bytes>).transpose().map_err(|error| invalid(error.to_string()))?;
             match size {
                 Some(Bytes(0)) => Err(invalid("0B holds nothing to read".to_string())),
+                Some(size) if size > MAX_FILE => {
+                    Err(invalid(format!("{size} is too large: at most {MAX_FILE}")))
+                }
                 size => Ok(size),
             }
         };
         let read_bytes = bytes_of(size)?.unwrap_or(order.usual_read());
+        if read_bytes > MAX_READ {
+            return Err(invalid(format!("a read of {read_bytes} is too large: at most {MAX_READ}")));
+        }
         let rate = rate.ok_or_else(|| {
             invalid(
                 "it has no rate: write rate=200MiB/s, rate=5k, or rate=max for as fast as it can".to_string(),
@@ -209,6 +221,9 @@ mod tests {
             ("scan:pread,rate=0", "rate '0'"),
             ("scan:pread,rate=1500KiB/s", "multiple of 1MiB"),
             ("scan:pread,rate=20MB/s", "ambiguous"),
+            ("scan:pread,rate=999999GiB/s,size=4KiB", "too many"),
+            ("scan:pread,rate=max,size=100TiB", "a read of 100TiB is too large"),
+            ("scan:pread,rate=max,file=4096TiB", "too large"),
             ("scan:pread,rate=max,rate=max", "second time"),
             ("scan:pread,rate=max,size=0B", "0B"),
             ("scan:pread,rate=max,depth=2", "none of rate="),

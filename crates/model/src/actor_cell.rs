@@ -61,7 +61,7 @@ mod tests {
             Conditions { beside, ..Conditions::of(work, crate::Bytes::mib(1)) }.check_limits()
         };
         assert_eq!(with("scan:pread,rate=max,file=1GiB"), Ok(()));
-        let error = with("read:pread,rate=max,size=1B,file=4096TiB").expect_err("a table of 2^52 reads");
+        let error = with("read:pread,rate=max,size=1B,file=1024TiB").expect_err("a table of 2^50 reads");
         assert!(error.contains("at most 524288"), "{error}");
     }
 

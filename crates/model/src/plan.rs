@@ -183,8 +183,6 @@ pub struct CliffSearch {
 /// Under a cap the kernel lets a burst through in each slice of 100 ms (`throtl_slice` in
 /// block/blk-throttle.c), and then nothing until the next slice.
 const SLICE_NS: u64 = 100_000_000;
-/// Shortest sample beside an actor, which is to be seen at work in each tenth of it.
-const ACTOR_SAMPLE_NS: u64 = 250_000_000;
 /// Samples are long compared with slices.
 const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
@@ -207,6 +205,9 @@ const THREADS_LEAD_IN_NS: u64 = 10_000_000;
 const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
 
 impl Plan {
+    /// Shortest sample beside an actor, which is to be seen at work in each tenth of it.
+    pub const ACTOR_SAMPLE_NS: u64 = 250_000_000;
+
     /// Further rounds of a run with a budget, in which methods that left the race are sampled
     /// again. Their numbers follow [`Plan::rounds`].
     pub const RETURN_ROUNDS: u32 = 2;
@@ -312,7 +313,7 @@ impl Plan {
         let phases_ns =
             self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns);
         if conditions.beside.is_some() {
-            return phases_ns.max(ACTOR_SAMPLE_NS.saturating_add(self.latency_ns));
+            return phases_ns.max(Self::ACTOR_SAMPLE_NS.saturating_add(self.latency_ns));
         }
         match conditions.host_settings.device_cap {
             Some(_) => phases_ns.max(CAPPED_SAMPLE_NS.saturating_add(SLICE_NS)),
@@ -339,7 +340,7 @@ impl Plan {
     /// Duration of the throughput phase of a sample of `cell` without a cap.
     pub fn sample_ns_of(&self, cell: &Cell) -> u64 {
         if cell.conditions.beside.is_some() {
-            return self.sample_ns.max(ACTOR_SAMPLE_NS);
+            return self.sample_ns.max(Self::ACTOR_SAMPLE_NS);
         }
         let is_fast = cell.is_in_memory() && cell.conditions.rate.is_none();
         self.memory_sample_ns.filter(|_| is_fast).unwrap_or(self.sample_ns)

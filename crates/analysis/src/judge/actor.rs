@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::collected::{CellSamples, SamplesById};
 use super::figure::MedianInterval;
+use super::verdict::FEWEST_ROUNDS;
 use crate::statistics::{median, paired_log_ratios};
 
 /// Medians over valid samples of an actor's activity in the measured region.
@@ -18,7 +19,7 @@ pub struct ActorFigures {
     /// a method that does not use it.
     pub left_in_cache: Option<f64>,
     /// The figure by which methods are ranked as a share of the same without the actor, in pairs of
-    /// rounds: 0.5 is half as fast; `None` if that was not measured.
+    /// rounds: 0.5 is half as fast; `None` with fewer rounds than a verdict needs.
     pub of_alone: Option<MedianInterval>,
 }
 
@@ -58,5 +59,6 @@ fn alone(cell: &Cell) -> Cell {
 
 fn of_alone(beside: &CellSamples<'_>, alone: &CellSamples<'_>) -> Option<MedianInterval> {
     let ratios = paired_log_ratios(&beside.rates(), &alone.rates());
+    (ratios.len() >= FEWEST_ROUNDS).then_some(())?;
     MedianInterval::of(&ratios.into_iter().map(f64::exp).collect::<Vec<_>>())
 }

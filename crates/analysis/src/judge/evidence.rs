@@ -197,9 +197,11 @@ impl EvidenceMedians {
     }
 }
 
-/// Refaults of the group; without one, of the host.
+/// Refaults of the group; without one, of the host. Those beside an actor are of both programs, so
+/// nobody knows how many are the worker's.
 fn refaults(seen: &Evidence) -> Option<u64> {
     match &seen.group {
+        _ if seen.actor.is_some() => None,
         Some(group) => group.refaults,
         None => seen.host.refaults,
     }

@@ -2,7 +2,7 @@
 //! under the same limit.
 
 use pagewise_model::format::{bytes, percent, time};
-use pagewise_model::{Actor, ActorEvidence, ActorOrder};
+use pagewise_model::{Actor, ActorEvidence, ActorOrder, FailureKind};
 
 use super::subject::Subject;
 
@@ -111,7 +111,11 @@ fn served_from_cache(subject: &Subject<'_>, actor: &Actor, evidence: &ActorEvide
 /// The actor is not under the limit of the worker, so it fills another cache.
 pub(super) fn outside_group(subject: &Subject<'_>) -> Option<String> {
     let actor = subject.evidence.actor.as_ref().filter(|_| subject.cell.conditions.shares_cache())?;
+    // One that died is in no cgroup, and its death is the failure.
+    let observed = &subject.evidence.observed;
+    let has_died = observed.iter().any(|failure| failure.kind == FailureKind::ActorAbsent);
     match actor.is_in_group {
+        _ if has_died => None,
         Some(true) => None,
         Some(false) => Some("the actor was not in the cgroup of the worker".to_string()),
         None => Some("the cgroup of the actor is unknown, so its charge is not proven".to_string()),
@@ -122,7 +126,7 @@ pub(super) fn outside_group(subject: &Subject<'_>) -> Option<String> {
 mod tests {
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::FailureKind::{ActorAbsent, ChargedToOtherCgroup};
-    use pagewise_model::{ActorEvidence, Cell, FailureKind};
+    use pagewise_model::{ActorEvidence, Cell, Failure, FailureKind};
 
     use crate::proof::honest;
 
@@ -164,6 +168,12 @@ mod tests {
         assert_eq!(absent(|actor| actor.device_read_bytes = None), [], "unknown here");
         assert_eq!(absent(|actor| actor.is_in_group = Some(false)), [ChargedToOtherCgroup]);
         assert_eq!(absent(|actor| actor.is_in_group = None), [ChargedToOtherCgroup]);
+        let died = honest::kinds(&limited, |_, evidence| {
+            let detail = "the actor: it was killed".to_string();
+            evidence.observed.push(Failure { kind: ActorAbsent, detail });
+            evidence.actor.as_mut().expect("an actor").is_in_group = None;
+        });
+        assert_eq!(died, [ActorAbsent], "its cgroup is not what is wrong");
         let free = honest::beside("pread", Warm, "scan:pread,rate=max", None);
         assert_eq!(kinds(&free, |actor| actor.is_in_group = None), [], "there is no limit");
         assert_eq!(kinds(&free, |actor| actor.windows[1] = actor.windows[2]), [ActorAbsent]);

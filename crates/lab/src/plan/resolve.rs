@@ -150,6 +150,17 @@ pub fn resolve(
         cells.extend(controls(&cells));
     }
     cells.extend(ceilings);
+    // As long beside an actor as alone, so that stalls and quantiles are those of the same time.
+    let has_actor = cells.iter().any(|cell| cell.conditions.beside.is_some());
+    let least_ns = if has_actor { Plan::ACTOR_SAMPLE_NS } else { 0 };
+    if let Some(typed_ns) = chosen.sampling.sample_ns {
+        ensure!(
+            typed_ns >= least_ns,
+            "a sample of {} is too short to see an actor at work in each tenth of it: write --sample {}ms or more",
+            time(typed_ns),
+            least_ns / 1_000_000
+        );
+    }
     let plan = Plan {
         question: plan.name.clone(),
         source,
@@ -161,9 +172,9 @@ pub fn resolve(
         },
         sample_ns: match chosen.sampling.sample_ns {
             Some(typed_ns) => typed_ns,
-            None => sampling.sample_ns.max(enough_due_ns(&cells)),
+            None => sampling.sample_ns.max(enough_due_ns(&cells)).max(least_ns),
         },
-        memory_sample_ns: sampling.memory_sample_ns,
+        memory_sample_ns: sampling.memory_sample_ns.map(|memory_ns| memory_ns.max(least_ns)),
         latency_ns: sampling.latency_ns,
         expectations,
         retakes: RETAKES,

@@ -28,7 +28,7 @@ fn a_scan_takes_what_is_hot_under_a_limit_unless_it_goes_past_the_cache() {
     }
     let place = Place::new();
     let more =
-        ["--methods=mmap:random", "--memory=32MiB", "--span=0.7x", "--sample=50ms", "--no-ceilings", SCAN];
+        ["--methods=mmap:random", "--memory=32MiB", "--span=0.7x", "--sample=250ms", "--no-ceilings", SCAN];
     let mut words = arguments(&more);
     words.push(DIRECT);
     let taken = take_words(&place, &words, |run| each_has(run, 1));
@@ -61,7 +61,7 @@ fn an_actor_is_at_work_without_a_limit_and_beside_writers() {
         "--methods=pread,pread:direct",
         "--file-size=16MiB",
         "--cache=warm,cold",
-        "--sample=50ms",
+        "--sample=250ms",
         "--no-ceilings",
         "--beside=read:pread,rate=2k,file=8MiB",
     ];
@@ -84,7 +84,7 @@ fn an_actor_is_at_work_without_a_limit_and_beside_writers() {
     let words =
         ["run", "append", "--sync=commit", "--file-size=1MiB", "--methods=pwrite", "--trial-rounds=1"];
     let more =
-        ["--no-ceilings", "--sample=50ms", "--out=append.jsonl", "--beside=scan:mmap,rate=max,file=8MiB"];
+        ["--no-ceilings", "--sample=250ms", "--out=append.jsonl", "--beside=scan:mmap,rate=max,file=8MiB"];
     place.run(&[&words[..], &more].concat());
     let run = load(&place.file("append.jsonl"));
     let seen: Vec<&Evidence> = run.samples.iter().filter_map(|sample| Some(sample.valid()?.1)).collect();

@@ -122,7 +122,8 @@ fn a_run_of_appends_is_killed_at_each_step_and_continued() {
 
 #[test]
 fn a_run_with_an_actor_is_killed_at_each_step_and_continued() {
-    let words = reads(&["--file-size=4MiB", "--threads=1", "--no-ceilings", BESIDE]);
+    let quick = ["--methods=pread,mmap", "--trial-rounds=1", "--latency=1ms", "--out=run.jsonl"];
+    let words = [&WARM_READS[..], &quick, &["--file-size=4MiB", "--no-ceilings", BESIDE]].concat();
     let steps = all_but(&[&UNDER_CONDITIONS, &OF_WRITES]);
     kill_at_each(&words, &steps, Swept::StartFirst, None);
 }

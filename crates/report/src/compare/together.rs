@@ -75,9 +75,11 @@ fn conclusion(together: &Together) -> Vec<Block> {
         }
         true => None,
     };
+    let columns = "A sum is of the time at once, and a machine's column the median of its samples.";
+    let columns = (summed > 0).then_some(columns);
     let verb = if summed == 1 { "has" } else { "have" };
     let summed = Block::paragraph(format!("{summed} of {all} {verb} a sum of the rates of all machines."));
-    std::iter::once(summed).chain(advice.map(Block::remark)).collect()
+    std::iter::once(summed).chain(columns.into_iter().chain(advice).map(Block::remark)).collect()
 }
 
 fn of_situation(situation: &SituationTogether, machines: &[MachineTogether]) -> Vec<Block> {

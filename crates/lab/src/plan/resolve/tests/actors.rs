@@ -57,3 +57,22 @@ fn an_actor_that_cannot_be_at_work_as_asked_is_refused() {
     let error = resolve_text(scan, file(true)).expect_err("its own file").to_string();
     assert!(error.contains("an actor has a file of its own"), "{error}");
 }
+
+#[test]
+fn samples_alone_are_as_long_as_those_beside_an_actor() {
+    let text =
+        "workload = \"random-read\"\nfile_size = \"64MiB\"\nbeside = [\"none\", \"scan:pread,rate=max\"]";
+    let environment = environment();
+    let of = |sample_ns: Option<u64>| {
+        let chosen = Layer { sampling: Sampling { sample_ns, ..Sampling::default() }, ..Layer::default() };
+        let parsed = text::parse("test", text)?;
+        resolve(&parsed, Variant::Standard, &chosen, dataset(), &machine(&environment))
+    };
+    let plan = of(None).expect("a plan");
+    let measured = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+    assert!(
+        measured.clone().count() > 1 && measured.clone().all(|cell| plan.phases_ns(cell, 5).0 == 250_000_000)
+    );
+    let error = of(Some(50_000_000)).expect_err("too short").to_string();
+    assert!(error.contains("write --sample 250ms or more"), "{error}");
+}
