@@ -71,7 +71,8 @@ fn an_actor_is_at_work_without_a_limit_and_beside_writers() {
     expect_honest(&taken.run);
     for (_, seen) in valid(&taken.run, |cell| cell.conditions.beside.is_some()) {
         let actor = seen.actor.as_ref().expect("an actor");
-        // 2,000 reads a second, of which one in ten may be missing; a short sample has the time before.
+        // 2,000 reads a second, of which one in ten may be missing. A short sample has the time
+        // before it, too.
         let (end, all) = (seen.wall_ns as f64, seen.wall_ns.max(ActorEvidence::SHORTEST_NS) as f64);
         let done = actor.operations_within(end - all, end);
         assert!(done >= 0.9 * 2000.0 * all / 1e9, "{done} in {all}");
