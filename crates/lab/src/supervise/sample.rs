@@ -281,7 +281,7 @@ impl<'a> Sampler<'a> {
         let program = self.machine.programs.of(actor.method.worker()).expect("it is the native worker");
         ReadyActor::start(actor, input, program, guard, round, self.machine.direct_alignment)
             .map(Some)
-            .map_err(|error| NoActor::Worker(error.of("the actor")))
+            .map_err(|error| NoActor::Worker(error.of(&format!("the actor '{actor}'"))))
     }
 
     /// The file that a sample writes: new, or written once before, in the page cache or not;

@@ -375,7 +375,7 @@ fn latencies_of_somebody_elses_worker_are_asked_for_apart() {
         let Some((measurement, evidence)) = sample.valid() else { continue };
         assert!(measurement.latency_phase_apart, "{measurement:?}");
         assert_eq!(measurement.latency_counts.iter().sum::<u64>(), measurement.latency_phase_operations);
-        assert!(measurement.latency_phase_operations > 10, "{measurement:?}");
+        assert!(measurement.latency_phase_operations > 0, "{measurement:?}");
         assert_eq!(evidence.requested_bytes, measurement.operations * sample_bytes(&run), "{measurement:?}");
     }
     place.expect_no_trace();

@@ -402,8 +402,10 @@ pub fn of_method<'a>(run: &'a Run, method: &str) -> Vec<&'a Sample> {
 
 /// Checks that a busy machine fails for an honest worker too: another process used the device, the
 /// worker waited for a CPU between the clocks, or the kernel took pages of a warm file.
-pub const FROM_OUTSIDE: [FailureKind; 4] =
-    [FailureKind::Contaminated, FailureKind::Disturbed, FailureKind::FalseTime, FailureKind::NotWarm];
+pub const FROM_OUTSIDE: [FailureKind; 5] = {
+    use FailureKind::{ActorAbsent, Contaminated, Disturbed, FalseTime, NotWarm};
+    [ActorAbsent, Contaminated, Disturbed, FalseTime, NotWarm]
+};
 
 /// The checks that a sample failed.
 pub fn kinds(sample: &Sample) -> Vec<FailureKind> {

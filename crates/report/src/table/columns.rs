@@ -138,12 +138,17 @@ pub(super) const INTERVAL: Column = Column::of("95 % interval", 2, |view, cell| 
     ends.map_or_else(TextCell::missing, text)
 });
 
+/// Ratio of the ends of an interval that says something.
+const KNOWN_WITHIN: f64 = 10_000.0;
+
 /// `1.18x to 1.51x` behind, `within 6 %`, or, if open, `0.90x to 1.40x`.
 pub(crate) fn against_leader(ratio: &RatioToLeader) -> String {
     match (ratio.place, ratio.low, ratio.high, ratio.bound) {
         _ if ratio.changed => "changed during the run".to_string(),
         _ if ratio.is_gap() => format!("about {}x, {} rounds", times(ratio.ratio), ratio.rounds),
         (Place::Tie | Place::Close, _, _, Some(bound)) => format!("within {}", percent_up(bound)),
+        // Samples that differ a hundred times say nothing of a ratio.
+        (_, Some(low), Some(high), _) if high > low * KNOWN_WITHIN => "unknown".to_string(),
         (_, Some(low), Some(high), _) => {
             let (low, high) = times_interval(low, high);
             format!("{low}x to {high}x")
