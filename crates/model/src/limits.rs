@@ -107,6 +107,11 @@ impl Plan {
     /// Check that the command line would accept each number of a plan from a run file.
     pub fn check_limits(&self) -> Result<(), String> {
         let Self { rounds, budget, sample_ns, memory_sample_ns, latency_ns, retakes, .. } = self;
+        let (shortest_ns, least_ns) =
+            ((*sample_ns).min(memory_sample_ns.unwrap_or(u64::MAX)), Self::least_sample_ns(&self.cells));
+        ensure(shortest_ns >= least_ns, || {
+            format!("samples of {shortest_ns} ns beside an actor: they last {least_ns} ns or more")
+        })?;
         let sample_ns = (*sample_ns).max(memory_sample_ns.unwrap_or(0));
         ensure(budget.is_none_or(|budget| (1..=MAX_BUDGET_NS).contains(&budget.least_ns)), || {
             format!("a budget of {} ns: write 1s to 1000h", budget.map_or(0, |budget| budget.least_ns))

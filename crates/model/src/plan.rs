@@ -206,7 +206,18 @@ const LEAD_IN_SPAN: Bytes = Bytes::mib(256);
 
 impl Plan {
     /// Shortest sample beside an actor, which is to be seen at work in each tenth of it.
-    pub const ACTOR_SAMPLE_NS: u64 = 250_000_000;
+    const ACTOR_SAMPLE_NS: u64 = 250_000_000;
+
+    /// True if an actor is at work beside any of these cells.
+    pub fn has_actor(cells: &[Cell]) -> bool {
+        cells.iter().any(|cell| cell.conditions.beside.is_some())
+    }
+
+    /// Shortest sample of a plan of these cells: as long alone as beside an actor, so that stalls
+    /// and quantiles are those of the same time.
+    pub fn least_sample_ns(cells: &[Cell]) -> u64 {
+        if Self::has_actor(cells) { Self::ACTOR_SAMPLE_NS } else { 0 }
+    }
 
     /// Further rounds of a run with a budget, in which methods that left the race are sampled
     /// again. Their numbers follow [`Plan::rounds`].
@@ -312,9 +323,6 @@ impl Plan {
     pub fn longest_reading_ns(&self, conditions: &Conditions) -> u64 {
         let phases_ns =
             self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns);
-        if conditions.beside.is_some() {
-            return phases_ns.max(Self::ACTOR_SAMPLE_NS.saturating_add(self.latency_ns));
-        }
         match conditions.host_settings.device_cap {
             Some(_) => phases_ns.max(CAPPED_SAMPLE_NS.saturating_add(SLICE_NS)),
             None => phases_ns,
@@ -339,9 +347,6 @@ impl Plan {
 
     /// Duration of the throughput phase of a sample of `cell` without a cap.
     pub fn sample_ns_of(&self, cell: &Cell) -> u64 {
-        if cell.conditions.beside.is_some() {
-            return self.sample_ns.max(Self::ACTOR_SAMPLE_NS);
-        }
         let is_fast = cell.is_in_memory() && cell.conditions.rate.is_none();
         self.memory_sample_ns.filter(|_| is_fast).unwrap_or(self.sample_ns)
     }

@@ -133,7 +133,7 @@ pub fn resolve(
         false => Vec::new(),
     };
     ensure!(
-        plan.table.is_none() || cells.iter().all(|cell| cell.conditions.beside.is_none()),
+        plan.table.is_none() || !Plan::has_actor(&cells),
         "the tables of {} have no actor beside them: leave --beside out, or ask with pagewise read",
         plan.name
     );
@@ -150,9 +150,7 @@ pub fn resolve(
         cells.extend(controls(&cells));
     }
     cells.extend(ceilings);
-    // As long beside an actor as alone, so that stalls and quantiles are those of the same time.
-    let has_actor = cells.iter().any(|cell| cell.conditions.beside.is_some());
-    let least_ns = if has_actor { Plan::ACTOR_SAMPLE_NS } else { 0 };
+    let least_ns = Plan::least_sample_ns(&cells);
     if let Some(typed_ns) = chosen.sampling.sample_ns {
         ensure!(
             typed_ns >= least_ns,
@@ -322,7 +320,7 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
         )
     );
     ensure!(
-        cells.iter().all(|cell| cell.conditions.beside.is_none()),
+        !Plan::has_actor(cells),
         "a crossing is looked for without an actor: leave --beside out, or compare single ratios with --span"
     );
     let mut prefetch_windows: Vec<u32> =

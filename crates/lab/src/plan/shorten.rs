@@ -90,9 +90,10 @@ pub fn named_s(needed_ns: u64) -> u64 {
 fn halved(mut plan: Plan, unpinned: Unpinned) -> Plan {
     if unpinned.samples {
         let half = |ns: u64| (ns / 2).max(LEAST_SAMPLE_NS);
-        plan.sample_ns = half(plan.sample_ns);
+        let least_ns = Plan::least_sample_ns(&plan.cells);
+        plan.sample_ns = half(plan.sample_ns).max(least_ns);
         plan.latency_ns = half(plan.latency_ns);
-        plan.memory_sample_ns = plan.memory_sample_ns.map(half);
+        plan.memory_sample_ns = plan.memory_sample_ns.map(|ns| half(ns).max(least_ns));
     }
     // Parts of a file, and multiples of a cache, have their sizes for a reason.
     let may_shrink = |cell: &Cell| {
