@@ -3,7 +3,7 @@
 //!
 //! At most [`MOST_LINES`] lines. The tables have the numbers behind it.
 
-mod actors;
+pub(crate) mod actors;
 mod bars;
 mod choices;
 mod expected;
@@ -110,19 +110,11 @@ fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block
     let mut blocks = proven(runs);
     blocks.extend(expected::blocks(situations));
     blocks.extend(actors::blocks(situations));
-    blocks.extend(rankings(runs.iter().map(|(judged, _)| *judged)));
+    blocks.extend(actors::rankings(runs.iter().map(|(judged, _)| *judged)));
     blocks.extend(syncs::blocks(situations));
     blocks.extend(without_figures(situations));
     blocks.extend(cache_unknown(runs));
     blocks
-}
-
-/// Actors ranked by what they leave.
-pub(crate) fn rankings<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Block> {
-    let sentences: Vec<Block> =
-        runs.flat_map(|judged| &judged.actors).map(words::actors::ranking).map(Block::paragraph).collect();
-    let heading = (!sentences.is_empty()).then(|| Block::heading(3, "What actors leave"));
-    heading.into_iter().chain(sentences).collect()
 }
 
 /// Traces that stand for their programs, and what those could gain; traces that do not have a

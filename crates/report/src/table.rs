@@ -24,7 +24,7 @@ use pagewise_model::format::{bytes, counted, rate};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::document::{Block, Document};
-use crate::screen::rankings;
+use crate::screen::actors::rankings;
 use crate::{cliff, method_tables};
 
 /// Machine, validity and warnings, then each comparison. The curves of a search contain the tables

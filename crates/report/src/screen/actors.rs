@@ -1,6 +1,7 @@
 //! Loss of the methods beside an actor.
 
-use pagewise_analysis::judge::CellJudgement;
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::{ActorRanking, CellJudgement};
 use pagewise_model::format::percent;
 
 use super::situation::Situation;
@@ -20,6 +21,18 @@ pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
     let more = words::in_tables(lines.len().saturating_sub(MOST)).map(Block::remark);
     let heading = Block::heading(3, "Kept beside an actor, in pairs of rounds");
     std::iter::once(heading).chain(lines.into_iter().take(MOST).map(Block::paragraph)).chain(more).collect()
+}
+
+/// Actors ranked by what they leave; with its conditions where a method has several rankings.
+pub(crate) fn rankings<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Block> {
+    let all: Vec<&ActorRanking> = runs.flat_map(|judged| &judged.actors).collect();
+    let sentence = |one: &&ActorRanking| {
+        let is_alone = all.iter().filter(|other| other.method == one.method).count() == 1;
+        let sentence = words::actors::ranking(one);
+        Block::paragraph(if is_alone { sentence } else { format!("{}: {sentence}", one.label) })
+    };
+    let heading = (!all.is_empty()).then(|| Block::heading(3, "What actors leave"));
+    heading.into_iter().chain(all.iter().map(sentence)).collect()
 }
 
 fn line(situation: &Situation<'_>, all: &[Situation<'_>]) -> Option<String> {

@@ -3,7 +3,7 @@
 use pagewise_analysis::judge::{ActorPlace, ActorRanking, LeftFigure, RankedActor};
 use pagewise_model::format::{percent, times};
 
-/// `Data of pread that is still cached: most beside scan:pread:direct (100 %); 3.7x less beside scan:pread (27 %).`
+/// `pread: data that is still cached: most beside scan:pread:direct (100 %); 3.70x less beside …`
 pub(crate) fn ranking(ranking: &ActorRanking) -> String {
     let what = match ranking.by {
         LeftFigure::Cached => "data that is still cached",
