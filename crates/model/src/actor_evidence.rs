@@ -44,6 +44,11 @@ impl ActorEvidence {
         self.within(from_ns, to_ns, |window| window.operations as f64)
     }
 
+    /// Bytes that were read from `from_ns` to `to_ns`, likewise.
+    pub fn bytes_within(&self, from_ns: f64, to_ns: f64) -> f64 {
+        self.within(from_ns, to_ns, |window| window.bytes as f64)
+    }
+
     /// Time from `from_ns` to `to_ns` of the region in which a request was served.
     pub fn busy_within(&self, from_ns: f64, to_ns: f64) -> f64 {
         self.within(from_ns, to_ns, |window| window.wall_ns as f64)

@@ -344,6 +344,11 @@ impl Cell {
         )
     }
 
+    /// The same cell with no actor beside it.
+    pub fn without_actor(&self) -> Self {
+        Self { conditions: Conditions { beside: None, ..self.conditions.clone() }, ..self.clone() }
+    }
+
     /// The kind of access that the kernel sees in this workload.
     pub fn access(&self) -> Access {
         self.method.access().in_workload(self.conditions.workload())

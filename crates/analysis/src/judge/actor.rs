@@ -1,6 +1,6 @@
 //! Figures of an actor: what it did in the measured region, and what it left of the file.
 
-use pagewise_model::{Cell, Conditions, Evidence};
+use pagewise_model::Evidence;
 use serde::Serialize;
 
 use super::collected::{CellSamples, SamplesById};
@@ -28,12 +28,8 @@ impl ActorFigures {
     pub(super) fn of(samples: &CellSamples<'_>, all: &SamplesById<'_>) -> Option<Self> {
         let cell = samples.cell;
         let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
-        let actor = cell.conditions.beside.as_ref()?;
-        let bytes = |seen: &Evidence| {
-            let activity = seen.actor.as_ref()?;
-            let operations = activity.operations_within(0.0, seen.wall_ns as f64);
-            Some(operations * actor.read_bytes.0 as f64)
-        };
+        cell.conditions.beside.as_ref()?;
+        let bytes = |seen: &Evidence| Some(seen.actor.as_ref()?.bytes_within(0.0, seen.wall_ns as f64));
         let of = |figure: &dyn Fn(&Evidence) -> Option<f64>| {
             median(&evidence.iter().filter_map(|seen| figure(seen)).collect::<Vec<_>>())
         };
@@ -47,14 +43,9 @@ impl ActorFigures {
                 Some((seen.actor.as_ref()?.device_read_bytes? as f64 / read).min(1.0))
             }),
             left_in_cache: of(&|seen| Some(seen.resident_after_bytes? as f64 / span)).filter(|_| reads_cache),
-            of_alone: all.get(alone(cell).id().as_str()).and_then(|alone| of_alone(samples, alone)),
+            of_alone: all.get(cell.without_actor().id().as_str()).and_then(|alone| of_alone(samples, alone)),
         })
     }
-}
-
-/// The same cell without its actor.
-fn alone(cell: &Cell) -> Cell {
-    Cell { conditions: Conditions { beside: None, ..cell.conditions.clone() }, ..cell.clone() }
 }
 
 fn of_alone(beside: &CellSamples<'_>, alone: &CellSamples<'_>) -> Option<MedianInterval> {

@@ -1,7 +1,7 @@
 //! Actors ranked by what they leave to a method: the share of its data that is still cached, or of
 //! its figure alone.
 
-use pagewise_model::{Cell, Conditions, Evidence, Role};
+use pagewise_model::{Cell, Evidence, Role};
 use serde::Serialize;
 
 use super::collected::CellSamples;
@@ -74,20 +74,16 @@ pub(super) fn all(samples: &[CellSamples<'_>]) -> Vec<ActorRanking> {
     let mut seen: Vec<Cell> = Vec::new();
     let mut rankings = Vec::new();
     for first in &beside {
-        let alone = without_actor(first.cell);
+        let alone = first.cell.without_actor();
         if seen.contains(&alone) {
             continue;
         }
         let rivals: Vec<&CellSamples<'_>> =
-            beside.iter().copied().filter(|rival| without_actor(rival.cell) == alone).collect();
+            beside.iter().copied().filter(|rival| rival.cell.without_actor() == alone).collect();
         rankings.extend(ranking(&alone, &rivals));
         seen.push(alone);
     }
     rankings
-}
-
-fn without_actor(cell: &Cell) -> Cell {
-    Cell { conditions: Conditions { beside: None, ..cell.conditions.clone() }, ..cell.clone() }
 }
 
 fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
@@ -99,14 +95,11 @@ fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
         LeftFigure::Figure => rival.rates(),
         LeftFigure::Cached => cached(rival),
     };
-    let figure_of = |rival: &CellSamples<'_>| {
-        let figures = figures(rival);
-        Some((MedianInterval::of(&figures.values())?, figures))
-    };
     let mut all: Vec<(String, MedianInterval, ByRound)> = rivals
         .iter()
         .filter_map(|rival| {
-            let (left, figures) = figure_of(rival)?;
+            let figures = figures(rival);
+            let left = MedianInterval::of(&figures.values())?;
             Some((rival.cell.conditions.beside.as_ref()?.to_string(), left, figures))
         })
         .collect();
@@ -114,15 +107,15 @@ fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
     all.sort_by(|(_, one, _), (_, other, _)| other.median.total_cmp(&one.median));
     let claims = all.len() - 1;
     let (_, _, most) = &all[0];
-    let place = |figures: &ByRound| {
-        let ratios = paired_log_ratios(most, figures);
-        decide(&ratios, SMALLEST_DIFFERENCE, 1.0, ClaimedTogether::Actors(claims))
-    };
     let actors = all.iter().enumerate().map(|(index, (actor, left, figures))| {
-        let decision = place(figures);
         let (place, times_less) = match index {
             0 => (ActorPlace::Most, None),
-            _ => (place_of(&decision), decision.log_ratio.map(f64::exp)),
+            _ => {
+                let ratios = paired_log_ratios(most, figures);
+                let claim = ClaimedTogether::Actors(claims);
+                let decision = decide(&ratios, SMALLEST_DIFFERENCE, 1.0, claim);
+                (place_of(&decision), decision.log_ratio.map(f64::exp))
+            }
         };
         RankedActor { actor: actor.clone(), place, left: *left, times_less }
     });

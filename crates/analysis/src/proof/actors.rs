@@ -74,6 +74,7 @@ fn pauses(actor: &Actor, evidence: &ActorEvidence, region_ns: u64) -> Option<Str
             None => busy,
             Some(rate) => {
                 let due = rate.per_second() as f64 * slice_ns / 1e9;
+                // What it does in excess before a pause does not make up for the pause.
                 (evidence.operations_within(from, to) / due).min(busy / LEAST_SHARE)
             }
         };
@@ -98,7 +99,7 @@ fn served_from_cache(subject: &Subject<'_>, actor: &Actor, evidence: &ActorEvide
     if actor.order != ActorOrder::Scan || is_kept || subject.context.sparse_or_compressed_bytes {
         return None;
     }
-    let read = evidence.operations_within(0.0, subject.evidence.wall_ns as f64) * actor.read_bytes.0 as f64;
+    let read = evidence.bytes_within(0.0, subject.evidence.wall_ns as f64);
     let delivered = evidence.device_read_bytes?;
     let least = read * LEAST_FROM_DEVICE - DEVICE_SLACK_BYTES;
     ((delivered as f64) < least).then(|| {

@@ -123,22 +123,11 @@ impl OffsetTable {
     pub fn in_order(conditions: &Conditions, seed: u64) -> Result<Self, TableError> {
         let workload = conditions.workload();
         let Some(&shape) = conditions.reads() else { return Err(TableError::NoTable { workload }) };
-        let shape = Reads { reads_per_op: 1, ..shape };
-        AccessShape { workload, reads: shape, conditions }.check()?;
-        let (read_bytes, span_bytes) = (shape.read_bytes.0, conditions.span_bytes.0);
-        let offsets: Vec<u64> = (0..span_bytes / read_bytes).map(|read| read * read_bytes).collect();
-        Ok(Self {
-            reads: offsets.len() as u64,
-            offsets,
-            hidden: None,
-            seed,
-            shape,
-            content: conditions.content,
-            reads_per_op: 1,
-            threads: 1,
-            repeats: true,
-            touch_at: touched_word(read_bytes, rustix::param::page_size() as u64, seed),
-        })
+        let accesses = AccessShape { workload, reads: Reads { reads_per_op: 1, ..shape }, conditions };
+        accesses.check()?;
+        let read_bytes = shape.read_bytes.0;
+        let offsets = (0..conditions.span_bytes.0 / read_bytes).map(|read| read * read_bytes).collect();
+        Ok(accesses.table(offsets, seed, rustix::param::page_size() as u64, true))
     }
 
     #[cfg(test)]
@@ -170,20 +159,7 @@ impl OffsetTable {
         let mut offsets = Vec::with_capacity(reads as usize);
         accesses.draw(operations, &distribution, &mut random, |offset| offsets.push(offset));
         let repeats = !matches!(distribution, OffsetDistribution::Once(..));
-        let (content, threads) = (conditions.content, u64::from(conditions.threads));
-        let touch_at = touched_word(shape.read_bytes.0, page, seed);
-        Ok(Self {
-            offsets,
-            hidden: None,
-            seed,
-            shape,
-            content,
-            reads,
-            reads_per_op,
-            threads,
-            repeats,
-            touch_at,
-        })
+        Ok(accesses.table(offsets, seed, page, repeats))
     }
 
     /// Position in a page of the word that `touch` takes of it. A worker learns it with `go`: if it
@@ -333,6 +309,22 @@ struct AccessShape<'a> {
 }
 
 impl AccessShape<'_> {
+    /// The table of these offsets, drawn from `seed` on a machine with pages of this size.
+    fn table(&self, offsets: Vec<u64>, seed: u64, page: u64, repeats: bool) -> OffsetTable {
+        OffsetTable {
+            reads: offsets.len() as u64,
+            offsets,
+            hidden: None,
+            seed,
+            shape: self.reads,
+            content: self.conditions.content,
+            reads_per_op: u64::from(self.reads.reads_per_op),
+            threads: u64::from(self.conditions.threads),
+            repeats,
+            touch_at: touched_word(self.reads.read_bytes.0, page, seed),
+        }
+    }
+
     fn check(&self) -> Result<(), TableError> {
         let Reads { read_bytes, reads_per_op, align_bytes, skew, dependent, .. } = self.reads;
         let (threads, span_bytes) = (self.conditions.threads, self.conditions.span_bytes.0);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pagewise_host::{OffsetTable, OperationOrder, ProcessCounters, TableMemory, process};
+use pagewise_host::{OffsetTable, OperationOrder, TableMemory, process};
 use pagewise_model::{Actor, ActorEvidence, ActorOrder, ActorWindow, Cell, Failure, FailureKind};
 use pagewise_protocol::{
     Conversation, ConversationError, EXIT_PATIENCE, Go, Job, SampleReply, Wait, descriptor_path,
@@ -66,9 +66,9 @@ struct Answered {
     window: ActorWindow,
 }
 
-/// Counters of an actor at a moment around the region.
+/// State of an actor at a moment around the region.
 pub struct ActorMoment {
-    counters: ProcessCounters,
+    device_read_bytes: Option<u64>,
     is_in_group: Option<bool>,
 }
 
@@ -197,11 +197,11 @@ impl ActorAtWork {
         self.shared.answered().iter().map(|answered| answered.window.bytes).sum()
     }
 
-    /// Its counters now, and whether it is in the cgroups of `worker`.
+    /// Its state now, beside the process `worker`.
     pub fn moment(&self, worker: u32) -> ActorMoment {
         let groups = process::cgroups(self.pid).zip(process::cgroups(worker));
         ActorMoment {
-            counters: process::totals(self.pid),
+            device_read_bytes: process::totals(self.pid).device_read_bytes,
             is_in_group: groups.map(|(own, of_worker)| own == of_worker),
         }
     }
@@ -245,12 +245,14 @@ impl ActorAtWork {
                 bytes_before += window.bytes;
             }
         }
-        let counted = ProcessCounters::difference(&before.counters, &after.counters);
         let is_in_group = before.is_in_group.zip(after.is_in_group).map(|(before, after)| before && after);
         let evidence = ActorEvidence {
             bytes_before,
             windows,
-            device_read_bytes: counted.device_read_bytes,
+            device_read_bytes: after
+                .device_read_bytes
+                .zip(before.device_read_bytes)
+                .and_then(|(after, before)| after.checked_sub(before)),
             is_in_group,
         };
         (evidence, failure)
