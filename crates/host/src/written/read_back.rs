@@ -59,17 +59,13 @@ impl WrittenFile {
         written: &mut Written,
     ) -> io::Result<()> {
         let size = self.file.metadata()?.len();
-        let present = size.min(self.file_bytes);
-        let mut comparison = FoundBytes::new(ring, source, records, self.before);
-        let mut view = View::new(&self.file, present, by)?;
-        let mut at = 0;
-        while at < present {
-            let len = (present - at).min(PIECE_BYTES);
-            comparison.see(at, view.piece(at, len as usize)?);
-            at += len;
-        }
-        comparison.see_none(present, self.file_bytes);
-        let FoundBytes { missing_bytes, first_missing_at, stray_bytes, .. } = comparison;
+        let found = FoundBytes::new(ring, source, records, self.before).seen(
+            &self.file,
+            size.min(self.file_bytes),
+            self.file_bytes,
+            by,
+        )?;
+        let FoundBytes { missing_bytes, first_missing_at, stray_bytes, .. } = found;
         written.read_back = by.name().to_string();
         written.expected_bytes = records.min(ring.slots()) * ring.record_bytes();
         written.missing_bytes = missing_bytes;
@@ -77,6 +73,25 @@ impl WrittenFile {
         written.stray_bytes = stray_bytes + size.saturating_sub(self.file_bytes);
         Ok(())
     }
+}
+
+/// Bytes of the records that are missing in a file over whose content the first `records` records
+/// of all passes were written, and the position of the first one. Other bytes are not looked at.
+///
+/// # Errors
+/// Those of reading.
+pub fn missing_records(
+    file: &File,
+    ring: &RecordRing,
+    source: &[u8],
+    records: u64,
+    by: ReadBack,
+) -> io::Result<(u64, Option<u64>)> {
+    let end = records.min(ring.slots()) * ring.record_bytes();
+    let present = file.metadata()?.len().min(end);
+    // There is no position without a record up to there.
+    let found = FoundBytes::new(ring, source, records, Before::Zeros).seen(file, present, end, by)?;
+    Ok((found.missing_bytes, found.first_missing_at))
 }
 
 /// Content of a file, front to back.
@@ -167,6 +182,19 @@ impl<'a> FoundBytes<'a> {
             last_missing_slot: None,
             stray_bytes: 0,
         }
+    }
+
+    /// The findings in the first `present` bytes of a file that should have `end`.
+    fn seen(mut self, file: &File, present: u64, end: u64, by: ReadBack) -> io::Result<Self> {
+        let mut view = View::new(file, present, by)?;
+        let mut at = 0;
+        while at < present {
+            let len = (present - at).min(PIECE_BYTES);
+            self.see(at, view.piece(at, len as usize)?);
+            at += len;
+        }
+        self.see_none(present, end);
+        Ok(self)
     }
 
     /// Expected content from byte `at` on, and its length up to the next change of kind.

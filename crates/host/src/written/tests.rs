@@ -367,5 +367,9 @@ proptest! {
         file.file().write_all_at(&bytes, 0).expect("write");
         let wanted = (missing.len() as u64 * record, missing.first().map(|slot| slot * record), others);
         prop_assert_eq!(found(&file, &ring, &source, records), wanted);
+        for by in [ReadBack::Pread, ReadBack::Mapping] {
+            let missing = missing_records(file.file(), &ring, &source, records, by).expect("read");
+            prop_assert_eq!(missing, (wanted.0, wanted.1), "damage elsewhere is not looked at");
+        }
     }
 }
