@@ -179,9 +179,15 @@ impl Group<'_> {
 /// Bytes written in the whole run, because flash wears.
 fn written(plan: &Plan) -> String {
     let dataset = plan.all_dataset_bytes();
+    let by_actors = match plan.written_bytes() {
+        Bytes(0) => String::new(),
+        written => format!(", and about {} by actors", bytes(written)),
+    };
     match plan.largest_written() {
-        None if plan.blocks > 1 => format!("{} in {} datasets, one at a time", bytes(dataset), plan.blocks),
-        None => bytes(dataset),
+        None if plan.blocks > 1 => {
+            format!("{} in {} datasets, one at a time{by_actors}", bytes(dataset), plan.blocks)
+        }
+        None => format!("{}{by_actors}", bytes(dataset)),
         Some(largest) => format!(
             "{} in {} samples{}, at most {} at a time, each file removed after its sample{}",
             bytes(plan.written_bytes()),

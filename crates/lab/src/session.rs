@@ -28,7 +28,7 @@ use crate::series::HostSeries;
 use crate::state::State;
 use crate::store::RunFile;
 use crate::supervise::conditions::ConditionSetter;
-use crate::supervise::files::{Input, Inputs};
+use crate::supervise::files::{FileUse, Input, Inputs};
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
@@ -225,17 +225,23 @@ impl RunSession {
                 let (file, _) = files::identify(Path::new(path))?;
                 let input = Input::of_user(PathBuf::from(path), file, identity.clone())?;
                 write_back(&input)?;
-                return Ok(Some(Inputs { measured: vec![input], ..Inputs::default() }));
+                return Ok(Some(Inputs::from((FileUse::Measured, input))));
             }
             Source::Dataset { directory } => PathBuf::from(directory),
         };
         let mut inputs = Inputs::default();
-        let measured = plan.datasets().into_iter().map(|(content, size)| (content, size, false));
-        let of_actors = plan.actor_files().into_iter().map(|size| (Content::Random, size, true));
-        for (index, (content, Bytes(file_bytes), is_of_actor)) in measured.chain(of_actors).enumerate() {
+        let measured = plan.datasets().into_iter().map(|(content, size)| (content, size, FileUse::Measured));
+        let of_actors = [FileUse::ReadByActors, FileUse::WrittenByActors].into_iter().flat_map(|of_use| {
+            let sizes = plan.actor_files(of_use == FileUse::WrittenByActors);
+            sizes.into_iter().map(move |size| (Content::Random, size, of_use))
+        });
+        for (index, (content, Bytes(file_bytes), of_use)) in measured.chain(of_actors).enumerate() {
             let number = u64::from(block) << 32 | index as u64;
             let path = self.state.reserve(&directory, mix(self.random ^ number))?;
-            let what = if is_of_actor { "writing the file of the actor" } else { "writing the dataset" };
+            let what = match of_use {
+                FileUse::Measured => "writing the dataset",
+                FileUse::ReadByActors | FileUse::WrittenByActors => "writing the file of the actor",
+            };
             progress.bytes(what, file_bytes);
             let content_seed = mix(plan.seed ^ number);
             let mut show = |done| progress.bytes_done(done);
@@ -243,8 +249,7 @@ impl RunSession {
                 Ok(dataset) => {
                     let input = Input::dataset(dataset)?;
                     write_back(&input)?;
-                    let all = if is_of_actor { &mut inputs.of_actors } else { &mut inputs.measured };
-                    all.push(input);
+                    inputs.push(of_use, input);
                 }
                 Err(DatasetError::Stopped { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),

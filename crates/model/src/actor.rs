@@ -1,7 +1,7 @@
 //! Actors: another program at work beside the measured one, on a file of its own.
 //!
-//! Text is `scan:METHOD` or `read:METHOD`, then `,rate=`, `,size=` and `,file=` in any order, as in
-//! `scan:pread:noreuse,rate=1600MiB/s`.
+//! Text is `scan:METHOD`, `read:METHOD` or `append:METHOD`, then `,rate=`, `,size=` and `,file=` in
+//! any order, as in `scan:pread:noreuse,rate=1600MiB/s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,29 +15,48 @@ use crate::words::words;
 
 /// Its file, if no memory limit says how large it must be.
 const USUAL_FILE: Bytes = Bytes::gib(1);
-/// Its largest read, and its largest file.
-const MAX_READ: Bytes = Bytes::gib(1);
+/// Its largest read or record, and its largest file.
+const MAX_OPERATION: Bytes = Bytes::gib(1);
 const MAX_FILE: Bytes = Bytes(1 << 50);
 /// A file of so many times the memory limit evicts what is not used beside it: one of twice the
 /// limit left 99 % of a hot set, one of four times 38 %.
 const TIMES_LIMIT: u64 = 4;
 
 words! {
-    /// Order in which an actor reads its file.
+    /// Order in which an actor reads or writes its file.
     ActorOrder, "actor" {
         /// Front to back, again and again: a backup, a compaction.
         Scan = "scan",
         /// Offsets drawn uniformly: another service.
         Read = "read",
+        /// Records written front to back, again and again, each on the device before the next one:
+        /// a log, the output of a compaction.
+        Append = "append",
     }
 }
 
 impl ActorOrder {
-    /// Size of a read unless it is typed.
-    const fn usual_read(self) -> Bytes {
+    /// Size of a read or a record unless it is typed.
+    const fn usual_operation(self) -> Bytes {
         match self {
-            ActorOrder::Scan => Bytes::mib(1),
+            ActorOrder::Scan | ActorOrder::Append => Bytes::mib(1),
             ActorOrder::Read => Bytes::kib(16),
+        }
+    }
+
+    /// Name of its operations.
+    pub const fn operation(self) -> &'static str {
+        match self {
+            ActorOrder::Scan | ActorOrder::Read => "read",
+            ActorOrder::Append => "record",
+        }
+    }
+
+    /// The verb of its operations.
+    pub const fn verb(self) -> &'static str {
+        match self {
+            ActorOrder::Scan | ActorOrder::Read => "reads",
+            ActorOrder::Append => "writes",
         }
     }
 }
@@ -47,13 +66,13 @@ impl ActorOrder {
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Actor {
-    /// Order in which it reads.
+    /// Order in which it reads or writes.
     pub order: ActorOrder,
     /// Its method.
     pub method: Method,
-    /// Size of a read.
-    pub read_bytes: Bytes,
-    /// Reads per second; `None`: as fast as it can.
+    /// Size of a read or a record.
+    pub op_bytes: Bytes,
+    /// Reads or records per second; `None`: as fast as it can.
     pub rate: Option<ScheduledRate>,
     /// Size of its file; `None`: as large as a memory limit requires, or 1 GiB.
     pub file_bytes: Option<Bytes>,
@@ -77,20 +96,25 @@ impl Actor {
         self.file_bytes.unwrap_or(USUAL_FILE)
     }
 
+    /// True if it writes its file.
+    pub fn is_writing(&self) -> bool {
+        self.order == ActorOrder::Append
+    }
+
     /// Bytes per second; `None`: as fast as it can.
     pub fn bytes_per_second(&self) -> Option<u64> {
-        Some(self.rate?.per_second().saturating_mul(self.read_bytes.0))
+        Some(self.rate?.per_second().saturating_mul(self.op_bytes.0))
     }
 
     /// Memory of its process, about.
     pub fn worker_bytes(&self) -> Bytes {
-        let buffers = self.read_bytes.0.saturating_mul(u64::from(self.method.depth()));
+        let buffers = self.op_bytes.0.saturating_mul(u64::from(self.method.depth()));
         Bytes(Worker::Native.own_bytes().0.saturating_add(buffers))
     }
 }
 
-/// A rate in reads per second, or in bytes per second.
-fn rate_of(text: &str, read_bytes: Bytes) -> Result<Option<ScheduledRate>, String> {
+/// A rate in operations per second, or in bytes per second.
+fn rate_of(text: &str, order: ActorOrder, op_bytes: Bytes) -> Result<Option<ScheduledRate>, String> {
     if text == "max" {
         return Ok(None);
     }
@@ -100,12 +124,14 @@ fn rate_of(text: &str, read_bytes: Bytes) -> Result<Option<ScheduledRate>, Strin
         return text.parse().map(Some);
     }
     let bytes = of_bytes.parse::<Bytes>().map_err(|error| format!("invalid rate '{text}': {error}"))?;
-    let reads = bytes.0 / read_bytes.0.max(1);
-    if reads == 0 || !bytes.0.is_multiple_of(read_bytes.0.max(1)) {
-        return Err(format!("invalid rate '{text}': write a multiple of {read_bytes} a second"));
+    let operations = bytes.0 / op_bytes.0.max(1);
+    if operations == 0 || !bytes.0.is_multiple_of(op_bytes.0.max(1)) {
+        return Err(format!("invalid rate '{text}': write a multiple of {op_bytes} a second"));
     }
-    let rate = ScheduledRate::new(reads);
-    rate.map(Some).ok_or_else(|| format!("invalid rate '{text}': {reads} reads a second are too many"))
+    let rate = ScheduledRate::new(operations);
+    rate.map(Some).ok_or_else(|| {
+        format!("invalid rate '{text}': {operations} {}s a second are too many", order.operation())
+    })
 }
 
 impl FromStr for Actor {
@@ -113,7 +139,7 @@ impl FromStr for Actor {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let invalid = |reason: String| format!("invalid actor '{text}': {reason}");
-        let usage = "write scan:METHOD or read:METHOD, with rate= behind it, as in scan:pread,rate=200MiB/s";
+        let usage = "write scan:METHOD, read:METHOD or append:METHOD, with rate= behind it, as in scan:pread,rate=200MiB/s";
         let mut parts = text.split(',').map(str::trim);
         let (order, method) =
             parts.next().and_then(|what| what.split_once(':')).ok_or_else(|| invalid(usage.to_string()))?;
@@ -135,39 +161,44 @@ impl FromStr for Actor {
             let size =
                 value.map(str::parse::<Bytes>).transpose().map_err(|error| invalid(error.to_string()))?;
             match size {
-                Some(Bytes(0)) => Err(invalid("0B holds nothing to read".to_string())),
+                Some(Bytes(0)) => Err(invalid(format!("0B holds nothing: it {} no bytes", order.verb()))),
                 Some(size) if size > MAX_FILE => {
                     Err(invalid(format!("{size} is too large: at most {MAX_FILE}")))
                 }
                 size => Ok(size),
             }
         };
-        let read_bytes = bytes_of(size)?.unwrap_or(order.usual_read());
-        if read_bytes > MAX_READ {
-            return Err(invalid(format!("a read of {read_bytes} is too large: at most {MAX_READ}")));
+        let op_bytes = bytes_of(size)?.unwrap_or(order.usual_operation());
+        if op_bytes > MAX_OPERATION {
+            let operation = order.operation();
+            return Err(invalid(format!(
+                "a {operation} of {op_bytes} is too large: at most {MAX_OPERATION}"
+            )));
         }
         let rate = rate.ok_or_else(|| {
             invalid(
                 "it has no rate: write rate=200MiB/s, rate=5k, or rate=max for as fast as it can".to_string(),
             )
         })?;
-        let rate = rate_of(rate, read_bytes).map_err(invalid)?;
-        Ok(Self { order, method, read_bytes, rate, file_bytes: bytes_of(file)? })
+        let rate = rate_of(rate, order, op_bytes).map_err(invalid)?;
+        Ok(Self { order, method, op_bytes, rate, file_bytes: bytes_of(file)? })
     }
 }
 
 /// Exact: the printed text parses back to the same value.
 impl fmt::Display for Actor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { order, method, read_bytes, rate, file_bytes } = self;
+        let Self { order, method, op_bytes, rate, file_bytes } = self;
         write!(formatter, "{order}:{method}")?;
         match (rate, order, self.bytes_per_second()) {
-            (Some(_), ActorOrder::Scan, Some(bytes)) => write!(formatter, ",rate={}/s", Bytes(bytes))?,
+            (Some(_), ActorOrder::Scan | ActorOrder::Append, Some(bytes)) => {
+                write!(formatter, ",rate={}/s", Bytes(bytes))?
+            }
             (Some(rate), ..) => write!(formatter, ",rate={rate}")?,
             (None, ..) => formatter.write_str(",rate=max")?,
         }
-        if *read_bytes != order.usual_read() {
-            write!(formatter, ",size={read_bytes}")?;
+        if *op_bytes != order.usual_operation() {
+            write!(formatter, ",size={op_bytes}")?;
         }
         file_bytes.map_or(Ok(()), |file_bytes| write!(formatter, ",file={file_bytes}"))
     }
@@ -203,6 +234,8 @@ mod tests {
             ("scan:mmap,size=64k,rate=max,file=2GiB", "scan:mmap,rate=max,size=64KiB,file=2GiB"),
             ("read:pread:direct, rate=20k/s", "read:pread:direct,rate=20k/s"),
             ("read:pread,rate=16MiB/s", "read:pread,rate=1024/s"),
+            ("append:pwrite:direct,rate=20,size=4KiB", "append:pwrite:direct,rate=80KiB/s,size=4KiB"),
+            ("append:mmap,rate=20MiB/s,file=64MiB", "append:mmap,rate=20MiB/s,file=64MiB"),
         ] {
             let parsed = actor(typed);
             assert_eq!(parsed.to_string(), printed);
@@ -225,7 +258,10 @@ mod tests {
             ("scan:pread,rate=max,size=100TiB", "a read of 100TiB is too large"),
             ("scan:pread,rate=max,file=4096TiB", "too large"),
             ("scan:pread,rate=max,rate=max", "second time"),
-            ("scan:pread,rate=max,size=0B", "0B"),
+            ("scan:pread,rate=max,size=0B", "reads no bytes"),
+            ("append:pwrite,rate=max,size=0B", "writes no bytes"),
+            ("append:pwrite,rate=max,size=2GiB", "a record of 2GiB is too large"),
+            ("append:pwrite,rate=999999GiB/s,size=4KiB", "records a second are too many"),
             ("scan:pread,rate=max,depth=2", "none of rate="),
             ("scan:pread,rate=max,file=12", "unit"),
         ] {

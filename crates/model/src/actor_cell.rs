@@ -3,7 +3,8 @@
 use crate::actor::{Actor, ActorOrder};
 use crate::cell::{Cell, Conditions, Role};
 use crate::method::{Alignment, Worker};
-use crate::work::{Reads, Work};
+use crate::sync::Sync;
+use crate::work::{Append, Reads, Work};
 
 /// The most reads of a file: as many as a table of offsets has.
 const MAX_READS: u64 = 1 << 19;
@@ -11,10 +12,16 @@ const MAX_READS: u64 = 1 << 19;
 impl Actor {
     /// The cell that it does: one thread, on its file as it finds it.
     pub fn cell(&self) -> Cell {
-        let reads = Reads::of(self.read_bytes);
+        let reads = Reads::of(self.op_bytes);
         let work = match self.order {
             ActorOrder::Scan => Work::SequentialRead(reads),
             ActorOrder::Read => Work::RandomRead(reads),
+            ActorOrder::Append => Work::Append(Append {
+                record_bytes: self.op_bytes,
+                passes: 1,
+                sync: Sync::Commit,
+                sync_call: None,
+            }),
         };
         let conditions = Conditions { rate: self.rate, ..Conditions::of(work, self.file_bytes()) };
         Cell { role: Role::Measured, method: self.method.clone(), conditions }
@@ -22,11 +29,12 @@ impl Actor {
 
     /// Check that it can be done on a machine that requires this alignment.
     pub fn check(&self, alignment: Alignment) -> Result<(), String> {
-        let Self { method, read_bytes, .. } = self;
+        let Self { order, method, op_bytes, .. } = self;
+        let (verb, operation) = (order.verb(), order.operation());
         let cell = self.cell();
         if *method.worker() != Worker::Native {
             return Err(format!(
-                "the actor '{self}' reads its file by the native worker: write a method of it"
+                "the actor '{self}' {verb} its file by the native worker: write a method of it"
             ));
         }
         if method.reads_all_in_setup() {
@@ -36,13 +44,13 @@ impl Actor {
             return Err(format!("the actor '{self}': {reason}"));
         }
         let file_bytes = self.file_bytes();
-        if *read_bytes > file_bytes {
-            return Err(format!("the actor '{self}' reads {read_bytes} of a file of {file_bytes}"));
+        if *op_bytes > file_bytes {
+            return Err(format!("the actor '{self}' {verb} {op_bytes} of a file of {file_bytes}"));
         }
-        let reads = file_bytes.0 / read_bytes.0.max(1);
-        if reads > MAX_READS {
+        let count = file_bytes.0 / op_bytes.0.max(1);
+        if count > MAX_READS {
             return Err(format!(
-                "the actor '{self}' has {reads} reads in its file, at most {MAX_READS} are possible: write a larger size= or a smaller file="
+                "the actor '{self}' has {count} {operation}s in its file, at most {MAX_READS} are possible: write a larger size= or a smaller file="
             ));
         }
         cell.conditions.check_limits()
@@ -68,13 +76,24 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_refused() {
         let check = |text: &str| text.parse::<Actor>().expect("an actor").check(Alignment::ANY);
-        for text in ["scan:pread,rate=max", "read:mmap:random,rate=5k", "scan:uring:direct+depth=4,rate=max"]
-        {
+        for text in [
+            "scan:pread,rate=max",
+            "read:mmap:random,rate=5k",
+            "scan:uring:direct+depth=4,rate=max",
+            "append:pwrite,rate=20MiB/s",
+            "append:mmap,rate=5k,size=4KiB",
+            "append:pwrite:direct+buffer=1MiB,rate=max,file=16MiB",
+        ] {
             assert_eq!(check(text), Ok(()), "{text}");
         }
         for (text, reason) in [
             ("scan:jvm/pread,rate=max", "native worker"),
             ("scan:pwrite,rate=max", "not a method"),
+            ("append:pread,rate=max", "not a method"),
+            ("append:pwrite:buffer=1MiB,rate=max", "does not commit"),
+            ("append:pwrite,rate=max,size=128MiB", "too large"),
+            ("append:pwrite:direct,rate=5k,size=4KiB", "write pwrite:direct+buffer=4KiB"),
+            ("append:go/pwrite,rate=max", "native worker"),
             ("scan:mmap:populate,rate=max", "before it begins"),
             ("read:uring:depth=8,rate=5k", "depth"),
             ("scan:pread,rate=max,file=512KiB", "of a file"),

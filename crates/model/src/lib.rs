@@ -40,7 +40,7 @@ pub mod work;
 pub mod workers;
 
 pub use actor::{Actor, ActorOrder};
-pub use actor_evidence::{ActorEvidence, ActorWindow};
+pub use actor_evidence::{ActorEvidence, ActorWindow, ActorWrites};
 pub use cell::{CacheState, Cell, Conditions, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};
 pub use checksum::Consume;

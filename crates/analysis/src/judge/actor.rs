@@ -11,9 +11,9 @@ use crate::statistics::{median, paired_log_ratios};
 /// Medians over valid samples of an actor's activity in the measured region.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ActorFigures {
-    /// Bytes per second that it read.
+    /// Bytes per second that it read or wrote.
     pub bytes_per_second: f64,
-    /// Share of them that came from the device; `None` if unknown.
+    /// Share of them that came from the device; `None` if unknown, and of one that writes.
     pub from_device: Option<f64>,
     /// Share of the measured span that was in the page cache afterwards; `None` if unknown, and of
     /// a method that does not use it.
@@ -28,7 +28,7 @@ impl ActorFigures {
     pub(super) fn of(samples: &CellSamples<'_>, all: &SamplesById<'_>) -> Option<Self> {
         let cell = samples.cell;
         let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
-        cell.conditions.beside.as_ref()?;
+        let actor = cell.conditions.beside.as_ref()?;
         let bytes = |seen: &Evidence| Some(seen.actor.as_ref()?.bytes_within(0.0, seen.wall_ns as f64));
         let of = |figure: &dyn Fn(&Evidence) -> Option<f64>| {
             median(&evidence.iter().filter_map(|seen| figure(seen)).collect::<Vec<_>>())
@@ -41,7 +41,8 @@ impl ActorFigures {
                 let read = bytes(seen).filter(|bytes| *bytes > 0.0)?;
                 // Readahead at the edges of the region may exceed what was read in it.
                 Some((seen.actor.as_ref()?.device_read_bytes? as f64 / read).min(1.0))
-            }),
+            })
+            .filter(|_| !actor.is_writing()),
             left_in_cache: of(&|seen| Some(seen.resident_after_bytes? as f64 / span)).filter(|_| reads_cache),
             of_alone: all.get(cell.without_actor().id().as_str()).and_then(|alone| of_alone(samples, alone)),
         })

@@ -19,7 +19,7 @@ use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::{CellSamples, bytes_per_second};
 use crate::judge::latency::{Latency, latency_withheld};
-use crate::proof::measured::{covered, ops_per_second, region_ns, total_ns};
+use crate::proof::measured::{covered, device_written_bytes, ops_per_second, region_ns, total_ns};
 use crate::proof::overrun::cold_bound_bytes;
 use crate::statistics::{Extent, median, median_count, total};
 
@@ -414,7 +414,7 @@ impl CellJudgement {
             missing_bytes: missing_bytes(samples),
             dirty_after_bytes: seen(|seen| seen.written.as_ref()?.dirty_after_bytes),
             dirty_end_bytes: seen(|seen| seen.written.as_ref()?.dirty_end_bytes),
-            device_written_bytes: seen(|seen| seen.device_written_bytes),
+            device_written_bytes: seen(device_written_bytes),
             folio_bytes: seen(|seen| seen.written.as_ref()?.folio_bytes),
             setup_faults: seen(|seen| seen.setup_faults),
             of_device_bandwidth: of_device.map(|share| share.median),

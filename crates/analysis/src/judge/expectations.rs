@@ -6,7 +6,7 @@
 
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Conditions, Role};
+use pagewise_model::{Actor, Conditions, Role};
 use serde::Serialize;
 
 use super::collected::CellSamples;
@@ -90,6 +90,9 @@ pub fn unanswerable(expectation: &Expectation, conditions: &Conditions) -> Optio
         }),
         Expectation::Syncs(_) | Expectation::Written(_) if conditions.writes().is_none() => {
             Some("nothing is written")
+        }
+        Expectation::Written(_) if conditions.beside.as_ref().is_some_and(Actor::is_writing) => {
+            Some("the device writes for the actor too, and its bytes are not those of the worker")
         }
         // What is not synced in the region is written later.
         Expectation::Syncs(_) | Expectation::Written(_) => (!conditions.measures_syncs())

@@ -2,7 +2,7 @@
 //! under the same limit.
 
 use pagewise_model::format::{bytes, percent, time};
-use pagewise_model::{Actor, ActorEvidence, ActorOrder, FailureKind};
+use pagewise_model::{Actor, ActorEvidence, ActorOrder, ActorWrites, FailureKind};
 
 use super::subject::Subject;
 
@@ -28,6 +28,7 @@ pub(super) fn absent(subject: &Subject<'_>) -> Option<String> {
     };
     too_little_before(subject, evidence)
         .or_else(|| false_reply(actor, evidence))
+        .or_else(|| actor.is_writing().then(|| false_writes(evidence.writes.as_ref())).flatten())
         .or_else(|| pauses(actor, evidence, subject.evidence.wall_ns))
         .or_else(|| served_from_cache(subject, actor, evidence))
 }
@@ -36,8 +37,9 @@ pub(super) fn absent(subject: &Subject<'_>) -> Option<String> {
 fn too_little_before(subject: &Subject<'_>, evidence: &ActorEvidence) -> Option<String> {
     let least = subject.cell.conditions.actor_bytes_before();
     (evidence.bytes_before < least.0).then(|| {
+        let verb = if evidence.writes.is_some() { "written" } else { "read" };
         format!(
-            "the actor had read {} bytes when the region began, and the cache is what both make of it after {}",
+            "the actor had {verb} {} bytes when the region began, and the cache is what both make of it after {}",
             evidence.bytes_before,
             bytes(least)
         )
@@ -47,17 +49,33 @@ fn too_little_before(subject: &Subject<'_>, evidence: &ActorEvidence) -> Option<
 /// An answer contradicts itself, the request or the bytes of the file.
 fn false_reply(actor: &Actor, evidence: &ActorEvidence) -> Option<String> {
     evidence.windows.iter().find_map(|window| {
-        let expected = window.operations.saturating_mul(actor.read_bytes.0);
+        let expected = window.operations.saturating_mul(actor.op_bytes.0);
         if !window.is_right {
             Some("the bytes that the actor read are not those of its file".to_string())
         } else if window.bytes != expected {
-            Some(format!("the actor claims {} bytes for reads of {expected}", window.bytes))
+            let what = actor.order.operation();
+            Some(format!("the actor claims {} bytes for {what}s of {expected}", window.bytes))
         } else {
             (window.elapsed_ns > window.wall_ns.saturating_add(CLOCK_SLACK_NS)).then(|| {
                 format!("the actor claims {} ns, and {} ns passed", window.elapsed_ns, window.wall_ns)
             })
         }
     })
+}
+
+/// Records that are not in the file, or not on the device when they should be.
+fn false_writes(writes: Option<&ActorWrites>) -> Option<String> {
+    let Some(writes) = writes else { return Some("the records of the actor were not read back".to_string()) };
+    let ActorWrites { records, syncs, dirty_most_bytes, missing_bytes, first_missing_at } = *writes;
+    if missing_bytes > 0 {
+        let at = first_missing_at.map_or(String::new(), |at| format!(", the first at offset {at}"));
+        return Some(format!("{missing_bytes} bytes that the actor wrote are not in its file{at}"));
+    }
+    if syncs < records {
+        return Some(format!("the actor made {syncs} syncs for {records} records that it committed"));
+    }
+    let dirty = dirty_most_bytes.filter(|bytes| *bytes > 0)?;
+    Some(format!("{dirty} bytes of the actor's file were dirty after it had committed its records"))
 }
 
 /// A part of the region in which it did less than its rate, or was not at work.
@@ -127,7 +145,7 @@ pub(super) fn outside_group(subject: &Subject<'_>) -> Option<String> {
 mod tests {
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::FailureKind::{ActorAbsent, ChargedToOtherCgroup};
-    use pagewise_model::{ActorEvidence, Cell, Failure, FailureKind};
+    use pagewise_model::{ActorEvidence, ActorWrites, Cell, Failure, FailureKind};
 
     use crate::proof::honest;
 
@@ -147,6 +165,38 @@ mod tests {
                 assert_eq!(kinds(&cell, |_| ()), [], "{}", cell.id());
             }
         }
+    }
+
+    #[test]
+    fn an_actor_that_writes_has_its_records_in_the_file_and_on_the_device() {
+        for method in ["pread", "mmap:random", "pread:direct"] {
+            for actor in
+                ["append:pwrite,rate=20MiB/s", "append:mmap,rate=max", "append:pwrite,rate=5k,size=4KiB"]
+            {
+                for (cache, limit) in [(Warm, None), (Warm, Some(320)), (Cold, None)] {
+                    let cell = honest::beside(method, cache, actor, limit);
+                    assert_eq!(kinds(&cell, |_| ()), [], "{}", cell.id());
+                }
+            }
+        }
+        let cell = honest::beside("pread", Cold, "append:pwrite,rate=20MiB/s", None);
+        let writes = |change: fn(&mut ActorWrites)| {
+            kinds(&cell, |actor| change(actor.writes.as_mut().expect("it writes")))
+        };
+        assert_eq!(kinds(&cell, |actor| actor.writes = None), [ActorAbsent], "not read back");
+        assert_eq!(writes(|writes| writes.missing_bytes = 1 << 20), [ActorAbsent]);
+        assert_eq!(writes(|writes| writes.syncs -= 1), [ActorAbsent]);
+        assert_eq!(writes(|writes| writes.dirty_most_bytes = Some(4096)), [ActorAbsent]);
+        assert_eq!(writes(|writes| writes.dirty_most_bytes = None), [], "unknown here");
+        let of_device = |others, written| {
+            honest::kinds(&cell, |_, evidence| {
+                evidence.device_other_bytes = Some(others);
+                evidence.device_written_bytes = Some(written);
+            })
+        };
+        let own = 3 << 20;
+        assert_eq!(of_device(own, own), [], "its own bytes are not those of others");
+        assert_eq!(of_device(64 << 20, own), [FailureKind::Contaminated]);
     }
 
     #[test]

@@ -259,8 +259,8 @@ fn read_through_cache(subject: &Subject<'_>) -> Option<String> {
 /// the cache and gets less than a hundredth of its bytes from the device does not read it. Bytes
 /// requested in set-up may arrive later.
 pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
-    let (cell, evidence) = (subject.cell, subject.evidence);
-    let (own, other) = (subject.device_bytes()?, evidence.device_other_bytes?);
+    let cell = subject.cell;
+    let (own, other) = (subject.device_bytes()?, subject.device_other_bytes()?);
     let reads_device = match cell.conditions.cache {
         _ if subject.is_writing() => false,
         _ if cell.method.is_direct() => true,

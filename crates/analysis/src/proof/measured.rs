@@ -89,9 +89,15 @@ pub fn usual_latency_ns(measurement: &Measurement) -> Option<f64> {
     (counted > 0.0).then(|| sum / counted)
 }
 
+/// Bytes that the device wrote for the worker: those of any process, unless an actor writes, too.
+pub fn device_written_bytes(evidence: &Evidence) -> Option<u64> {
+    let beside_writes = evidence.actor.as_ref().is_some_and(|actor| actor.writes.is_some());
+    evidence.device_written_bytes.filter(|_| !beside_writes)
+}
+
 /// Write amplification: bytes that the device wrote for each byte that reached the file.
 pub fn written_per_byte(evidence: &Evidence) -> Option<f64> {
-    Some(evidence.device_written_bytes? as f64 / evidence.requested_bytes.max(1) as f64)
+    Some(device_written_bytes(evidence)? as f64 / evidence.requested_bytes.max(1) as f64)
 }
 
 #[cfg(test)]

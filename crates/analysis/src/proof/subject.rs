@@ -1,7 +1,7 @@
 //! Input of a check: a sample with its cell and the facts about the machine.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CacheState, Cell, CheckContext, Evidence};
+use pagewise_model::{Access, CacheState, Cell, CheckContext, Evidence, FOLIO_BYTES};
 use pagewise_protocol::claims::{Asked, Claims};
 
 use super::calls;
@@ -13,6 +13,8 @@ const OTHERS_BYTES: u64 = 4 << 20;
 /// Share of the bytes of an actor, as a divisor, and requests of readahead, whose time is unknown.
 const ACTOR_PART: u64 = 10;
 const ACTOR_WINDOWS: u64 = 2;
+/// A journal's commit with each record of an actor.
+const ACTOR_SYNC_BYTES: u64 = 64 << 10;
 
 /// One sample with all inputs of a check.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,34 @@ impl Subject<'_> {
         // The group's bytes are those of the actor, too.
         let of_group = of_group.filter(|_| self.cell.conditions.beside.is_none());
         self.evidence.device_read_bytes.or(of_group)
+    }
+
+    /// Bytes that an actor's records put on the device in the region, at least and at most: each is
+    /// written in whole pages, through a mapping in whole folios.
+    fn written_by_actor(&self) -> (u64, u64) {
+        let actor = self.cell.conditions.beside.as_ref().filter(|actor| actor.is_writing());
+        let Some((actor, evidence)) = actor.zip(self.evidence.actor.as_ref()) else { return (0, 0) };
+        let (least, most) = evidence.bounds_of_bytes(self.evidence.wall_ns);
+        let folio = if actor.method.access() == Access::Mmap { FOLIO_BYTES } else { self.context.page_bytes };
+        let of_record = [2 * folio, ACTOR_SYNC_BYTES].into_iter().fold(actor.op_bytes.0, u64::saturating_add);
+        (least, (most / actor.op_bytes.0.max(1)).saturating_mul(of_record))
+    }
+
+    /// Bytes that the device wrote for others than an actor, at most.
+    pub(crate) fn device_written_bytes(&self) -> Option<u64> {
+        Some(self.evidence.device_written_bytes?.saturating_sub(self.written_by_actor().0))
+    }
+
+    /// Bytes that the device wrote for others than an actor, at least.
+    pub(crate) fn device_written_beside_actor(&self) -> Option<u64> {
+        Some(self.evidence.device_written_bytes?.saturating_sub(self.written_by_actor().1))
+    }
+
+    /// Bytes that the device moved for other processes than the worker and an actor, at least.
+    pub(crate) fn device_other_bytes(&self) -> Option<u64> {
+        let written = self.evidence.device_written_bytes.unwrap_or(0);
+        let of_actor = written.min(self.written_by_actor().1);
+        Some(self.evidence.device_other_bytes?.saturating_sub(of_actor))
     }
 
     /// Bytes that other processes may move on the device while the worker moves `own`. Readahead of

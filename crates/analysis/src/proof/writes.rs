@@ -268,7 +268,7 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.method.is_direct())?;
     let (evidence, context) = (subject.evidence, subject.context);
-    let (written, claimed) = (evidence.device_written_bytes, evidence.requested_bytes);
+    let (written, claimed) = (subject.device_written_bytes(), evidence.requested_bytes);
     match (evidence.descriptor_direct, written) {
         (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
         _ if context.memory_backed => {
@@ -298,7 +298,7 @@ pub(super) fn read_between_not_direct(subject: &Subject<'_>) -> Option<String> {
 /// of others.
 pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
-    let (written, own) = (subject.evidence.device_written_bytes?, subject.evidence.requested_bytes);
+    let (written, own) = (subject.device_written_beside_actor()?, subject.evidence.requested_bytes);
     let conditions = &subject.cell.conditions;
     let in_setup = if makes_dirty(&subject.cell.method) { conditions.file_bytes.0 } else { 0 };
     let syncs = match conditions.writes()?.sync {

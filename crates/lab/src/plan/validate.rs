@@ -248,10 +248,11 @@ fn ensure_beside(conditions: &Conditions, actor: &Actor, machine: &Machine<'_>) 
     let least = filling.0.div_ceil(MAX_FILLING_SECONDS);
     ensure!(
         actor.bytes_per_second().is_none_or(|rate| rate >= least),
-        "the actor '{actor}' reads {} in {MAX_FILLING_SECONDS} s, too little to show what it does to a cache under a limit of {}: write a rate of {}/s or more, or a smaller --memory",
+        "the actor '{actor}' {} {} in {MAX_FILLING_SECONDS} s, too little to show what it does to a cache under a limit of {}: write a rate of {}/s or more, or a smaller --memory",
+        actor.order.verb(),
         bytes(Bytes(actor.bytes_per_second().unwrap_or(0).saturating_mul(MAX_FILLING_SECONDS))),
         host_settings.memory_limit_bytes.unwrap_or_default(),
-        Bytes(least.next_multiple_of(actor.read_bytes.0.max(1 << 20)))
+        Bytes(least.next_multiple_of(actor.op_bytes.0.max(1 << 20)))
     );
     Ok(())
 }

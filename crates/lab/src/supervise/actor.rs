@@ -9,13 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pagewise_host::{OffsetTable, OperationOrder, TableMemory, process};
-use pagewise_model::{Actor, ActorEvidence, ActorOrder, ActorWindow, Cell, Failure, FailureKind};
-use pagewise_protocol::{
-    Conversation, ConversationError, EXIT_PATIENCE, Go, Job, SampleReply, Wait, descriptor_path,
-};
+use pagewise_host::process;
+use pagewise_model::{Actor, ActorEvidence, ActorWindow, Failure};
+use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Go, Job, Wait};
 
-use super::accesses::Accesses;
+use super::actor_task::{ActorRecords, ActorTask, absent};
 use super::conditions::ConditionGuard;
 use super::files::{Input, slowest};
 use super::program::Program;
@@ -33,10 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// An actor whose worker is ready.
 pub struct ReadyActor {
     worker: Conversation,
-    /// Inherited by the worker.
-    _memory: TableMemory,
-    accesses: Accesses,
-    order: OperationOrder,
+    task: ActorTask,
     window_ns: u64,
     patience: Duration,
 }
@@ -46,7 +41,23 @@ pub struct ActorAtWork {
     pid: u32,
     since: Instant,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<(), ConversationError>>>,
+    thread: Option<JoinHandle<AskedActor>>,
+}
+
+/// The end of a thread that has asked an actor.
+struct AskedActor {
+    ended: Result<(), ConversationError>,
+    records: Option<ActorRecords>,
+}
+
+/// An actor that has ended.
+pub struct EndedActor {
+    /// Its activity.
+    pub evidence: ActorEvidence,
+    /// The reason that it ended before it was asked to.
+    pub failure: Option<Failure>,
+    /// Its records, which are not read back yet.
+    pub records: Option<ActorRecords>,
 }
 
 /// State of the thread.
@@ -83,31 +94,25 @@ impl ReadyActor {
         direct_alignment: u64,
     ) -> Result<Self, ConversationError> {
         let cell = actor.cell();
-        let accesses = accesses_of(actor, &cell, input, round)
+        let task = ActorTask::of(actor, &cell, input, round)
             .map_err(|error| ConversationError::lack(format!("{error:#}")))?;
-        let mut memory = TableMemory::new(accesses.entries())
-            .map_err(|error| ConversationError::lack(error.to_string()))?;
-        // It is not measured, so its table is in place from the start, and in one piece: there is
-        // little to do between two requests.
-        memory.put_plain(accesses.table.offsets());
         let mut worker = program.start(|command| guard.prepare(command))?;
         let hello = worker.greet(round.wait)?;
-        let job = Job {
+        let mut job = Job {
             path: input.worker_path(),
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
             direct_alignment,
-            table_path: descriptor_path(memory.file()),
-            table_reads: accesses.entries(),
             ..Job::of(&cell.method, &cell.conditions, round.page_bytes)
         };
+        task.describe(&mut job);
         if let Some(detail) = hello.refuses(&job, &cell.method) {
             return Err(ConversationError::unavailable(detail));
         }
         worker.open(&job, round.wait)?;
         worker.ready(round.wait)?;
-        let order = accesses.table.as_drawn();
-        let window_ns = window_ns(actor);
-        Ok(Self { worker, _memory: memory, accesses, order, window_ns, patience: round.wait.patience })
+        // What it is asked for at once, it may be late with.
+        let patience = round.wait.patience + slowest(actor.op_bytes.0);
+        Ok(Self { worker, task, window_ns: window_ns(actor), patience })
     }
 
     /// Begin its work.
@@ -118,58 +123,42 @@ impl ReadyActor {
         ActorAtWork { pid, since: Instant::now(), shared, thread: Some(thread) }
     }
 
-    fn work(mut self, shared: &Shared) -> Result<(), ConversationError> {
-        let read_bytes = self.accesses.table.shape().read_bytes.0;
-        let patience = self.patience + 2 * Duration::from_nanos(self.window_ns) + slowest(read_bytes);
+    fn work(mut self, shared: &Shared) -> AskedActor {
+        let ended = self.converse(shared).and_then(|()| self.worker.end(EXIT_PATIENCE));
+        AskedActor { ended, records: self.task.into_records() }
+    }
+
+    fn converse(&mut self, shared: &Shared) -> Result<(), ConversationError> {
+        let patience = self.patience + 2 * Duration::from_nanos(self.window_ns);
         let mut first_operation = 0;
         while !shared.ends.load(Ordering::Acquire) {
-            let touch_at = self.accesses.table.touch_at();
+            let touch_at = self.task.touch_at();
             let go = Go { first_operation, sample_ns: self.window_ns, latency_ns: 0, touch_at };
             let began = Instant::now();
             let reply = self.worker.go(go, Wait { patience, stop: &shared.stops })?;
             let wall_ns = began.elapsed().as_nanos() as u64;
-            let window = self.window(&reply, first_operation, wall_ns);
+            let window = ActorWindow {
+                began_ns: 0,
+                wall_ns,
+                elapsed_ns: reply.elapsed_ns,
+                operations: reply.operations,
+                bytes: reply.bytes,
+                is_right: self.task.note(&reply, first_operation),
+            };
             first_operation = first_operation.saturating_add(reply.operations);
             shared.answered().push(Answered { began, window });
         }
         self.worker.close(Wait { patience, stop: &shared.stops })?;
-        self.worker.end(EXIT_PATIENCE)
-    }
-
-    fn window(&self, reply: &SampleReply, first_operation: u64, wall_ns: u64) -> ActorWindow {
-        let expected = self.accesses.expected_checksum(&self.order, reply, first_operation);
-        let one_thread = reply.thread_operations == [reply.operations];
-        ActorWindow {
-            began_ns: 0,
-            wall_ns,
-            elapsed_ns: reply.elapsed_ns,
-            operations: reply.operations,
-            bytes: reply.bytes,
-            is_right: one_thread && u64::from_str_radix(&reply.checksum, 16).ok() == expected,
-        }
+        Ok(())
     }
 }
 
-/// Its reads of this round: in the order of the file, or drawn.
-fn accesses_of(
-    actor: &Actor,
-    cell: &Cell,
-    input: &Input,
-    round: SampleRound<'_>,
-) -> anyhow::Result<Accesses> {
-    let conditions = &cell.conditions;
-    let table = match actor.order {
-        ActorOrder::Scan => OffsetTable::in_order(conditions, round.seed())?,
-        ActorOrder::Read => OffsetTable::new(conditions, round.seed())?,
-    };
-    Accesses::of_table(table, conditions, input, round)
-}
-
-/// Length of its requests: whole intervals of its reads, since the first of each is due at once.
+/// Length of its requests: whole intervals of its operations, since the first of each is due at
+/// once.
 fn window_ns(actor: &Actor) -> u64 {
     let Some(rate) = actor.rate else { return WINDOW_NS };
-    let reads = (u128::from(rate.per_second()) * u128::from(WINDOW_NS) / 1_000_000_000).max(1);
-    (reads * 1_000_000_000 / u128::from(rate.per_second())) as u64
+    let operations = (u128::from(rate.per_second()) * u128::from(WINDOW_NS) / 1_000_000_000).max(1);
+    (operations * 1_000_000_000 / u128::from(rate.per_second())) as u64
 }
 
 impl Shared {
@@ -179,7 +168,7 @@ impl Shared {
 }
 
 impl ActorAtWork {
-    /// True if it has been at its pace for a while and has read so many bytes, or never will have.
+    /// True if it has been at its pace for a while and has done so many bytes, or never will have.
     pub fn is_at_pace(&self, bytes: u64) -> bool {
         let since = self.since.elapsed();
         let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
@@ -207,23 +196,20 @@ impl ActorAtWork {
     }
 
     /// End its work, which lasts until after the region that was from `go_at` on and `wall_ns`
-    /// long, between these moments; its activity around it, and the reason that it ended before.
+    /// long, between these moments.
     pub fn end(
         mut self,
         go_at: Instant,
         wall_ns: u64,
         (before, after): (&ActorMoment, &ActorMoment),
-    ) -> (ActorEvidence, Option<Failure>) {
+    ) -> EndedActor {
         self.shared.ends.store(true, Ordering::Release);
         let ended = self.thread.take().map(JoinHandle::join);
-        let failure = match ended {
-            Some(Ok(Err(ConversationError::Broken(failure)))) => Some(failure.detail),
-            Some(Ok(Err(ConversationError::Call(failure)))) => Some(failure.detail),
-            Some(Err(_)) => Some("the thread that asks it has panicked".to_string()),
-            _ => None,
+        let (ended, records) = match ended {
+            Some(Ok(AskedActor { ended, records })) => (ended.err().and_then(detail_of), records),
+            Some(Err(_)) => (Some("the thread that asks it has panicked".to_string()), None),
+            None => (None, None),
         };
-        let failure = failure
-            .map(|detail| Failure { kind: FailureKind::ActorAbsent, detail: format!("the actor: {detail}") });
         let answered = self.shared.answered();
         let signed = |began: Instant| match began.checked_duration_since(go_at) {
             Some(later) => later.as_nanos() as i64,
@@ -254,8 +240,18 @@ impl ActorAtWork {
                 .zip(before.device_read_bytes)
                 .and_then(|(after, before)| after.checked_sub(before)),
             is_in_group,
+            writes: None,
         };
-        (evidence, failure)
+        EndedActor { evidence, failure: ended.map(absent), records }
+    }
+}
+
+/// The reason that a conversation ended, unless the user stopped it.
+fn detail_of(error: ConversationError) -> Option<String> {
+    match error {
+        ConversationError::Broken(failure) => Some(failure.detail),
+        ConversationError::Call(failure) => Some(failure.detail),
+        ConversationError::Stopped => None,
     }
 }
 

@@ -43,13 +43,37 @@ pub struct Input {
     pub file_bytes: u64,
 }
 
+/// The program that uses a file of a run, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileUse {
+    /// Methods read it.
+    Measured,
+    /// Actors read it.
+    ReadByActors,
+    /// Actors write it, over and over.
+    WrittenByActors,
+}
+
 /// The files of a run, or of a block of it.
 #[derive(Default)]
-pub struct Inputs {
-    /// Those that methods read.
-    pub measured: Vec<Input>,
-    /// Those of actors.
-    pub of_actors: Vec<Input>,
+pub struct Inputs(Vec<(FileUse, Input)>);
+
+impl Inputs {
+    /// Add a file.
+    pub fn push(&mut self, of_use: FileUse, input: Input) {
+        self.0.push((of_use, input));
+    }
+
+    /// Those of a use.
+    pub fn of(&self, of_use: FileUse) -> impl Iterator<Item = &Input> {
+        self.0.iter().filter(move |(its_use, _)| *its_use == of_use).map(|(_, input)| input)
+    }
+}
+
+impl From<(FileUse, Input)> for Inputs {
+    fn from(only: (FileUse, Input)) -> Self {
+        Self(vec![only])
+    }
 }
 
 /// Reason that a cell cannot have its state.

@@ -4,7 +4,7 @@
 //! * [`worker_warmup`]: warm-up of a worker whose code is compiled as it runs;
 //! * [`files`]: input files and the state of their page cache;
 //! * [`accesses`]: the offset table of a cell, and the checksum of its reads;
-//! * [`actor`]: another worker, at work beside the measured one;
+//! * [`actor`]: another worker, at work beside the measured one, and its task;
 //! * [`records`]: records of a writer, with their content;
 //! * [`task`]: the task of a worker: that table, a whole pass, or records;
 //! * [`conditions`]: limits, caps and placement, in force for one sample;
@@ -19,6 +19,7 @@
 
 pub mod accesses;
 pub mod actor;
+mod actor_task;
 pub mod answer_time;
 pub mod conditions;
 mod dirty_polls;

@@ -19,7 +19,7 @@ use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Wait, di
 
 use super::actor::ReadyActor;
 use super::conditions::{ConditionGuard, ConditionSetter};
-use super::files::{Input, Inputs, NoState};
+use super::files::{FileUse, Input, Inputs, NoState};
 use super::follower::Unfollowed;
 use super::memory_speed::MemorySpeeds;
 use super::programs::Programs;
@@ -75,7 +75,7 @@ impl<'a> Sampler<'a> {
     pub fn new(plan: &'a Plan, inputs: Inputs, machine: MachineFacts, stop: &'a AtomicBool) -> Self {
         let readahead_bytes =
             machine.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
-        let sparse_or_compressed_bytes = inputs.measured.iter().any(Input::hides_bytes);
+        let sparse_or_compressed_bytes = inputs.of(FileUse::Measured).any(Input::hides_bytes);
         let path = match &plan.source {
             Source::Dataset { directory } => directory,
             Source::File { path, .. } => path,
@@ -117,7 +117,7 @@ impl<'a> Sampler<'a> {
 
     /// Take one sample. Changes of the machine are recorded in `journal` first.
     pub fn take(&mut self, cell: &Cell, round: u32, journal: &mut State) -> Result<Outcome, Stopped> {
-        let read = self.inputs.measured.iter().find(|input| input.suits(&cell.conditions));
+        let read = self.inputs.of(FileUse::Measured).find(|input| input.suits(&cell.conditions));
         if let Some(Err(failure)) = read.map(Input::check_unchanged) {
             return Ok(Outcome::Broken { failures: vec![failure], stderr_tail: String::new() });
         }
@@ -275,7 +275,8 @@ impl<'a> Sampler<'a> {
     ) -> Result<Option<ReadyActor>, NoActor> {
         let Some(actor) = &cell.conditions.beside else { return Ok(None) };
         let file_bytes = actor.file_bytes().0;
-        let input = self.inputs.of_actors.iter().find(|input| input.file_bytes == file_bytes);
+        let of_use = if actor.is_writing() { FileUse::WrittenByActors } else { FileUse::ReadByActors };
+        let input = self.inputs.of(of_use).find(|input| input.file_bytes == file_bytes);
         let input = input.expect("there is a file of every size in the plan");
         input.make_cold(file_bytes, self.plan.drop_caches).map_err(NoActor::State)?;
         let program = self.machine.programs.of(actor.method.worker()).expect("it is the native worker");

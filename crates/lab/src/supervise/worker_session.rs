@@ -27,6 +27,7 @@ use pagewise_sys::SharedMemory;
 
 use super::accesses::Accesses;
 use super::actor::ReadyActor;
+use super::actor_task::ActorRecords;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::dirty_polls::{self, DirtyPolls};
 use super::evidence::{ActivitySum, CounterReading, CpuWait, Moment, Totals, between, wait_until_asleep};
@@ -244,12 +245,14 @@ impl WorkerSession<'_> {
         let region_began = outcome.began;
         let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns);
         self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
+        let mut actor_records = None;
         if let (Some(actor), Some(before), Some(after)) = (actor, actor_before, actor_after) {
-            let (of_actor, failure) = actor.end(region_began, evidence.wall_ns, (&before, &after));
-            let others = evidence.device_other_bytes.zip(of_actor.device_read_bytes);
+            let ended = actor.end(region_began, evidence.wall_ns, (&before, &after));
+            let others = evidence.device_other_bytes.zip(ended.evidence.device_read_bytes);
             evidence.device_other_bytes = others.map(|(others, actors)| others.saturating_sub(actors));
-            evidence.observed.extend(failure);
-            evidence.actor = Some(of_actor);
+            evidence.observed.extend(ended.failure);
+            evidence.actor = Some(ended.evidence);
+            actor_records = ended.records;
         }
 
         let mut closing = ActivitySum::default();
@@ -270,6 +273,12 @@ impl WorkerSession<'_> {
             written.dirty_end_bytes = file.dirty_bytes();
         }
         evidence.written = written;
+        // Not before the measured worker has ended: it brings the file into the page cache.
+        match (actor_records.map(ActorRecords::read_back), &mut evidence.actor) {
+            (Some(Ok(writes)), Some(actor)) => actor.writes = Some(writes),
+            (Some(Err(failure)), _) => evidence.observed.push(failure),
+            _ => {}
+        }
         Ok((Measurement { setup_ns, ballast_ns, warmup_ns, teardown_ns, sync_ns, ..measurement }, evidence))
     }
 

@@ -229,8 +229,9 @@ impl Method {
     fn refuses_direct(&self, writes: &Writes, alignment: Alignment) -> Option<String> {
         let (size, multiple) = (writes.record_bytes, Bytes(alignment.direct_bytes.max(1)));
         if !writes.is_update() {
+            let usual = if writes.sync == Sync::Commit { size } else { Bytes::kib(64) };
             return Some(format!(
-                "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer=64KiB"
+                "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer={usual}"
             ));
         }
         (!size.0.is_multiple_of(multiple.0)).then(|| {

@@ -14,6 +14,10 @@ use crate::units::Bytes;
 const FASTEST_COMMIT_NS: u64 = 10_000;
 /// The usual block of a filesystem.
 const BLOCK_BYTES: u64 = 4096;
+/// Rate of a device that nobody bounds, about.
+const DEVICE_BYTES_PER_SECOND: u64 = 1 << 30;
+/// Time at work of an actor around the measured region, about.
+const ACTOR_AROUND_NS: u64 = 500_000_000;
 
 impl Plan {
     /// Contents and sizes of the files that are read, largest first, without repetition.
@@ -26,9 +30,10 @@ impl Plan {
         datasets
     }
 
-    /// Sizes of the files of actors, largest first, without repetition.
-    pub fn actor_files(&self) -> Vec<Bytes> {
+    /// Sizes of the files that actors write, or that they read, largest first, without repetition.
+    pub fn actor_files(&self, written: bool) -> Vec<Bytes> {
         let actors = self.cells.iter().filter_map(|cell| cell.conditions.beside.as_ref());
+        let actors = actors.filter(|actor| actor.is_writing() == written);
         let mut files: Vec<Bytes> = actors.map(Actor::file_bytes).collect();
         files.sort_unstable_by_key(|size| Reverse(*size));
         files.dedup();
@@ -51,11 +56,25 @@ impl Plan {
         self.cells.iter().filter(|cell| self.sample_writes(cell) > 0)
     }
 
-    /// Bytes that a sample of `cell` makes a device write, including preparation of a warm file. A
-    /// sync writes whole blocks: the last one is written again by the next sync, and the
-    /// filesystem's journal takes another. A store through the mapping of a file that was written
-    /// before dirties a whole folio, which each sync writes. Commits end with the sample.
+    /// Bytes that a sample of `cell` makes a device write, with those of an actor.
     pub fn sample_writes(&self, cell: &Cell) -> u64 {
+        self.own_writes(cell).saturating_add(self.actor_writes(&cell.conditions))
+    }
+
+    /// Bytes that an actor writes beside a sample, about.
+    fn actor_writes(&self, conditions: &Conditions) -> u64 {
+        let Some(actor) = conditions.beside.as_ref().filter(|actor| actor.is_writing()) else { return 0 };
+        let rate = actor.bytes_per_second().unwrap_or(DEVICE_BYTES_PER_SECOND);
+        let at_work_ns = self.longest_reading_ns(conditions).saturating_add(ACTOR_AROUND_NS);
+        let around = u128::from(rate) * u128::from(at_work_ns) / 1_000_000_000;
+        conditions.actor_bytes_before().0.saturating_add(u64::try_from(around).unwrap_or(u64::MAX))
+    }
+
+    /// Bytes that the worker makes a device write, including preparation of a warm file. A sync
+    /// writes whole blocks: the last one is written again by the next sync, and the filesystem's
+    /// journal takes another. A store through the mapping of a file that was written before dirties
+    /// a whole folio, which each sync writes. Commits end with the sample.
+    fn own_writes(&self, cell: &Cell) -> u64 {
         let conditions = &cell.conditions;
         let can_write = cell.method.access() != Access::Anonymous
             && cell.method.excluded_from(conditions, Alignment::ANY).is_none();
@@ -125,7 +144,8 @@ impl Plan {
     pub fn dataset_bytes(&self) -> Bytes {
         match self.source {
             Source::Dataset { .. } => {
-                let sizes = self.datasets().into_iter().map(|(_, size)| size).chain(self.actor_files());
+                let of_actors = [false, true].into_iter().flat_map(|written| self.actor_files(written));
+                let sizes = self.datasets().into_iter().map(|(_, size)| size).chain(of_actors);
                 Bytes(sizes.fold(0, |total, size| total.saturating_add(size.0)))
             }
             Source::File { .. } => Bytes(0),
@@ -159,6 +179,25 @@ mod tests {
         assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("mmap", cache)), [66, 194]);
         assert_eq!(writes("mmap", CacheState::WarmSmall), 66);
         assert_eq!(writes("mmap:willneed", CacheState::Cold), 194, "readahead makes folios larger");
+    }
+
+    #[test]
+    fn an_actor_that_writes_has_a_file_and_bytes_of_its_own() {
+        let reads = crate::Reads::of(Bytes::kib(4));
+        let beside = |actor: &str| {
+            let beside = Some(actor.parse().expect("an actor"));
+            let conditions = Conditions { beside, ..Conditions::of(Work::RandomRead(reads), Bytes::mib(8)) };
+            Cell { role: Role::Measured, method: "pread".parse().expect("a method"), conditions }
+        };
+        let cells = ["append:pwrite,rate=20MiB/s,file=64MiB", "scan:pread,rate=max,file=64MiB"].map(beside);
+        let plan = Plan { sample_ns: 500_000_000, latency_ns: 0, ..Plan::of(cells.to_vec()) };
+        assert_eq!(
+            (plan.actor_files(true), plan.actor_files(false)),
+            (vec![Bytes::mib(64)], vec![Bytes::mib(64)])
+        );
+        assert_eq!(plan.dataset_bytes(), Bytes::mib(136));
+        assert_eq!(plan.cells.iter().map(|cell| plan.sample_writes(cell) >> 20).collect::<Vec<_>>(), [20, 0]);
+        assert_eq!(plan.largest_written(), None, "no sample makes a file");
     }
 
     #[test]

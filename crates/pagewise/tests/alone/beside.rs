@@ -90,6 +90,37 @@ fn an_actor_is_at_work_without_a_limit_and_beside_writers() {
     let run = load(&place.file("append.jsonl"));
     let seen: Vec<&Evidence> = run.samples.iter().filter_map(|sample| Some(sample.valid()?.1)).collect();
     assert!(seen.iter().all(|seen| seen.actor.is_some()), "{:?}", run.samples);
+    let expected = ["--out=log.jsonl", "--expect=written<=2x", "--beside=append:pwrite,rate=100,file=8MiB"];
+    let refused = place.run(&[&words[..], &expected].concat()).expect_code(2);
+    assert!(refused.stderr.contains("the device writes for the actor too"), "{refused:?}");
+}
+
+/// Samples of a method beside an actor that writes its file by a call or by stores.
+#[test]
+fn records_of_an_actor_are_in_its_file_and_its_bytes_are_nobody_elses() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let more =
+        ["--methods=pread:direct", "--file-size=16MiB", "--cache=warm", "--sample=250ms", "--no-ceilings"];
+    let mut words = arguments(&more);
+    words.extend([
+        "--beside=append:pwrite,rate=100,size=60KiB,file=1MiB",
+        "--beside=append:mmap,rate=100,size=60KiB,file=1MiB",
+        "--beside=append:pwrite:direct+buffer=64KiB,rate=max,size=64KiB,file=1MiB",
+    ]);
+    let taken = take_words(&place, &words, |run| each_has(run, 1));
+    expect_honest(&taken.run);
+    for (_, seen) in valid(&taken.run, |_| true) {
+        let actor = seen.actor.as_ref().expect("an actor");
+        let writes = actor.writes.expect("they were read back");
+        let (inside, overlapping) = actor.bounds_of_bytes(seen.wall_ns);
+        assert!(writes.records > 17, "its ring has 17 records, and went round: {writes:?}");
+        assert_eq!((writes.missing_bytes, writes.syncs), (0, writes.records), "{writes:?}");
+        assert!(inside <= overlapping && overlapping > 0, "{actor:?}");
+        let written = seen.device_written_bytes.expect("known");
+        assert!(written >= inside, "{written} of {inside}, {overlapping}");
+    }
+    place.expect_no_trace();
 }
 
 #[test]

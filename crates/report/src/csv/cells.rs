@@ -112,12 +112,14 @@ const COLUMNS: &[Column] = &[
     ),
     Column(
         "actor_bytes_per_second",
-        "Bytes per second that the actor read in the measured region; median.",
+        "Bytes per second that the actor read or wrote in the measured region; median.",
         |row| or_empty(row.view.cell.actor.map(|actor| actor.bytes_per_second)),
     ),
-    Column("actor_from_device", "Share of them that came from the device; median.", |row| {
-        or_empty(row.view.cell.actor.and_then(|actor| actor.from_device))
-    }),
+    Column(
+        "actor_from_device",
+        "Share of them that came from the device; median; empty for an actor that writes.",
+        |row| or_empty(row.view.cell.actor.and_then(|actor| actor.from_device)),
+    ),
     Column(
         "left_in_cache",
         "Share of the span that was in the page cache after a sample with an actor; median.",

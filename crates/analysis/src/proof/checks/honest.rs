@@ -8,8 +8,8 @@ use crate::proof::calls;
 use pagewise_model::CacheState;
 use pagewise_model::sample::Placement;
 use pagewise_model::{
-    Actor, ActorEvidence, ActorWindow, Bytes, Conditions, Consume, DeviceCap, GroupCounters, HostSettings,
-    KernelSettings, MethodOption, Numa, RateWindow, Reads, Role, Work,
+    Actor, ActorEvidence, ActorWindow, ActorWrites, Bytes, Conditions, Consume, DeviceCap, GroupCounters,
+    HostSettings, KernelSettings, MethodOption, Numa, RateWindow, Reads, Role, Work,
 };
 
 pub(crate) use one_shot::{append, fill, reading, replay, replay_by_three, scan, synced, update};
@@ -101,16 +101,19 @@ fn actor(cell: &Cell, region_ns: u64) -> Option<ActorEvidence> {
         wall_ns,
         elapsed_ns: wall_ns - 100_000,
         operations,
-        bytes: operations * actor.read_bytes.0,
+        bytes: operations * actor.op_bytes.0,
         is_right: true,
     };
     let windows: Vec<ActorWindow> = (0..4).map(window).collect();
     let bytes = windows.iter().map(|window| window.bytes).sum();
+    let records = windows.iter().map(|window| window.operations).sum();
+    let writes = ActorWrites { records, syncs: records, dirty_most_bytes: Some(0), ..ActorWrites::default() };
     Some(ActorEvidence {
         bytes_before: cell.conditions.actor_bytes_before().0 + 1000,
         windows,
-        device_read_bytes: Some(bytes),
+        device_read_bytes: Some(if actor.is_writing() { 0 } else { bytes }),
         is_in_group: Some(true),
+        writes: actor.is_writing().then_some(writes),
     })
 }
 

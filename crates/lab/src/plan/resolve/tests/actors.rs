@@ -27,7 +27,7 @@ fn alone_and_beside_read_the_same_data_and_an_actor_fills_the_limit() {
 fn ceilings_have_no_actor_and_its_file_counts() {
     let text = "workload = \"random-read\"\nmethods = [\"pread:direct\"]\nfile_size = \"64MiB\"\nbeside = ";
     let plan = resolve_text(&format!("{text}\"scan:pread,rate=max,file=32MiB\""), dataset()).expect("a plan");
-    assert_eq!((plan.actor_files(), plan.dataset_bytes()), (vec![Bytes::mib(32)], Bytes::mib(96)));
+    assert_eq!((plan.actor_files(false), plan.dataset_bytes()), (vec![Bytes::mib(32)], Bytes::mib(96)));
     let ceilings: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.role == Role::Ceiling).collect();
     assert!(!ceilings.is_empty() && ceilings.iter().all(|cell| cell.conditions.beside.is_none()));
     let cell = plan.cells.iter().find(|cell| cell.conditions.beside.is_some()).expect("a cell");

@@ -1,0 +1,138 @@
+//! The task of an actor: reads by a table, or records that it writes over the content of its file.
+//!
+//! Reads are compared by their checksum with each answer, records when all is over: the whole file
+//! is read back.
+
+use std::fs::File;
+
+use pagewise_host::{OffsetTable, OperationOrder, ReadBack, TableMemory, cache, missing_records};
+use pagewise_model::random::mix;
+use pagewise_model::{Access, Actor, ActorOrder, ActorWrites, Cell, Failure, FailureKind, RecordRing};
+use pagewise_protocol::{Job, SampleReply, descriptor_path};
+
+use super::accesses::Accesses;
+use super::files::Input;
+use super::records::RecordTask;
+use super::sample_round::SampleRound;
+
+/// Operations of an actor.
+pub(super) enum ActorTask {
+    /// Reads by a table.
+    Reads {
+        /// Inherited by the worker.
+        _memory: TableMemory,
+        accesses: Box<Accesses>,
+        order: OperationOrder,
+    },
+    /// Records over the content of a file.
+    Records(Box<ActorRecords>),
+}
+
+/// The records that an actor writes, and where they are to be found.
+pub struct ActorRecords {
+    file: File,
+    records: RecordTask,
+    /// By another access than the actor's.
+    read_back: ReadBack,
+    writes: ActorWrites,
+}
+
+impl ActorTask {
+    /// Its reads of this round, in the order of the file or drawn; or its records.
+    pub(super) fn of(
+        actor: &Actor,
+        cell: &Cell,
+        input: &Input,
+        round: SampleRound<'_>,
+    ) -> anyhow::Result<Self> {
+        let conditions = &cell.conditions;
+        let table = match actor.order {
+            ActorOrder::Scan => OffsetTable::in_order(conditions, round.seed())?,
+            ActorOrder::Read => OffsetTable::new(conditions, round.seed())?,
+            ActorOrder::Append => {
+                // As many passes as it has time for.
+                let ring = RecordRing::new(input.file_bytes, actor.op_bytes.0, u64::MAX);
+                let by_mapping = cell.access() == Access::Mmap;
+                return Ok(Self::Records(Box::new(ActorRecords {
+                    file: input.file().try_clone()?,
+                    records: RecordTask::new(ring, mix(!round.seed()), round.page_bytes)?,
+                    read_back: if by_mapping { ReadBack::Pread } else { ReadBack::Mapping },
+                    writes: ActorWrites::default(),
+                })));
+            }
+        };
+        let accesses = Box::new(Accesses::of_table(table, conditions, input, round)?);
+        let mut memory = TableMemory::new(accesses.entries())?;
+        // It is not measured, so its table is in place from the start, and in one piece: there is
+        // little to do between two requests.
+        memory.put_plain(accesses.table.offsets());
+        let order = accesses.table.as_drawn();
+        Ok(Self::Reads { _memory: memory, accesses, order })
+    }
+
+    /// Complete the job.
+    pub(super) fn describe(&self, job: &mut Job) {
+        match self {
+            Self::Reads { _memory: memory, accesses, .. } => {
+                job.table_path = descriptor_path(memory.file());
+                job.table_reads = accesses.entries();
+            }
+            Self::Records(of_file) => {
+                job.source_path = of_file.records.source_path();
+                job.records = of_file.records.ring.records();
+            }
+        }
+    }
+
+    /// Position in a page of the word that its reads touch.
+    pub(super) fn touch_at(&self) -> u64 {
+        match self {
+            Self::Reads { accesses, .. } => accesses.table.touch_at(),
+            Self::Records(of_file) => of_file.records.touch_at(),
+        }
+    }
+
+    /// Its records, if it writes.
+    pub(super) fn into_records(self) -> Option<ActorRecords> {
+        match self {
+            Self::Reads { .. } => None,
+            Self::Records(records) => Some(*records),
+        }
+    }
+
+    /// Note an answer; true if it is right as far as that can be seen now.
+    pub(super) fn note(&mut self, reply: &SampleReply, first_operation: u64) -> bool {
+        let one_thread = reply.thread_operations == [reply.operations];
+        let expected = match self {
+            Self::Reads { accesses, order, .. } => accesses.expected_checksum(order, reply, first_operation),
+            Self::Records(of_file) => {
+                let writes = &mut of_file.writes;
+                writes.records = writes.records.saturating_add(reply.operations);
+                let syncs = reply.sync_duration_counts.iter().fold(0u64, |all, few| all.saturating_add(*few));
+                writes.syncs = writes.syncs.saturating_add(syncs);
+                writes.dirty_most_bytes = writes.dirty_most_bytes.max(cache::dirty_bytes(&of_file.file));
+                of_file.records.checksum(reply.operations)
+            }
+        };
+        one_thread && u64::from_str_radix(&reply.checksum, 16).ok() == expected
+    }
+}
+
+impl ActorRecords {
+    /// Read them back.
+    ///
+    /// # Errors
+    /// An actor whose file cannot be read.
+    pub fn read_back(self) -> Result<ActorWrites, Failure> {
+        let Self { file, records, read_back, writes } = self;
+        let (missing_bytes, first_missing_at) =
+            missing_records(&file, &records.ring, records.source(), writes.records, read_back)
+                .map_err(|error| absent(format!("its file cannot be read back: {error}")))?;
+        Ok(ActorWrites { missing_bytes, first_missing_at, ..writes })
+    }
+}
+
+/// The failure of an actor.
+pub(super) fn absent(detail: impl std::fmt::Display) -> Failure {
+    Failure { kind: FailureKind::ActorAbsent, detail: format!("the actor: {detail}") }
+}
