@@ -97,14 +97,13 @@ fn serve<R: BufRead>(job: &Job, requests: &mut Requests<R>, replies: &mut impl W
     let Understood { work, per_thread } = job.understand().map_err(|error| nonsense(&error))?;
     let task = ParsedJob { method, work, per_thread };
     let reads_by_table = work.reads().is_some();
-    let table = work.parameters().longest_read().map(|_| table(job)).transpose()?;
+    let table = work.has_table().then(|| table(job)).transpose()?;
     let started = now_ns();
     // Given back when the job is over, after its tear-down.
     let _ballast = (job.ballast_bytes > 0).then(|| reader::ballast(job)).transpose()?;
-    let order = writer::order(job, work.writes())?;
     let ballast_ns = now_ns() - started;
     let started = now_ns();
-    let (work, bounds) = task.open(job, table, order)?;
+    let (work, bounds) = task.open(job, table)?;
     say(replies, &Reply::Opened { setup_ns: now_ns() - started, ballast_ns })?;
     let started = now_ns();
     let threads = JobThreads::start(work, bounds);
@@ -164,7 +163,6 @@ impl ParsedJob {
         &self,
         job: &Job,
         table: Option<FileMapping>,
-        order: writer::AccessOrder,
     ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
         let workload = self.work.workload();
         let shares = self.sync() == Sync::Commit || workload == Workload::Replay;
@@ -181,7 +179,7 @@ impl ParsedJob {
                 Sync::Commit => Bounds::commits(job),
                 _ => Bounds::fixed(job, job.records),
             };
-            return Ok((writer::open_threads(&self.method, job, writes, order)?, bounds));
+            return Ok((writer::open_threads(&self.method, job, writes, table)?, bounds));
         }
         let consume = self.work.consume().expect("it reads");
         let Some(table) = table else {

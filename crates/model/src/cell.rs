@@ -253,8 +253,7 @@ impl Conditions {
         let worker = self.host_settings.worker_bytes.unwrap_or(Worker::Native.own_bytes());
         let left =
             limit.saturating_sub(worker.0.saturating_add(limit / KERNEL_SHARE)).saturating_sub(threads);
-        let order = self.ring().map_or(0, |ring| ring.order_bytes());
-        let left = left.saturating_sub(self.work.parameters().ballast_bytes()).saturating_sub(order);
+        let left = left.saturating_sub(self.work.parameters().ballast_bytes());
         // Rounded to whole MiB, so that one more thread does not change the sizes of the data.
         Some(Bytes(if left >= CAPACITY_GRAIN { left / CAPACITY_GRAIN * CAPACITY_GRAIN } else { left }))
     }

@@ -67,12 +67,24 @@ impl RecordRing {
         self.scattered.is_some()
     }
 
-    /// Memory of a worker for the order of a scattered ring.
-    pub const fn order_bytes(&self) -> u64 {
+    /// Number of the accesses of a scattered ring, reads and writes; 0 if records are written front
+    /// to back.
+    pub const fn access_count(&self) -> u64 {
         match self.scattered {
-            Some(count) => count.saturating_mul(4).saturating_mul(1 + self.reads_each as u64),
+            Some(count) => count.saturating_mul(1 + self.reads_each as u64),
             None => 0,
         }
+    }
+
+    /// Offsets of these accesses in their order: for each record that is written, those of the
+    /// records that are read before it, and then its own.
+    pub fn accesses(&self) -> Vec<u64> {
+        let mut offsets = Vec::with_capacity(self.access_count() as usize);
+        for index in 0..self.scattered.unwrap_or(0) {
+            offsets.extend((0..self.reads_each).map(|nth| self.read(index, nth) * self.record_bytes));
+            offsets.push(self.nth(index) * self.record_bytes);
+        }
+        offsets
     }
 
     /// The record of a scattered ring that is written after `index` others.
@@ -246,7 +258,18 @@ mod tests {
             assert!(slots > 1000 || seen.iter().all(|times| *times <= 16 * all / slots as u32 + 20));
             assert!(slots != 1000 || updated > all / 8, "{updated} of {all} reads saw an update");
         }
-        assert_eq!(RecordRing::new(1 << 30, 4096, 1).scattered(9).reading(2).order_bytes(), 9 * 3 * 4);
+    }
+
+    #[test]
+    fn accesses_are_the_reads_before_each_write_and_the_write() {
+        let ring = RecordRing::new(64 * 10 + 3, 10, 1);
+        assert_eq!((ring.access_count(), ring.accesses()), (0, vec![]), "they follow each other");
+        let ring = ring.scattered(9).reading(2);
+        let expected: Vec<u64> = (0..9)
+            .flat_map(|index| [ring.read(index, 0), ring.read(index, 1), ring.nth(index)])
+            .map(|record| record * 10)
+            .collect();
+        assert_eq!((ring.access_count(), ring.accesses()), (27, expected));
     }
 
     #[test]

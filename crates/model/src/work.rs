@@ -133,6 +133,11 @@ impl Work {
         self.parameters().writes()
     }
 
+    /// True if a table has the offsets of its accesses.
+    pub fn has_table(&self) -> bool {
+        self.parameters().longest_read().is_some() || self.writes().is_some_and(|writes| writes.is_update())
+    }
+
     /// The work with written bytes left to the kernel.
     pub const fn without_sync(self) -> Self {
         match self {

@@ -74,8 +74,7 @@ pub enum Reply {
     Opened {
         /// Duration of set-up: open, map, advise, populate.
         setup_ns: u64,
-        /// Time of what is no cost of the method, besides: the ballast of `replay`, the order of
-        /// `update`.
+        /// Time of what is no cost of the method, besides: the ballast of `replay`.
         #[serde(default, skip_serializing_if = "is_zero")]
         ballast_ns: u64,
     },

@@ -39,6 +39,7 @@ use std::ops::Range;
 use pagewise_model::ring::RecordRing;
 use pagewise_model::{Access, Method, Sync, SyncCall, Writes};
 use pagewise_protocol::{CallFailure, Job};
+use pagewise_sys::FileMapping;
 use rustix::fs::OFlags;
 
 use crate::clock::now_ns;
@@ -47,7 +48,7 @@ use crate::operations::{Latencies, Operations};
 use progress::WriteProgress;
 use record_source::RecordSource;
 use records::Records;
-pub use scattered::AccessOrder;
+use scattered::AccessOrder;
 use setup::impossible;
 
 /// A writer of records, bound to a file. One thread, records in order.
@@ -180,28 +181,19 @@ impl WriteTarget {
     }
 }
 
-/// The order of the accesses of a job: empty if one record follows the other.
-///
-/// It is made before set-up is timed, since it is no cost of a method.
-pub fn order(job: &Job, writes: Option<Writes>) -> Result<AccessOrder, CallFailure> {
-    match writes.and_then(|writes| writes.updates.zip(Some(writes.reads_each))) {
-        Some((updates, reads_each)) => AccessOrder::of(job, u64::from(updates), reads_each),
-        None => Ok(AccessOrder::NONE),
-    }
-}
-
 /// Open the work of each thread of a job, which the method must be able to do
 /// ([`Method::refuses`]). This is set-up and timed as such. Opens the file, which has its final
-/// size already, allocates, maps and advises in the order of the options.
+/// size already, allocates, maps and advises in the order of the options. `table` has the accesses
+/// of updates.
 pub fn open_threads(
     method: &Method,
     job: &Job,
     writes: Writes,
-    order: AccessOrder,
+    table: Option<FileMapping>,
 ) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
     match writes.sync {
         Sync::Commit => group::open(method, job, &WriteTarget::new(method, job, writes)?),
-        _ => Ok(vec![Box::new(Records::new(open(method, job, writes, order)?))]),
+        _ => Ok(vec![Box::new(Records::new(open(method, job, writes, table)?))]),
     }
 }
 
@@ -210,8 +202,9 @@ fn open(
     method: &Method,
     job: &Job,
     writes: Writes,
-    order: AccessOrder,
+    table: Option<FileMapping>,
 ) -> Result<Box<dyn Writer>, CallFailure> {
+    let order = AccessOrder::new(table, job, writes);
     let target = WriteTarget::new(method, job, writes)?;
     let source = RecordSource::read(job)?;
     match method.access() {

@@ -2,8 +2,9 @@
 
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::ring::SOURCE_PERIOD;
-use pagewise_model::{Access, Consume, Method, RecordRing};
+use pagewise_model::{Access, Consume, Method, RecordRing, Writes};
 use pagewise_protocol::{CallFailure, Job};
+use pagewise_sys::FileMapping;
 
 use super::call::RecordCalls;
 use super::mmap::MappedFile;
@@ -14,11 +15,12 @@ use super::{Sink, WriteTarget, Writer, anonymous, put_synced, sync_now, sync_res
 use crate::operations::Latencies;
 
 /// The accesses of a job in their order: for each record that is written, the records that are read
-/// before it, and then itself.
-#[derive(Clone, Debug)]
-pub struct AccessOrder {
-    records: Vec<u32>,
+/// before it, and then itself. The table is empty until the clock starts.
+pub(super) struct AccessOrder {
+    table: Option<FileMapping>,
     reads_each: usize,
+    /// The last offset at which a record fits into the file.
+    last: u64,
 }
 
 /// Sum of the checksums of the records that are read, each times the weight of its number.
@@ -45,27 +47,15 @@ struct Scattered<S> {
 }
 
 impl AccessOrder {
-    /// One record after the other.
-    pub const NONE: Self = Self { records: Vec::new(), reads_each: 0 };
-
-    /// The order of the records of a job, which the supervisor's order follows.
-    pub(super) fn of(job: &Job, updates: u64, reads_each: u32) -> Result<Self, CallFailure> {
-        let ring = RecordRing::new(job.file_bytes, job.record_bytes.max(1), 1);
-        let ring = ring.scattered(updates).reading(reads_each);
-        let too_many = |_| impossible(&job.path, format!("{} records in no order", ring.records()));
-        let mut records = Vec::with_capacity((ring.order_bytes() / 4) as usize);
-        for index in 0..ring.records() {
-            for nth in 0..reads_each {
-                records.push(u32::try_from(ring.read(index, nth)).map_err(too_many)?);
-            }
-            records.push(u32::try_from(ring.nth(index)).map_err(too_many)?);
-        }
-        Ok(Self { records, reads_each: reads_each as usize })
+    /// The order of a job; without a table one record follows the other.
+    pub(super) fn new(table: Option<FileMapping>, job: &Job, writes: Writes) -> Self {
+        let last = job.file_bytes.saturating_sub(job.record_bytes);
+        Self { table, reads_each: writes.reads_each as usize, last }
     }
 
     /// True if one record follows the other.
     pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.table.is_none()
     }
 
     /// Number of records that are read before each that is written.
@@ -73,13 +63,14 @@ impl AccessOrder {
         self.reads_each
     }
 
-    /// The record of the `nth` read before record `index` of those that are written; after these
-    /// reads, the one that is written.
+    /// Offset of the `nth` read before record `index` of those that are written; after these reads,
+    /// of the record that is written.
     #[inline(always)]
     pub(super) fn access(&self, index: usize, nth: usize) -> Result<u64, CallFailure> {
-        let record = self.records.get(index * (self.reads_each + 1) + nth);
-        let none = || impossible("", format!("{} records in no order", index + 1));
-        record.map(|record| u64::from(*record)).ok_or_else(none)
+        let entries = self.table.as_ref().map_or(&[][..], FileMapping::words);
+        let offset = entries.get(index * (self.reads_each + 1) + nth).copied().map(u64::from_le);
+        let none = || impossible("", format!("the table has no offset of record {index} in the file"));
+        offset.filter(|offset| *offset <= self.last).ok_or_else(none)
     }
 }
 
@@ -159,10 +150,10 @@ impl<S: Readable> Writer for Scattered<S> {
             let reads_each = self.order.reads_each();
             for nth in 0..reads_each {
                 let number = self.reads.next();
-                let bytes = self.sink.bytes_at(self.order.access(index, nth)? * size as u64, size)?;
+                let bytes = self.sink.bytes_at(self.order.access(index, nth)?, size)?;
                 self.reads.add(number, bytes);
             }
-            let offset = self.order.access(index, reads_each)? * size as u64;
+            let offset = self.order.access(index, reads_each)?;
             let bytes = self.source.at((offset % SOURCE_PERIOD) as usize);
             put_synced(&mut self.sink, &mut self.progress, bytes, offset)?;
             if self.progress.reach(size as u64) {

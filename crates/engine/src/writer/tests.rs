@@ -2,17 +2,19 @@
 //! [`pagewise_model::ring`].
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use pagewise_model::content;
 use pagewise_model::ring::{RecordRing, SOURCE_PERIOD};
-use pagewise_model::{Access, Method, SyncCall};
+use pagewise_model::{Access, Method, SyncCall, Work};
 use pagewise_protocol::{CallFailure, Job};
+use pagewise_sys::FileMapping;
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 
 use super::setup::impossible;
-use super::{AccessOrder, Writer, open, order};
+use super::{Writer, open};
 
 mod edges;
 mod properties;
@@ -98,8 +100,20 @@ impl Fixture {
         let work = job.understand().expect("words of the protocol").work;
         match method.refuses(&work, self.job.alignment()) {
             Some(reason) => Err(impossible(&self.job.path, reason)),
-            None => open(&method, &job, work.writes().expect("it writes"), order(&job, work.writes())?),
+            None => open(&method, &job, work.writes().expect("it writes"), self.table(&work)),
         }
+    }
+
+    /// The offsets of the accesses, if the work has a table of them.
+    fn table(&self, work: &Work) -> Option<FileMapping> {
+        let ring = work.has_table().then(|| {
+            let Job { file_bytes, record_bytes, records, reads_per_op, .. } = self.job;
+            RecordRing::new(file_bytes, record_bytes, 1).scattered(records).reading(reads_per_op)
+        })?;
+        let offsets: Vec<u8> = ring.accesses().into_iter().flat_map(u64::to_le_bytes).collect();
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&offsets).expect("written");
+        Some(FileMapping::new(file, offsets.len(), true).expect("mapped"))
     }
 
     /// Open, append `records` in batches of many sizes, finish and, if the job requires it, sync;

@@ -162,9 +162,9 @@ impl UringWriter {
         }
         let (size, reads_each) = (self.source.record_bytes(), self.order.reads_each());
         for nth in 0..reads_each {
-            self.read(self.order.access(self.done, nth)? * size as u64, size)?;
+            self.read(self.order.access(self.done, nth)?, size)?;
         }
-        let offset = self.order.access(self.done, reads_each)? * size as u64;
+        let offset = self.order.access(self.done, reads_each)?;
         self.filling.begin_at(offset);
         self.source.begin_at(offset);
         self.done += 1;

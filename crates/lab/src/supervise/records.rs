@@ -17,6 +17,8 @@ pub struct RecordTask {
     pub seed: u64,
     /// Consumption of the records that are read.
     consumption: Consumption,
+    /// Offsets of the accesses, if they have an order of their own.
+    pub accesses: Vec<u64>,
 }
 
 impl RecordTask {
@@ -32,7 +34,8 @@ impl RecordTask {
             _ => touched_word(record_bytes, page_bytes, seed),
         };
         let consumption = Consumption::new(Consume::Touch, page_bytes as usize, record_bytes);
-        Ok(Self { ring, source, seed, consumption: consumption.touching(touch_at) })
+        let consumption = consumption.touching(touch_at);
+        Ok(Self { ring, source, seed, consumption, accesses: ring.accesses() })
     }
 
     /// Position in a page of the word that a read touches.

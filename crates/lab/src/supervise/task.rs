@@ -147,6 +147,9 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => TableMemory::new(accesses.entries()).map(Some),
             Task::Replay(replay) => TableMemory::new(replay.table.entries.len() as u64).map(Some),
+            Task::Records(records) if records.ring.is_scattered() => {
+                TableMemory::new(records.accesses.len() as u64).map(Some)
+            }
             Task::Pass { .. } | Task::Records(_) => Ok(None),
         }
     }
@@ -187,6 +190,7 @@ impl Task<'_> {
             (Task::Replay(ReplayTask { table, checksums, .. }), _) => {
                 memory.put_recorded(&table.entries, &table.thread_reads, reads, checksums);
             }
+            (Task::Records(records), _) => memory.put_plain(&records.accesses),
             _ => {}
         }
     }
@@ -235,6 +239,7 @@ impl Task<'_> {
                 job.thread_reads = replay.table.thread_reads.clone();
             }
             Task::Records(records) => {
+                job.table_reads = records.accesses.len() as u64;
                 job.source_path = records.source_path();
                 job.gap_seed = mix(records.seed);
             }

@@ -151,8 +151,7 @@ impl WorkerSession<'_> {
         let job = self.job(memory);
         let (setup_ns, ballast_ns) = worker.open(&job, self.setup_wait())?;
         // Where there is none, all of the time is the method's.
-        let has_order = self.cell.conditions.ring().is_some_and(|ring| ring.is_scattered());
-        let ballast_ns = if job.ballast_bytes > 0 || has_order { ballast_ns } else { 0 };
+        let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
         let setup_wall_ns = opening.elapsed().as_nanos() as u64;
         let set_up = || ProcessCounters::difference(&before_setup, &process::totals(pid));
         // Of one-shot work all of this time counts, and reading counters takes some.

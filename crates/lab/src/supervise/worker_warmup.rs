@@ -60,16 +60,20 @@ impl WarmupFile {
             cache: CacheState::AsIs,
             ..conditions.clone()
         };
-        let (mut table, mut table_reads) = (None, 0);
-        if let Some(reads) = small.work.reads_mut() {
-            // Zeros lead from each entry to itself.
-            reads.dependent = false;
-            let lack = |error: TableError| ConversationError::lack(error.to_string());
-            let drawn = OffsetTable::new(&small, seed).map_err(lack)?;
-            table_reads = drawn.reads();
+        let lack = |error: TableError| ConversationError::lack(error.to_string());
+        let offsets = match small.work.reads_mut() {
+            Some(reads) => {
+                // Zeros lead from each entry to itself.
+                reads.dependent = false;
+                OffsetTable::new(&small, seed).map_err(lack)?.offsets().to_vec()
+            }
+            None => small.ring().map_or_else(Vec::new, |ring| ring.accesses()),
+        };
+        let (mut table, table_reads) = (None, offsets.len() as u64);
+        if table_reads > 0 {
             let memory = table.insert(TableMemory::new(table_reads).map_err(lack)?);
             // Nothing is measured, so it is in place from the start, and in one piece.
-            memory.put_plain(drawn.offsets());
+            memory.put_plain(&offsets);
         }
         Ok(Self { memory, table, table_reads, file_bytes })
     }
@@ -127,7 +131,8 @@ impl WarmingWorker<'_> {
     pub fn warm_up(&mut self, job: Job) -> Result<WorkerWarmup, ConversationError> {
         let job = self.warmup_file.job(job);
         let (started, mut rates) = (Instant::now(), Vec::new());
-        let is_one_shot = job.table_reads == 0;
+        // Records, in order or by a table, or a pass.
+        let is_one_shot = job.table_reads == 0 || job.records > 0;
         if !is_one_shot {
             self.open(&job)?;
         }

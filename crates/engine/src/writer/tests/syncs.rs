@@ -67,7 +67,7 @@ fn commit(fixture: &Fixture, method: &str) -> Result<u64, CallFailure> {
     let parsed: Method = method.parse().expect(method);
     let work = fixture.job.understand().expect("words of the protocol").work;
     assert_eq!(parsed.refuses(&work, fixture.job.alignment()), None);
-    let threads = open_threads(&parsed, &fixture.job, work.writes().expect("it writes"), AccessOrder::NONE)?;
+    let threads = open_threads(&parsed, &fixture.job, work.writes().expect("it writes"), None)?;
     let end = fixture.job.records;
     let of_thread = |mut work: Box<dyn Operations>| {
         let mut done = 0;
