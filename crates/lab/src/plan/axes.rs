@@ -125,8 +125,8 @@ axes! {
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     reads_per_update: u32;
     /// append, fill, update: time by which written bytes must be on the device: never (none), at
-    /// the end (end), at intervals of bytes (every:1MiB); append: each record before the next one
-    /// of its thread (commit)
+    /// the end (end), at intervals of bytes (every:1MiB); append, update: each record or block
+    /// before the next one of its thread (commit)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync: Sync;
     /// append, fill, update: call that puts written bytes on the device: fdatasync, fsync, msync,

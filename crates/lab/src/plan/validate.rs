@@ -176,8 +176,7 @@ fn ensure_writes(conditions: &Conditions, writes: &Writes) -> Result<()> {
     let size = writes.record_bytes;
     ensure!(
         workload == Workload::Append || !conditions.is_committing(),
-        "{workload} has no records that are committed one by one: use --sync every:{} or append",
-        if writes.is_update() { size.to_string() } else { "SIZE".to_string() }
+        "{workload} has no records that are committed one by one: use --sync every:SIZE or append"
     );
     ensure_one_thread(conditions)?;
     if let (Some(updates), Sync::Every(interval)) = (writes.updates, writes.sync) {

@@ -55,7 +55,12 @@ pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay
             all = vary(all, &reads, |update, value| update.reads_per_update = value)?;
             all = vary(all, &updates, |update, value| update.updates = value)?;
             all = vary(all, &blocks, |update, value| update.block_bytes = value)?;
-            all.into_iter().map(Work::Update).collect()
+            // One thread commits by a sync after each block.
+            let synced = |update: Update| match update.sync {
+                Sync::Commit => Update { sync: Sync::Every(update.block_bytes), ..update },
+                _ => update,
+            };
+            all.into_iter().map(|update| Work::Update(synced(update))).collect()
         }
         Workload::Fill => {
             let blocks = choose(layers, workload, |axes| &axes.block_size).unwrap_or(vec![Bytes(128)]);

@@ -328,7 +328,6 @@ fn plans_that_make_no_sense() {
             "updates = 1025\nfile_size = \"4MiB\"",
             "1025 updates, and a file of 4MiB has 1,024 blocks, of which none is updated twice: write a larger --file-size or fewer --updates",
         ),
-        ("update", "sync = \"commit\"", "one by one: use --sync every:4KiB or append"),
         (
             "update",
             "cache = \"cold-start\"",
