@@ -53,6 +53,7 @@ type hello struct {
 	Scan           string `json:"scan"`
 	Append         string `json:"append"`
 	Fill           string `json:"fill"`
+	Update         string `json:"update"`
 	SyncCalls      string `json:"sync_calls"`
 	CommitThreads  int    `json:"commit_threads"`
 }
@@ -186,7 +187,7 @@ func main() {
 		Type: "hello", Protocol: protocolVersion, Worker: "go",
 		Version:    workerVersion + " " + runtime.Version(),
 		RandomRead: has("random-read"), SequentialRead: has("sequential-read"),
-		Scan: has("scan"), Append: has("append"), Fill: has("fill"),
+		Scan: has("scan"), Append: has("append"), Fill: has("fill"), Update: has("update"),
 		SyncCalls: syncCalls, CommitThreads: commitThreads,
 	})
 	for {

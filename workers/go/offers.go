@@ -14,12 +14,12 @@ import (
 // workload. `-`: it is not for it; `none`: it takes none; `*`: what is meant where none of this name is written. Of
 // `buffer=SIZE` any size is taken.
 const offers = `
-word    access  reads              scan           append         fill          by
-mmap    mmap    random,sequential  none           buffer=64KiB   buffer=64KiB  syscall.Mmap
-pread   pread   none               none           -              -             os.File.ReadAt
-pwrite  pwrite  -                  -              buffer=64KiB   buffer=64KiB  os.File.WriteAt
-write   write   -                  -              buffer=64KiB   buffer=64KiB  os.File.Write
-bufio   read    -                  buffer=64KiB*  buffer=64KiB*  -             bufio.Reader and bufio.Writer of a file
+word    access  reads              scan           append         fill          update  by
+mmap    mmap    random,sequential  none           buffer=64KiB   buffer=64KiB  random  syscall.Mmap
+pread   pread   none               none           -              -             -       os.File.ReadAt
+pwrite  pwrite  -                  -              buffer=64KiB   buffer=64KiB  none    os.File.WriteAt and os.File.ReadAt
+write   write   -                  -              buffer=64KiB   buffer=64KiB  -       os.File.Write
+bufio   read    -                  buffer=64KiB*  buffer=64KiB*  -             -       bufio.Reader and bufio.Writer of a file
 `
 
 // advice is what options pass to madvise(2).

@@ -64,6 +64,12 @@ func (s *supply) next() []byte {
 	return record
 }
 
+// at is the record at an offset of the file.
+func (s *supply) at(offset uint64) []byte {
+	from := offset % uint64(s.period)
+	return s.source[from : from+uint64(s.record)]
+}
+
 // recordWriter is a way to write records, in order.
 type recordWriter interface {
 	append(count uint64) error
@@ -98,10 +104,11 @@ func (t *task) openRecords(job *job, method *method) error {
 	if err != nil {
 		return err
 	}
-	flags := os.O_WRONLY
-	if method.word == "mmap" {
+	isUpdate, flags := job.Workload == "update", os.O_WRONLY
+	if method.word == "mmap" || isUpdate {
 		flags = os.O_RDWR
-	} else if job.SyncCall == openedForSync {
+	}
+	if method.word != "mmap" && job.SyncCall == openedForSync {
 		flags |= syscall.O_DSYNC
 	}
 	file, err := t.open(job.Path, flags)
@@ -110,12 +117,17 @@ func (t *task) openRecords(job *job, method *method) error {
 	}
 	target := &target{
 		ringBytes: job.FileBytes / job.RecordBytes * job.RecordBytes,
-		syncBytes: syncBytes, syncs: newHistogram(),
+		syncBytes: syncBytes, syncs: newHistogram(), anywhere: isUpdate,
 	}
 	switch method.word {
 	case "mmap":
 		if err := file.mapBytes(job.FileBytes, syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
 			return err
+		}
+		if isUpdate && len(method.options) > 0 {
+			if err := file.advise(method.options[0]); err != nil {
+				return err
+			}
 		}
 		target.sink = mapping{file}
 	case "pwrite":
@@ -132,6 +144,9 @@ func (t *task) openRecords(job *job, method *method) error {
 	t.syncs = target.syncs
 	if job.Sync == "commit" {
 		return t.openCommits(job, method, target, supply)
+	}
+	if isUpdate {
+		return t.openUpdates(job, file, target, supply)
 	}
 	writer := newWriter(method, file, target, supply)
 	t.works = []work{

@@ -28,6 +28,8 @@ type target struct {
 	syncRanges func([2]span) error
 	// Durations of the syncs within the measured region.
 	syncs *histogram
+	// True if records are anywhere, so that a sync covers all.
+	anywhere bool
 }
 
 // put puts bytes at the cursor; where the end of the ring lies between, the second part at its start.
@@ -57,6 +59,11 @@ func (t *target) advance(length uint64) bool {
 	if t.cursor == t.ringBytes {
 		t.cursor = 0
 	}
+	return t.count(length)
+}
+
+// count counts bytes that reached the file. It returns whether a sync is due.
+func (t *target) count(length uint64) bool {
 	t.written += length
 	t.unsynced += length
 	return t.unsynced >= t.syncBytes
@@ -66,7 +73,7 @@ func (t *target) advance(length uint64) bool {
 func (t *target) sync() error {
 	cursor, unsynced, end := t.cursor, t.unsynced, t.ringBytes
 	ranges := [2]span{{end - (unsynced - cursor), end}, {0, cursor}}
-	if unsynced >= end {
+	if unsynced >= end || t.anywhere {
 		ranges = [2]span{{0, end}}
 	} else if unsynced <= cursor {
 		ranges = [2]span{{cursor - unsynced, cursor}}

@@ -23,6 +23,7 @@ def do_records(member, go, job):
     append, clock, note, end = work.append, now_ns, part.stalls.note, work.records
     gaps, latencies = Gaps(work.gap_seed, job), Early(part.latencies, job.gap_measures)
     first = position = go["first_operation"]
+    work.begin(go)
     part.begun = now = clock()
     deadline = now + go["sample_ns"]
     while position < end and now < deadline:
@@ -50,6 +51,7 @@ def do_records(member, go, job):
             latencies.record(now - begun)
     work.finish()
     part.ended = clock()
+    part.checksum = work.checksum
     latencies.close()
     part.operations = position - first
     return part

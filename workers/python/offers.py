@@ -7,17 +7,17 @@ from failures import Failure
 # A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each workload.
 # `-`: it is not for it; `none`: it takes none; `*`: what is meant where none is written. Of `buffer=SIZE` any size is taken.
 OFFERS = """
-word             access  reads   scan  append         fill          by
-mmap             mmap    random  none  none           none          slices of an mmap.mmap
-pread            pread   none    none  -              -             os.preadv into a buffer
-readinto         read    none    none  -              -             seek and readinto of a raw file
-numpy-memmap     mmap    none    none  -              -             slices of a numpy.memmap
-pwrite           pwrite  -       -     buffer=64KiB   buffer=64KiB  os.pwrite
-write            write   -       -     buffer=64KiB   buffer=64KiB  os.write
-buffered-writer  write   -       -     buffer=64KiB*  -             io.BufferedWriter of a file
+word             access  reads   scan  append         fill          update  by
+mmap             mmap    random  none  none           none          random  slices of an mmap.mmap
+pread            pread   none    none  -              -             -       os.preadv into a buffer
+readinto         read    none    none  -              -             -       seek and readinto of a raw file
+numpy-memmap     mmap    none    none  -              -             -       slices of a numpy.memmap
+pwrite           pwrite  -       -     buffer=64KiB   buffer=64KiB  none    os.pwrite, and os.preadv into a buffer
+write            write   -       -     buffer=64KiB   buffer=64KiB  -       os.write
+buffered-writer  write   -       -     buffer=64KiB*  -             -       io.BufferedWriter of a file
 """
 
-WORKLOADS = ("random-read", "sequential-read", "scan", "append", "fill")
+WORKLOADS = ("random-read", "sequential-read", "scan", "append", "fill", "update")
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 

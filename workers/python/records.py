@@ -55,35 +55,20 @@ class Records:
         self.gap_seed = job.gap_seed
         self.next = self.at = self.filled = 0
         self.buffer = self.writer = None
-        word = target.word
-        names = {
-            "record": job.record_bytes,
-            "period": job.source_period,
-            "step": job.record_bytes % job.source_period,
-            "source": memoryview(read_source(job)),
-            "path": job.path,
-            "call": CALLS[word],
-            "descriptor": target.descriptor,
-            "target": target.mapping,
-            "write": os.write,
-            "pwrite": os.pwrite,
-            "pwritev": os.pwritev,
-            "RWF_DSYNC": RWF_DSYNC,
-            "now_ns": now_ns,
-            "synced": target.syncs.record,
-        }
-        if word == "buffered-writer":
-            move = MOVES[word]
+        self.checksum = 0
+        move, names = moving(job, target)
+        if target.word == "buffered-writer":
+            move = MOVES[target.word]
             self.writer = io.BufferedWriter(RawTarget(target), buffer_bytes)
             names["write"] = self.writer.write
         elif buffer_bytes > 0:
             move = MOVES["mmap"]
             self.buffer = names["target"] = memoryview(bytearray(buffer_bytes // job.record_bytes * job.record_bytes))
-        else:
-            move = MOVES[word] if target.call != "RWF_DSYNC" else SYNCED_PWRITE
-            move = TIMED % move if target.writes_sync else move
         self.put = compiled("put", RECORDS, move, "", names)
         self.write = self.stream if self.writer is not None else self.collect if self.buffer is not None else self.call
+
+    def begin(self, _go):
+        """A sample begins, before its clock."""
 
     def append(self, position, count):
         """Writes the next records. They may stay in a buffer."""
@@ -145,6 +130,28 @@ class Records:
 
     def release(self):
         self.put = self.write = self.buffer = self.writer = None
+
+
+def moving(job, target):
+    """The statements that move a record from `at` of the source to `offset` of the file, and the names that they know."""
+    move = MOVES[target.word] if target.call != "RWF_DSYNC" else SYNCED_PWRITE
+    names = {
+        "record": job.record_bytes,
+        "period": job.source_period,
+        "step": job.record_bytes % job.source_period,
+        "source": memoryview(read_source(job)),
+        "path": job.path,
+        "call": CALLS[target.word],
+        "descriptor": target.descriptor,
+        "target": target.mapping,
+        "write": os.write,
+        "pwrite": os.pwrite,
+        "pwritev": os.pwritev,
+        "RWF_DSYNC": RWF_DSYNC,
+        "now_ns": now_ns,
+        "synced": target.syncs.record,
+    }
+    return TIMED % move if target.writes_sync else move, names
 
 
 def read_source(job):

@@ -33,10 +33,7 @@ class Source:
             self.path, lambda: mmap.mmap(self.file.fileno(), self.span_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
         )
         if random:
-            try:
-                self.mapping.madvise(mmap.MADV_RANDOM)
-            except OSError as error:
-                raise refused_call("madvise(MADV_RANDOM)", self.path, error) from error
+            advise_random(self.mapping, self.path)
 
     def map_by_numpy(self, numpy):
         """Maps the span by numpy, whose mapping keeps a descriptor of its own."""
@@ -58,6 +55,13 @@ class Source:
             self.mapping.close()
         self.mapping = None
         self.file.close()
+
+
+def advise_random(mapping, path):
+    try:
+        mapping.madvise(mmap.MADV_RANDOM)
+    except OSError as error:
+        raise refused_call("madvise(MADV_RANDOM)", path, error) from error
 
 
 def guarded_map(path, make):

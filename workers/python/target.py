@@ -8,7 +8,7 @@ from failures import Failure, failed_call, short_call
 from histogram import Histogram
 from offers import parse_size
 from samples import now_ns
-from sources import guarded_map
+from sources import advise_random, guarded_map
 
 CALLS = {"mmap": "mmap", "write": "write", "pwrite": "pwrite", "buffered-writer": "write"}
 # Calls that follow the writes and know no range.
@@ -28,6 +28,8 @@ class Target:
         self.ring_bytes = job.file_bytes // job.record_bytes * job.record_bytes
         self.sync_bytes = sync_interval(job)
         self.cursor = self.unsynced = 0
+        # Updates are anywhere, so a sync covers all.
+        self.in_order = job.workload != "update"
         self.call = job.sync_call
         # Writes that are syncs; no other call follows.
         self.writes_sync = self.call in ("O_DSYNC", "RWF_DSYNC")
@@ -44,6 +46,8 @@ class Target:
         self.descriptor = self.file.fileno()
         if self.word == "mmap":
             self.mapping = guarded_map(job.path, lambda: mmap.mmap(self.descriptor, job.file_bytes, mmap.MAP_SHARED))
+            if job.method == "mmap:random":
+                advise_random(self.mapping, job.path)
 
     def refuse_sync(self, job):
         """Refuses a call that the method cannot use."""
@@ -103,7 +107,7 @@ class Target:
         """Waits until what is not synced yet is on the device: of a mapping in two parts where the end of the ring lies between."""
         begin = self.cursor - self.unsynced
         begun = now_ns()
-        if self.unsynced >= self.ring_bytes:
+        if self.unsynced >= self.ring_bytes or not self.in_order:
             self.sync_ranges((0, self.ring_bytes))
         elif begin >= 0:
             self.sync_ranges((begin, self.cursor))

@@ -8,6 +8,7 @@ from pieces import Pieces
 from records import Records
 from sources import Source, Table
 from target import Target
+from updates import Updates
 
 SCAN_PIECE_BYTES = 64 << 10
 
@@ -22,7 +23,7 @@ class Task:
         # A thread's loop for a sample that is an amount of work; None: reads last a time.
         self.amount = None
         word, buffer_bytes = parse(job)
-        if job.workload in ("append", "fill"):
+        if job.workload in ("append", "fill", "update"):
             self.open_records(job, word, buffer_bytes)
             return
         if job.consume not in ("touch", "sum", "lines"):
@@ -50,7 +51,11 @@ class Task:
             raise Failure("open", job.path, detail % job.method, unavailable=1)
         self.amount = do_commits if job.sync == "commit" else do_records
         self.sources.append(Target(job, word))
-        self.works.append(Records(job, self.sources[0], buffer_bytes))
+        if job.workload == "update":
+            self.table = Table(job)
+            self.works.append(Updates(job, self.sources[0], self.table))
+        else:
+            self.works.append(Records(job, self.sources[0], buffer_bytes))
 
     def open_scan(self, job):
         one_thread(job)

@@ -8,7 +8,8 @@ Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memma
     pread           os.preadv into a buffer of the thread
     readinto        seek and readinto of a raw file (io.FileIO) into a buffer of the thread; a scan seeks once
     numpy-memmap    a slice of a numpy.memmap, assigned to an array of the thread
-    write, pwrite   os.write and os.pwrite, a call for each record; with buffer=SIZE one for each buffer of whole records
+    write, pwrite   os.write and os.pwrite, a call for each record; with buffer=SIZE one for each buffer of whole records.
+                    Between updates pwrite reads like pread
     buffered-writer an io.BufferedWriter over the file, which writes its buffer when the next record does not fit
 
 A scan goes by pieces of 64 KiB. Which of them there are for which workload stands in OFFERS.

@@ -24,7 +24,7 @@ use crate::words::words;
 
 pub use append::Append;
 pub use extent::FileExtent;
-pub use facts::{Offer, WorkloadFacts, WorkloadKind};
+pub use facts::{Offer, OtherWorkers, WorkloadFacts, WorkloadKind};
 pub use fill::Fill;
 pub use parameters::WorkParameters;
 pub use reads::Reads;

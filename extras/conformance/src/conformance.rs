@@ -32,6 +32,7 @@ use anyhow::{Result, anyhow};
 use pagewise_host::mounted;
 use pagewise_lab::begin::{claim, fresh_seed, stop_flag};
 use pagewise_lab::exit::Exit;
+use pagewise_model::work::OtherWorkers;
 use pagewise_model::{Method, Offer, SyncCall, Worker, Workload, WorkloadKind};
 use pagewise_protocol::{Hello, PROTOCOL_VERSION, Wait};
 
@@ -118,7 +119,7 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
     let first = reading.iter().find_map(|workload| Some((*workload, *hello.methods(*workload).first()?)));
     for &workload in Workload::ALL {
         let methods = hello.methods(workload);
-        if let Offer::Native { .. } = workload.facts().offer {
+        if let Offer::Native { others: OtherWorkers::OfUsers, .. } = workload.facts().offer {
             // Few workers offer it.
             if !methods.is_empty() {
                 examiner.steps.not_tried(
@@ -128,7 +129,8 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
             }
             continue;
         }
-        if methods.is_empty() {
+        // Few workers update.
+        if methods.is_empty() && matches!(workload.facts().offer, Offer::Column(_)) {
             examiner.steps.not_tried(workload.name(), "it has no method for it");
         }
         for text in methods {

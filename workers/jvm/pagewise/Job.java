@@ -108,7 +108,11 @@ final class Job {
     }
 
     boolean writes() {
-        return workload.equals("append") || workload.equals("fill");
+        return workload.equals("append") || workload.equals("fill") || updates();
+    }
+
+    boolean updates() {
+        return workload.equals("update");
     }
 
     boolean commits() {
@@ -121,9 +125,10 @@ final class Job {
 
     /** The table and the source: pagewise's own files, which are no part of the set-up that is timed. */
     void mapInputs() throws CallFailure {
-        if (reads()) {
+        if (reads() || updates()) {
             table = mapInput(tablePath, Math.multiplyExact(tableReads, 8));
-        } else if (writes()) {
+        }
+        if (writes()) {
             source = mapInput(sourcePath, (long) sourcePeriod + recordBytes);
         }
     }
@@ -147,7 +152,7 @@ final class Job {
         switch (workload) {
             case "random-read", "sequential-read" -> work = Readers.open(this);
             case "scan" -> work = new Work[] {Scanners.open(this)};
-            case "append", "fill" -> work = Writers.open(this);
+            case "append", "fill", "update" -> work = Writers.open(this);
             default -> throw refusal("there is no workload '" + workload + "'", true);
         }
     }
@@ -211,6 +216,9 @@ final class Job {
             throw CallFailure.failed("close", Failures.errno(error), path, 0);
         }
         fileMappings.add(mapped);
+        if (has("random")) {
+            Libc.advise(mapped, Libc.MADV_RANDOM, "madvise(MADV_RANDOM)", path);
+        }
         return mapped;
     }
 

@@ -14,12 +14,12 @@ final class Offers {
      * the others. Of {@code buffer=SIZE} any size is taken. The last column is for people.
      */
     private static final String TABLE = """
-            word                access  reads                                         scan                                 append                                  fill                                    by
-            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB                            buffer=64KiB                            a MemorySegment of FileChannel.map
-            mapped-byte-buffer  mmap    -                                             none                                 -                                       -                                       a MappedByteBuffer of FileChannel.map
-            pread               pread   direct                                        -                                    -                                       -                                       pread(2) by the foreign function interface
-            filechannel         pread   direct-buffer|heap-buffer                     -                                    direct-buffer|heap-buffer,buffer=64KiB  direct-buffer|heap-buffer,buffer=64KiB  FileChannel.read and write at a position
-            buffered-reader     read    -                                             none                                 -                                       -                                       BufferedReader.readLine
+            word                access  reads                                         scan                                 append                                  fill                                    update                     by
+            mmap                mmap    random,sequential,willneed,prefetch,in-place  random,sequential,willneed,in-place  buffer=64KiB                            buffer=64KiB                            random                     a MemorySegment of FileChannel.map
+            mapped-byte-buffer  mmap    -                                             none                                 -                                       -                                       -                          a MappedByteBuffer of FileChannel.map
+            pread               pread   direct                                        -                                    -                                       -                                       -                          pread(2) by the foreign function interface
+            filechannel         pread   direct-buffer|heap-buffer                     -                                    direct-buffer|heap-buffer,buffer=64KiB  direct-buffer|heap-buffer,buffer=64KiB  direct-buffer|heap-buffer  FileChannel.read and write at a position
+            buffered-reader     read    -                                             none                                 -                                       -                                       -                          BufferedReader.readLine
             """;
     /** Tried by {@code conformance} beside each option by itself. */
     private static final String COMBINED = "mmap:random+prefetch+in-place";

@@ -7,6 +7,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
 
 /** The destination of records: a ring of whole ones in the file, the cursor in it, and what is not synced yet. */
 abstract class Target {
@@ -17,6 +19,8 @@ abstract class Target {
     /** Bytes after which a sync is due; {@link Long#MAX_VALUE} without syncs within the measured region. */
     private final long syncBytes;
     private long unsynced;
+    /** True if records are anywhere, so that a sync covers all. */
+    private final boolean anywhere;
     /** Offset in the file of the next byte. */
     long cursor;
     /** Bytes that reached the file. */
@@ -29,10 +33,14 @@ abstract class Target {
         fileBytes = job.fileBytes;
         ringBytes = job.fileBytes / job.recordBytes * job.recordBytes;
         this.syncBytes = syncBytes;
+        anywhere = job.updates();
     }
 
     /** Puts bytes of a buffer at an offset of the file. */
     abstract void put(ByteBuffer from, int at, int len, long offset) throws CallFailure;
+
+    /** Fills a buffer with bytes from an offset of the file on. */
+    abstract void get(ByteBuffer into, long offset) throws CallFailure;
 
     /** Waits until two ranges are on the device: up to {@code end}, and from the start of the file to {@code again}. */
     abstract void sync(long from, long end, long again) throws CallFailure;
@@ -47,6 +55,16 @@ abstract class Target {
             done += some;
         }
         if (due) {
+            syncNow();
+        }
+    }
+
+    /** Puts bytes at an offset of the file, and syncs if that is due. */
+    final void putAt(ByteBuffer from, int at, int len, long offset) throws CallFailure {
+        put(from, at, len, offset);
+        written += len;
+        unsynced += len;
+        if (unsynced >= syncBytes) {
             syncNow();
         }
     }
@@ -68,7 +86,7 @@ abstract class Target {
     /** Syncs what is not synced: in two parts where the end of the ring lies between. */
     final void syncNow() throws CallFailure {
         long begun = System.nanoTime();
-        if (unsynced >= ringBytes) {
+        if (unsynced >= ringBytes || anywhere) {
             sync(0, ringBytes, 0);
         } else if (unsynced <= cursor) {
             sync(cursor - unsynced, cursor, 0);
@@ -105,6 +123,11 @@ abstract class Target {
         }
 
         @Override
+        void get(ByteBuffer into, long offset) {
+            MemorySegment.copy(file, ValueLayout.JAVA_BYTE, offset, into.array(), 0, into.capacity());
+        }
+
+        @Override
         void sync(long from, long end, long again) throws CallFailure {
             force(from, end);
             if (again > 0) {
@@ -122,14 +145,22 @@ abstract class Target {
         }
     }
 
-    /** {@code filechannel}: FileChannel.write at a position; of a byte array by way of the thread's own native buffer. */
+    /**
+     * {@code filechannel}: FileChannel.write, and read between updates, at a position; of a byte array by way of the
+     * thread's own native buffer.
+     */
     static class Channel extends Target {
         private final FileChannel channel;
         private final String call;
 
-        Channel(Job job, long syncBytes, StandardOpenOption... access) throws CallFailure {
+        Channel(Job job, long syncBytes, StandardOpenOption... more) throws CallFailure {
             super(job, syncBytes);
-            channel = job.channel(access);
+            List<StandardOpenOption> access = new ArrayList<>(List.of(more));
+            access.add(StandardOpenOption.WRITE);
+            if (job.updates()) {
+                access.add(StandardOpenOption.READ);
+            }
+            channel = job.channel(access.toArray(StandardOpenOption[]::new));
             call = job.syncCall;
         }
 
@@ -146,6 +177,22 @@ abstract class Target {
         }
 
         @Override
+        void get(ByteBuffer into, long offset) throws CallFailure {
+            into.clear();
+            try {
+                for (long from = offset; into.hasRemaining();) {
+                    int received = channel.read(into, from);
+                    if (received < 0) {
+                        throw new CallFailure("pread", 0, path, offset, path + " ends at offset " + from, false);
+                    }
+                    from += received;
+                }
+            } catch (IOException error) {
+                throw CallFailure.failed("pread", error, path, offset);
+            }
+        }
+
+        @Override
         void sync(long from, long end, long again) throws CallFailure {
             try {
                 channel.force(call.equals("fsync"));
@@ -158,7 +205,7 @@ abstract class Target {
     /** The same with O_DSYNC: each write is a sync. Several threads write at once with commits. */
     static final class Synced extends Channel {
         Synced(Job job) throws CallFailure {
-            super(job, Long.MAX_VALUE, StandardOpenOption.WRITE, StandardOpenOption.DSYNC);
+            super(job, Long.MAX_VALUE, StandardOpenOption.DSYNC);
         }
 
         @Override

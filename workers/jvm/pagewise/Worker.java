@@ -59,7 +59,7 @@ public final class Worker {
         Json hello = new Json().text("type", "hello").number("protocol", PROTOCOL).text("worker", "jvm")
                 .text("version", VERSION + " on JDK " + Runtime.version()).number("worker_warmup", 1);
         hello.text("sync_calls", "fdatasync,fsync,msync,O_DSYNC").number("commit_threads", Commits.MAX_THREADS);
-        for (String workload : List.of("random-read", "sequential-read", "scan", "append", "fill")) {
+        for (String workload : List.of("random-read", "sequential-read", "scan", "append", "fill", "update")) {
             hello.text(workload, Offers.methods(workload));
         }
         say(hello);

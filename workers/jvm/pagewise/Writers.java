@@ -3,7 +3,6 @@ package pagewise;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
-import java.nio.file.StandardOpenOption;
 
 /** Makes the writers of a job. */
 final class Writers {
@@ -21,6 +20,9 @@ final class Writers {
         if (job.commits()) {
             return Commits.open(job, target, source);
         }
+        if (job.updates()) {
+            return new Work[] {new Updates(job, target, source)};
+        }
         if (buffer > 0) {
             boolean heap = source.hasArray();
             ByteBuffer bytes = heap ? ByteBuffer.allocate(buffer) : ByteBuffer.allocateDirect(buffer);
@@ -37,7 +39,7 @@ final class Writers {
             return new Target.Mapped(job, syncBytes);
         }
         return switch (mapped ? "none" : job.syncCall) {
-            case "", "fdatasync", "fsync" -> new Target.Channel(job, syncBytes, StandardOpenOption.WRITE);
+            case "", "fdatasync", "fsync" -> new Target.Channel(job, syncBytes);
             case "O_DSYNC" -> new Target.Synced(job);
             default -> throw job.refusal(job.method + " does not sync by " + job.syncCall, true);
         };

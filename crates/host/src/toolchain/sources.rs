@@ -22,19 +22,19 @@ pub(super) const JVM: &[SourceFile] = sources!(
     "jvm/pagewise", ".java":
     CallFailure CommitSampling Commits JobThreads Failures Files FixedSampling Gaps Heap Heartbeats
     Histogram Job Json Libc Native Offers Part Pieces Policy Prefetcher Reader Readers Request Sampling Scanner
-    Scanners Stalls Target TimedSampling Words Work Worker Writers
+    Scanners Stalls Target TimedSampling Updates Words Work Worker Writers
 );
 
 pub(super) const GO: &[SourceFile] = sources!(
     "go", ".go":
     amount commit consume threads failure file heartbeat histogram main offers reads records scan stalls
-    syncs table_pieces task timed writers
+    syncs table_pieces task timed updates writers
 );
 
 pub(super) const PYTHON: &[SourceFile] = sources!(
     "python", ".py":
     amount threads failures heartbeat histogram loops offers pieces records samples sources stalls
-    target tasks worker
+    target tasks updates worker
 );
 
 #[cfg(test)]

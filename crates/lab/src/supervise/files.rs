@@ -135,7 +135,7 @@ impl Input {
 
     /// Bring a file that was just written into this state of the page cache. Nobody else knows it,
     /// so it is evicted alone.
-    fn bring_into(&self, cache: CacheState) -> Result<(), NoState> {
+    pub fn bring_into(&self, cache: CacheState) -> Result<(), NoState> {
         if matches!(cache, CacheState::Cold | CacheState::WarmSmall) {
             self.make_cold(self.file_bytes, false)?;
         }

@@ -224,7 +224,12 @@ impl<'a> Sampler<'a> {
             Ok(worker_warmup) => worker_warmup,
             Err(error) => return finish(error, Some(worker), input, &guard, self.stop),
         };
-        if has_warmup && let Err(state) = prepare() {
+        // A file that was written before has been idle meanwhile, and may have left the cache.
+        let brought_again = || match reading || cell.conditions.makes_file() {
+            true => Ok(()),
+            false => input.bring_into(cell.conditions.cache),
+        };
+        if has_warmup && let Err(state) = brought_again().and_then(|()| prepare()) {
             return without_state(state);
         }
         match session.converse(&mut worker, &mut memory) {

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::{Access, Method, MethodOption, Worker};
-use crate::work::{Offer, Workload, WorkloadKind};
+use crate::work::{Offer, OtherWorkers, Workload, WorkloadKind};
 
 /// A word for an access.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct AccessMethod {
     /// Accepted options in each workload, in the order of [`COLUMNS`]; `None`: not for this
     /// workload.
     taken: [Option<Vec<MethodOption>>; COLUMNS.len()],
-    /// Accepted options in workloads that the native worker alone does.
+    /// Accepted options of the native worker in workloads that have no column for it.
     native: Vec<(Workload, Vec<MethodOption>)>,
 }
 
 /// Workloads in the order of the workers' tables.
-const COLUMNS: [&str; 4] = ["reads", "scan", "append", "fill"];
+const COLUMNS: [&str; 5] = ["reads", "scan", "append", "fill", "update"];
 
 /// The word of the only method with its own definition of a line: see [`super::LineRule`].
 pub(super) const BUFFERED_READER: &str = "buffered-reader";
@@ -37,8 +37,13 @@ impl AccessMethod {
     pub(crate) fn taken(&self, workload: Workload) -> Option<&[MethodOption]> {
         match workload.facts().offer {
             Offer::Column(column) => self.taken[column].as_deref(),
-            Offer::Native { .. } => {
-                self.native.iter().find(|(of, _)| *of == workload).map(|(_, options)| &**options)
+            Offer::Native { others, .. } => {
+                let native = self.native.iter().find(|(of, _)| *of == workload);
+                match (native, others) {
+                    (Some((_, options)), _) => Some(options),
+                    (None, OtherWorkers::Shipped(column)) => self.taken[column].as_deref(),
+                    (None, OtherWorkers::OfUsers) => None,
+                }
             }
         }
     }
@@ -61,8 +66,10 @@ impl AccessMethod {
             let entries = MethodOption::TABLE.iter().filter(|entry| entry.accesses(kind).contains(&access));
             entries.map(|entry| entry.option).collect()
         };
-        let taken = [WorkloadKind::Reads, WorkloadKind::Scans, WorkloadKind::Writes, WorkloadKind::Writes]
-            .map(|kind| kinds.contains(&kind).then(|| options(kind)));
+        let column = |kind: WorkloadKind| kinds.contains(&kind).then(|| options(kind));
+        let writes = column(WorkloadKind::Writes);
+        let (reads, scans) = (column(WorkloadKind::Reads), column(WorkloadKind::Scans));
+        let taken = [reads, scans, writes.clone(), writes, None];
         let of_native = |workload: &Workload| match workload.facts().offer {
             Offer::Native { accesses, without, .. } if accesses.contains(&access.name()) => {
                 let mut options = options(workload.facts().kind);

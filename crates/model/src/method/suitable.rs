@@ -5,7 +5,7 @@ use crate::cell::Conditions;
 use crate::checksum::Consume;
 use crate::sync::{Sync, SyncCall};
 use crate::units::Bytes;
-use crate::work::{Offer, Replay, Work, Workload, WorkloadKind, Writes};
+use crate::work::{Offer, OtherWorkers, Replay, Work, Workload, WorkloadKind, Writes};
 
 /// Intervals of syncs are the same if they differ by at most this part: 2 %, as much as methods
 /// that tie.
@@ -27,10 +27,11 @@ impl Method {
     /// Reason that the method does not suit a workload; `None` if it does, or if the method is
     /// unknown: its worker decides then.
     pub fn unsuited(&self, workload: Workload) -> Option<String> {
-        let is_native = matches!(workload.facts().offer, Offer::Native { by_users: false, .. });
-        if is_native && *self.worker() != Worker::Native {
+        let is_shipped =
+            matches!(workload.facts().offer, Offer::Native { others: OtherWorkers::Shipped(_), .. });
+        if is_shipped && matches!(self.worker(), Worker::Other(_)) {
             return Some(format!(
-                "'{self}' is not a method for {workload}, which the native worker alone does"
+                "'{self}' is not a method for {workload}, which pagewise's own workers alone do"
             ));
         }
         if self.access() == Access::Unknown {

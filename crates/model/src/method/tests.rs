@@ -73,10 +73,17 @@ fn a_method_suits_some_work() {
             );
         }
     }
-    for text in ["go/write", "other/pwrite", "other/put"] {
-        let alone = format!("'{text}' is not a method for update, which the native worker alone does");
+    for text in ["other/pwrite", "other/put"] {
+        let alone = format!("'{text}' is not a method for update, which pagewise's own workers alone do");
         assert_eq!(unsuited(text, Update), alone);
     }
+    for text in ["go/pwrite", "go/mmap:random", "python/pwrite", "jvm/filechannel:heap-buffer"] {
+        assert_eq!(unsuited(text, Update), "");
+    }
+    assert_eq!(
+        unsuited("go/write", Update),
+        "'go/write' is not a method for update, which writes: its methods are mmap, pwrite"
+    );
     assert_eq!(
         unsuited("pwrite", RandomRead),
         "'pwrite' is not a method for random-read, which reads: its methods are mmap, pread, uring"

@@ -18,15 +18,24 @@ pub enum WorkloadKind {
 pub enum Offer {
     /// Those of a column of the workers' tables of methods.
     Column(usize),
-    /// These accesses, with all options of its kind but some: other shipped workers do not do it.
+    /// Of the native worker these accesses, with all options of its kind but some.
     Native {
         /// Names of the accesses.
         accesses: &'static [&'static str],
         /// Names of the options.
         without: &'static [&'static str],
-        /// True if a user's worker may offer it too; otherwise nothing proves its order.
-        by_users: bool,
+        /// Workers besides.
+        others: OtherWorkers,
     },
+}
+
+/// Workers that offer a workload besides the native one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherWorkers {
+    /// Those of users.
+    OfUsers,
+    /// The shipped ones, by a column of their tables; nothing proves the order of another.
+    Shipped(usize),
 }
 
 /// Properties that all work of a workload has.

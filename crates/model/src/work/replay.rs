@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileExtent, Offer, WorkParameters, WorkloadFacts, WorkloadKind};
+use super::{FileExtent, Offer, OtherWorkers, WorkParameters, WorkloadFacts, WorkloadKind};
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
 use crate::ensure::ensure;
@@ -19,7 +19,11 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     access: "trace",
     kind: WorkloadKind::Reads,
     // What is read ahead elsewhere are the next reads of a table, which a program may not know yet.
-    offer: Offer::Native { accesses: &["mmap", "pread", "uring"], without: &["prefetch"], by_users: true },
+    offer: Offer::Native {
+        accesses: &["mmap", "pread", "uring"],
+        without: &["prefetch"],
+        others: OtherWorkers::OfUsers,
+    },
     is_one_shot: true,
     starts_cold: true,
     usual_content: Content::Random,

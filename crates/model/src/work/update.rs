@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileExtent, Offer, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
+use super::{FileExtent, Offer, OtherWorkers, WorkParameters, WorkloadFacts, WorkloadKind, Writes};
 use crate::checksum::Consume;
 use crate::content::Content;
 use crate::ensure::ensure;
@@ -21,7 +21,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     offer: Offer::Native {
         accesses: &["mmap", "pwrite", "uring", "anonymous"],
         without: &["buffer", "pretouch"],
-        by_users: false,
+        others: OtherWorkers::Shipped(4),
     },
     is_one_shot: true,
     starts_cold: false,

@@ -13,9 +13,10 @@ use crate::support::until::{
 use crate::support::words::RESUME;
 use crate::support::{self, PAGEWISE, Place, expect_whole, is_honest, load};
 use pagewise_host::steps::RunStep;
+use pagewise_host::toolchain::{self, Language};
 use pagewise_model::run::Run;
 use pagewise_model::sample::Written;
-use pagewise_model::{Access, Alignment, Bytes, Cell, Evidence, Method, Outcome, Role, Sync};
+use pagewise_model::{Access, Alignment, Bytes, Cell, Evidence, Method, Outcome, Role, Sync, WorkerChoices};
 
 const MIB: u64 = 1 << 20;
 /// The worker's own faults and the bytes of its answers stay below these.
@@ -232,7 +233,8 @@ fn expect_written(cell: &Cell, seen: &Evidence) {
 
     let (bytes, calls) = (seen.write_call_bytes, seen.write_calls);
     match cell.method.access() {
-        Access::Pwrite | Access::Write => {
+        // Of a FileChannel the word is that of its reads.
+        Access::Pwrite | Access::Write | Access::Pread => {
             // The last piece of a pass is padded where writes are direct.
             let padded = if cell.method.is_direct() { u64::from(writes.passes) * 4096 } else { 0 };
             let most = all + padded + ANSWER_BYTES;
@@ -316,6 +318,28 @@ fn every_update_is_whole() {
                 expect_written(cell, seen);
             }
         }
+    }
+}
+
+#[test]
+fn updates_of_other_workers_are_whole() {
+    let _turn = my_turn();
+    let mut methods = vec!["pwrite"];
+    for (language, need, offered) in [
+        (Language::Go, "go", "go/pwrite,go/mmap"),
+        (Language::Python, "python", "python/pwrite,python/mmap:random"),
+        (Language::Jvm, "jvm", "jvm/mmap,jvm/filechannel:heap-buffer,jvm/filechannel:direct-buffer"),
+    ] {
+        match toolchain::find(language, &WorkerChoices::default()) {
+            Ok(_) => methods.push(offered),
+            Err(reason) => support::skipped(need, &reason.to_string()),
+        }
+    }
+    let methods = format!("--methods={}", methods.join(","));
+    let sizes = ["--file-size=4MiB", "--updates=200", "--reads-per-update=2", "--sync=every:64KiB"];
+    let taken = take(&Place::new(), "update", &[&sizes[..], &[&methods, "--cache=cold"]].concat());
+    for cell in cells(&taken.run, |cell| cell.role == Role::Measured) {
+        of_cell(&taken.run, cell, &[]).into_iter().for_each(|seen| expect_written(cell, seen));
     }
 }
 

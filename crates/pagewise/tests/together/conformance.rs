@@ -104,11 +104,8 @@ fn text(path: &Path) -> &str {
 #[test]
 fn the_native_worker_conforms() {
     // With 32 reads in flight none can depend on another.
-    let judged = conforms(
-        &Place::new(),
-        &[PAGEWISE, "worker"],
-        &[&NO_SUCH_SYNC[..], &["uring", "replay", "update"]].concat(),
-    );
+    let judged =
+        conforms(&Place::new(), &[PAGEWISE, "worker"], &[&NO_SUCH_SYNC[..], &["uring", "replay"]].concat());
     let tried = [
         "append mmap: a sync of each record by msync",
         "append pwrite: a sync of each record by RWF_DSYNC",

@@ -276,13 +276,22 @@ impl<'a> Examiner<'a> {
             workers: WorkerChoices { heartbeat_ns: trial.heartbeat_ns, ..WorkerChoices::default() },
             ..Plan::of(Vec::new())
         };
+        let round = SampleRound {
+            plan: &plan,
+            number: 0,
+            page_bytes: self.files.alignment.page_bytes,
+            wait: self.wait,
+        };
         let made = match conditions.writes() {
-            Some(_) => Some(self.files.new_file(conditions.file_bytes.0).map_err(lack)?),
+            Some(_) => {
+                self.tasks.load(&trial.cell, round, None).map_err(lack)?;
+                Some(self.files.new_file(conditions, self.tasks.of(&trial.cell)).map_err(lack)?)
+            }
             None => None,
         };
         let added = if self.unknown_fields { UNKNOWN_FIELDS } else { "" };
         self.worker()?.add_to_requests(added);
-        let Self { files, worker, tasks, guard, setter, host, wait, answer_ns, .. } = self;
+        let Self { files, worker, tasks, guard, setter, host, answer_ns, .. } = self;
         let worker = worker.as_mut().expect("it was just started");
         let input = made.as_ref().unwrap_or_else(|| files.read_by(conditions));
         let context = CheckContext {
@@ -297,7 +306,6 @@ impl<'a> Examiner<'a> {
             beating: (trial.heartbeat_ns > 0)
                 .then(|| Beating { interval_ns: trial.heartbeat_ns, idle_ns: idle_ns(&plan) }),
         };
-        let round = SampleRound { plan: &plan, number: 0, page_bytes: context.page_bytes, wait: *wait };
         let accesses = match (conditions.reads(), input.seed()) {
             (Some(_), Some(content_seed)) => {
                 let seeds = (plan.seed, content_seed);

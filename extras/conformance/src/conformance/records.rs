@@ -1,7 +1,8 @@
-//! Jobs of append and fill.
+//! Jobs of append, fill and update.
 
 use std::borrow::Cow;
 
+use pagewise_model::work::Update;
 use pagewise_model::{Append, Bytes, Conditions, Fill, Method, Sync, SyncCall, Work, Workload};
 use pagewise_protocol::Hello;
 
@@ -18,6 +19,8 @@ struct Writing {
     file_bytes: u64,
     record_bytes: u64,
     passes: u64,
+    /// Blocks that are read before each that is updated.
+    reads_each: u32,
     sync: Sync,
     sync_call: Option<SyncCall>,
     threads: u32,
@@ -25,7 +28,16 @@ struct Writing {
 
 /// A shape for one thread, with the usual sync call.
 const fn writing(name: &'static str, file_bytes: u64, record_bytes: u64, passes: u64, sync: Sync) -> Writing {
-    Writing { name: Cow::Borrowed(name), file_bytes, record_bytes, passes, sync, sync_call: None, threads: 1 }
+    Writing {
+        name: Cow::Borrowed(name),
+        file_bytes,
+        record_bytes,
+        passes,
+        reads_each: 0,
+        sync,
+        sync_call: None,
+        threads: 1,
+    }
 }
 
 /// Some bytes are left after the last slot, and usual buffers do not hold a whole number of
@@ -46,6 +58,26 @@ const FILLING: [Writing; 2] = [
         Sync::End,
     ),
 ];
+
+/// Shapes of updating: half of the blocks, and others that are read.
+fn updating() -> [Writing; 3] {
+    let every = Sync::Every(Bytes::kib(64));
+    let of_kib = |name, reads_each, sync| Writing { reads_each, ..writing(name, 2 << 20, 4096, 1, sync) };
+    [
+        of_kib("blocks of 4 KiB, sync every 64 KiB", 0, every),
+        of_kib("blocks of 4 KiB, and three that are read before each", 3, Sync::None),
+        Writing {
+            reads_each: 1,
+            ..writing(
+                "blocks of 300 B and reads between, sync at the end",
+                (512 << 10) + 77,
+                300,
+                1,
+                Sync::End,
+            )
+        },
+    ]
+}
 
 /// Threads that commit together, if the worker offers so many.
 const COMMITTING: u32 = 3;
@@ -76,6 +108,7 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
     let subject = format!("{workload} {text}");
     let all = match workload {
         Workload::Append => [&APPENDING[..], &offered_syncs(&examiner.hello, method)].concat(),
+        Workload::Update => updating().to_vec(),
         _ => FILLING.to_vec(),
     };
     for (index, writing) in all.iter().enumerate() {
@@ -102,6 +135,13 @@ fn work(workload: Workload, writing: &Writing) -> Work {
     let Writing { sync, sync_call, .. } = *writing;
     let size = Bytes(writing.record_bytes);
     match workload {
+        Workload::Update => Work::Update(Update {
+            block_bytes: size,
+            updates: (writing.file_bytes / writing.record_bytes / 2) as u32,
+            reads_per_update: writing.reads_each,
+            sync,
+            sync_call,
+        }),
         Workload::Fill => Work::Fill(Fill { block_bytes: size, sync, sync_call }),
         _ => Work::Append(Append { record_bytes: size, passes: writing.passes as u32, sync, sync_call }),
     }

@@ -63,7 +63,7 @@ pub fn examine_short_file(examiner: &mut Examiner<'_>, subject: &str, plain: Tri
 }
 
 fn short_file(examiner: &mut Examiner<'_>) -> anyhow::Result<Input> {
-    let new = examiner.files.new_file(SHORT_BYTES)?;
+    let new = examiner.files.sparse_file(SHORT_BYTES)?;
     let mut bytes = vec![0; SHORT_BYTES as usize];
     Content::Text.fill(1, 0, &mut bytes);
     new.file().write_all_at(&bytes, 0)?;

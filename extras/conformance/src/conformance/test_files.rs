@@ -5,12 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use pagewise_host::{Dataset, FileKey, cache, files, process};
 use pagewise_lab::state::State;
-use pagewise_lab::supervise::files::Input;
+use pagewise_lab::supervise::files::{Input, NoState};
+use pagewise_lab::supervise::task::Task;
 use pagewise_model::random::mix;
-use pagewise_model::{Alignment, Conditions, Content};
+use pagewise_model::{Alignment, Conditions, Content, Workload};
 use pagewise_protocol::Conversation;
 
 /// Sizes of the files to read; the text ends within a page and a word.
@@ -73,10 +74,25 @@ impl TestFiles {
         self.state.reserve(&self.directory, name(self.seed, &mut self.made))
     }
 
-    /// A file to write, removed with the value.
-    pub fn new_file(&mut self, bytes: u64) -> Result<Input> {
+    /// A file of so many bytes that nobody wrote, removed with the value.
+    pub fn sparse_file(&mut self, bytes: u64) -> Result<Input> {
         let path = self.new_path()?;
         Input::sparse(&path, bytes).with_context(|| format!("{} cannot be made", path.display()))
+    }
+
+    /// A file to write by a task under these conditions, removed with the value.
+    pub fn new_file(&mut self, conditions: &Conditions, task: Task<'_>) -> Result<Input> {
+        // An update overwrites what was written before.
+        let (Task::Records(records), Workload::Update) = (task, conditions.workload()) else {
+            return self.sparse_file(conditions.file_bytes.0);
+        };
+        let path = self.new_path()?;
+        let made = Input::make_new(&path, conditions, records).map_err(|state| match state {
+            NoState::Unavailable(reason) => Error::msg(reason),
+            NoState::Failed(failure) => Error::msg(failure.detail),
+            NoState::Stopped => Error::msg("stopped"),
+        });
+        made.with_context(|| format!("{} cannot be made", path.display()))
     }
 }
 

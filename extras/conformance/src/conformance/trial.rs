@@ -199,8 +199,14 @@ impl Onlooker<'_> {
         if *heartbeat_ns == 0 && !reply.beats.heartbeat_kinds.is_empty() {
             return Err("it reports heartbeats, and heartbeat_ns is 0: run none then".to_string());
         }
-        if self.records.is_some() && checksum != 0 {
-            return Err(format!("checksum is '{}', of append and fill it is 16 zeros", reply.checksum));
+        if let Some(expected) = self.records.and_then(|records| records.checksum(reply.operations))
+            && checksum != expected
+        {
+            let what = match expected {
+                0 => "of records without reads it is 16 zeros".to_string(),
+                _ => format!("that of the blocks that are read between updates is '{expected:016x}'"),
+            };
+            return Err(format!("checksum is '{}', {what}", reply.checksum));
         }
         let Some((accesses, order)) = self.accesses.zip(order) else { return Ok(()) };
         let timed = reply.latency_counts.iter().fold(0u64, |total, count| total.saturating_add(*count));
