@@ -21,7 +21,7 @@ mod tests;
 pub mod together;
 
 pub use difference::Difference;
-pub use digest::{Digest, Identity, refuse_twice};
+pub use digest::Digest;
 pub use gate::{Gate, Gated};
 pub use missing::{ExpectedValues, MissingRun};
 pub use split::Split;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use pagewise_analysis::compare::facts;
+use pagewise_analysis::facts;
 
 /// The environment variable with labels, separated by commas.
 const VARIABLE: &str = "PAGEWISE_LABELS";

@@ -29,6 +29,7 @@ pub mod random;
 pub mod rate;
 pub mod ring;
 pub mod run;
+pub mod run_identity;
 pub mod sample;
 mod sync;
 pub mod trace;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::compare::facts::{self, Facts};
+use pagewise_analysis::facts::{self, Facts};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
 

@@ -1,13 +1,14 @@
 //! A run reduced to what a comparison with other runs needs: figures and advice by conditions,
 //! crossings, facts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use pagewise_model::Conditions;
 use pagewise_model::format::listed;
-use pagewise_model::run::{Header, Run};
+use pagewise_model::run::Run;
+use pagewise_model::run_identity::RunIdentity;
 
-use super::facts::{self, Facts};
+use crate::facts::{self, Facts};
 use crate::judge::cliff::Crossing;
 use crate::judge::label::{label, of_any_machine};
 use crate::judge::verdict::Place;
@@ -22,7 +23,7 @@ pub struct Digest {
     /// File, as it was named.
     pub name: String,
     /// The identity of the run, whatever the file is called.
-    pub identity: Identity,
+    pub identity: RunIdentity,
     /// True if the run was completed.
     pub is_complete: bool,
     /// Facts that results depend on.
@@ -33,32 +34,6 @@ pub struct Digest {
     pub searches: Vec<SearchDigest>,
     /// Reasons for doubt, such as samples that are missing.
     pub doubts: Vec<String>,
-}
-
-/// Facts that two copies of a run file share and two runs do not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
-    /// When it began, seconds since 1970.
-    pub started_unix_s: u64,
-    /// `uname -n`.
-    pub host_name: Option<String>,
-    /// The question or plan.
-    pub question: String,
-    /// Seed of everything drawn at random.
-    pub seed: u64,
-}
-
-impl Identity {
-    /// Identity of a run.
-    pub fn of(run: &Run) -> Self {
-        let Header { environment, plan, .. } = &run.header;
-        Self {
-            started_unix_s: environment.started_unix_s,
-            host_name: environment.host_name.clone(),
-            question: plan.question.clone(),
-            seed: plan.seed,
-        }
-    }
 }
 
 /// Methods under one set of conditions.
@@ -100,7 +75,7 @@ pub struct SearchDigest {
 
 impl Digest {
     /// Name and identity.
-    pub(super) fn named(&self) -> (&str, Identity) {
+    pub(super) fn named(&self) -> (&str, RunIdentity) {
         (&self.name, self.identity.clone())
     }
 
@@ -111,7 +86,7 @@ impl Digest {
         let situations = judged.comparisons.iter().zip(&judged.advice);
         let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         Self {
-            identity: Identity::of(run),
+            identity: RunIdentity::of(run),
             is_complete: judged.run.complete,
             facts: facts::of(judged),
             situations: situations
@@ -143,20 +118,6 @@ impl SituationDigest {
         let plural = if numbers == ["1"] { "" } else { "s" };
         format!("{label} ({} thread{plural})", listed(&numbers))
     }
-}
-
-/// An error if a run is named twice, by its name or that of a copy: it would pass for two that
-/// agree.
-pub fn refuse_twice<'a>(runs: impl Iterator<Item = (&'a str, Identity)>) -> Result<(), String> {
-    let mut known: BTreeMap<Identity, &str> = BTreeMap::new();
-    for (name, identity) in runs {
-        let Some(first) = known.insert(identity, name) else { continue };
-        return Err(match first == name {
-            true => format!("{first} is named twice: name each run once"),
-            false => format!("{first} and {name} are the same run: name each run once"),
-        });
-    }
-    Ok(())
 }
 
 /// The conditions that make it the same situation in another run.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::digest::Digest;
 use super::facts;
+use crate::facts::PLAN;
 
 /// Values that must have a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl fmt::Display for MissingRun {
 
 /// Name what is missing of the values that are expected of a fact.
 pub fn missing(fact: &str, expected: &ExpectedValues, runs: &[Digest]) -> Vec<MissingRun> {
-    let plan = |run: &Digest| facts::value(&run.facts, facts::PLAN).to_string();
+    let plan = |run: &Digest| facts::value(&run.facts, PLAN).to_string();
     let mut plans: BTreeMap<String, usize> = BTreeMap::new();
     runs.iter().for_each(|run| *plans.entry(plan(run)).or_default() += 1);
     let usual = plans.into_iter().max_by_key(|(_, runs)| *runs).map_or_else(String::new, |(plan, _)| plan);

@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::run::SCHEMA_VERSION;
+use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
 
 use super::advice::{Advised, advised};
 use super::change::{Change, Pair, Series, changes};
-use super::digest::{Digest, SituationDigest, refuse_twice};
-use super::facts::{self, Facts};
+use super::digest::{Digest, SituationDigest};
+use super::facts;
 use super::missing::MissingRun;
+use crate::facts::Facts;
 use crate::judge::FigureKind;
 use crate::judge::label::{LabelPart, label_without};
 use crate::statistics::median;

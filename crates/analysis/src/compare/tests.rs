@@ -1,13 +1,15 @@
 //! Two sides and many runs, made up.
 
 use pagewise_model::random::Random;
+use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Bytes, CacheState, Conditions, Reads, Work};
 
 use super::advice::AdviceFinding;
 use super::change::{Change, ChangeFinding};
 use super::crossing::CrossingFinding;
-use super::digest::{Identity, RunFigure, SearchDigest, SituationDigest};
+use super::digest::{RunFigure, SearchDigest, SituationDigest};
 use super::*;
+use crate::facts::Facts;
 use crate::judge::cliff::{Crossing, Precision};
 use crate::judge::{FigureKind, MedianInterval};
 
@@ -23,9 +25,9 @@ fn run(name: &str, rates: &[(&str, f64)]) -> Digest {
     let started_unix_s = name.bytes().fold(0, |sum, byte| sum * 256 + u64::from(byte));
     Digest {
         name: name.to_string(),
-        identity: Identity { started_unix_s, host_name: None, question: "read".to_string(), seed: 1 },
+        identity: RunIdentity { started_unix_s, host_name: None, question: "read".to_string(), seed: 1 },
         is_complete: true,
-        facts: facts::Facts::from([("kernel".to_string(), "6.12".to_string())]),
+        facts: Facts::from([("kernel".to_string(), "6.12".to_string())]),
         situations: vec![SituationDigest {
             conditions,
             label: "random reads".to_string(),

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pagewise_model::Conditions;
 use pagewise_model::format::{counted, listed, time};
 use pagewise_model::run::SCHEMA_VERSION;
+use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
 
-use super::digest::refuse_twice;
 use crate::judge::label::label;
 use crate::statistics::median;
 use overlap::{BesideTimes, beside, sums};

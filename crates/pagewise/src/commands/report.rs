@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use pagewise_analysis::compare::{Identity, refuse_twice};
 use pagewise_analysis::{Judged, judge_at};
 use pagewise_lab::answer::{print, print_answer};
 use pagewise_lab::exit::Exit;
@@ -15,6 +14,7 @@ use pagewise_lab::store;
 use pagewise_model::Untrusted;
 use pagewise_model::format::counted;
 use pagewise_model::run::Run;
+use pagewise_model::run_identity::{RunIdentity, refuse_twice};
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::plots::colours::Colours;
 use pagewise_report::vmstat::VmstatRow;
@@ -68,7 +68,7 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
 
 /// Refuse a run that is there twice.
 fn distinct(paths: &[String], runs: &[Run]) -> Result<()> {
-    let named = paths.iter().zip(runs).map(|(path, run)| (path.as_str(), Identity::of(run)));
+    let named = paths.iter().zip(runs).map(|(path, run)| (path.as_str(), RunIdentity::of(run)));
     refuse_twice(named).map_err(|sentence| anyhow!(sentence))
 }
 
@@ -109,7 +109,7 @@ fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
         for file in files {
             let path = file.display().to_string();
             let run =
-                store::load(file).and_then(|run| match known.insert(Identity::of(&run), path.clone()) {
+                store::load(file).and_then(|run| match known.insert(RunIdentity::of(&run), path.clone()) {
                     Some(first) => Err(anyhow!("{path} is the same run as {first}")),
                     None => Ok(run),
                 });

@@ -38,8 +38,9 @@ const DOOR_LINES: usize = 10;
 
 /// Rooms of the crate `analysis`, by the first name of a path in it: which may see which.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("lib", &["proof", "judge", "search", "compare", "inspect"]),
-    ("compare", &["judge", "statistics"]),
+    ("lib", &["proof", "judge", "search", "compare", "facts", "inspect"]),
+    ("compare", &["judge", "facts", "statistics"]),
+    ("facts", &["judge"]),
     ("search", &["judge", "statistics"]),
     ("judge", &["proof", "statistics"]),
     ("proof", &["statistics"]),

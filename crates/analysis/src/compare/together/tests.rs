@@ -1,8 +1,8 @@
 //! Made-up runs of machines, in step and not.
 
 use super::*;
-use crate::compare::Identity;
 use pagewise_model::run::RunStart;
+use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Bytes, Reads, Work};
 
 const MS: u64 = 1_000_000;
@@ -32,7 +32,7 @@ fn run(host: &str, late_ms: u64, samples: &[(&str, u64)]) -> Timeline {
     }
     Timeline {
         name: format!("{host}.jsonl"),
-        identity: Identity {
+        identity: RunIdentity {
             started_unix_s: 1,
             host_name: Some(host.to_string()),
             question: "read".to_string(),
@@ -170,7 +170,7 @@ fn runs_that_were_not_together_are_refused() {
     expect_refused([a()], "--together needs the runs of two machines or more");
     expect_refused([a(), a()], "a.jsonl is named twice");
     let twice = Timeline { name: "again.jsonl".into(), ..run("a", 0, &IN_STEP) };
-    let twice = Timeline { identity: Identity { seed: 8, ..twice.identity.clone() }, ..twice };
+    let twice = Timeline { identity: RunIdentity { seed: 8, ..twice.identity.clone() }, ..twice };
     expect_refused([a(), twice.clone()], "all runs are of the machine a: name runs of two machines");
     let three = of([a(), b(), twice]);
     assert_eq!(three.machines[0].machine, "a (a.jsonl)");

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use pagewise_model::run::{Run, RunStart};
+use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Conditions, Outcome, Role, Sample};
 
-use crate::compare::digest::{Identity, conditions_of_any_run};
+use crate::compare::digest::conditions_of_any_run;
 use crate::judge::checked;
 use crate::judge::collected::bytes_per_second;
 
@@ -19,7 +20,7 @@ pub struct Timeline {
     /// File, as it was named.
     pub name: String,
     /// Identity of the run.
-    pub identity: Identity,
+    pub identity: RunIdentity,
     /// True if the run was completed.
     pub is_complete: bool,
     /// Its kernel, from one start of the machine to the next.
@@ -101,7 +102,7 @@ impl Timeline {
         spans.sort_by_key(|span| span.from_ns);
         let environment = &run.header.environment;
         Self {
-            identity: Identity::of(run),
+            identity: RunIdentity::of(run),
             is_complete: run.is_complete(),
             boot_id: environment.boot_id.clone(),
             plan: run.header.plan.typed.clone(),
