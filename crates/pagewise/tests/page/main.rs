@@ -8,6 +8,7 @@ mod accessible;
 mod browser;
 #[path = "../../../report/tests/constructed/cliff.rs"]
 mod cliff_run;
+mod compared;
 #[path = "../../../report/tests/constructed/mod.rs"]
 mod constructed;
 mod drawn;

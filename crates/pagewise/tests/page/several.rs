@@ -1,8 +1,7 @@
-//! Pages of several runs, of two sides, and of many runs by a fact.
+//! A page of several runs.
 
 use std::path::Path;
 
-use pagewise_analysis::compare::{Difference, Digest, Gated, Split};
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_report::judged_run::JudgedRun;
@@ -14,7 +13,7 @@ use crate::browser::{Browser, browser};
 use crate::{constructed, file};
 
 /// A run like this one, of another start, kernel and speed.
-fn other(run: &Run, number: u64, slower_percent: u64) -> Run {
+pub fn other(run: &Run, number: u64, slower_percent: u64) -> Run {
     let mut run = run.clone();
     run.header.environment.kernel = format!("6.{}.0", number % 2);
     run.header.environment.started_unix_s += number * 1000;
@@ -28,15 +27,9 @@ fn other(run: &Run, number: u64, slower_percent: u64) -> Run {
     run
 }
 
-fn digests(numbers: std::ops::Range<u64>, slower_percent: u64) -> Vec<Digest> {
-    let run = constructed::complete();
-    let digest = |number| Digest::of(format!("{number}.jsonl"), &other(&run, number, slower_percent));
-    numbers.map(digest).collect()
-}
-
 /// Every plot shows as many marks as its description counts values, and every table can be sorted.
 #[track_caller]
-fn expect_whole(browser: &mut Browser, page: &Path, least_figures: u64) {
+pub fn expect_whole(browser: &mut Browser, page: &Path, least_figures: u64) {
     browser.open(page);
     browser.draw_all();
     let found = browser.evaluate(
@@ -73,23 +66,4 @@ fn a_page_of_several_runs_has_each_of_them_and_a_map() {
     );
     assert_eq!(links, json!([true, true, true]));
     expect_whole(&mut browser, &page, 6);
-}
-
-#[test]
-fn a_page_of_two_sides_shows_what_changed() {
-    let Some(mut browser) = browser() else { return };
-    let difference = Difference::of(&digests(0..4, 0), &digests(4..8, 30), None).expect("a difference");
-    let gated = Gated::of(difference, &[]).expect("no gate");
-    let page = file("sides", |out| page::write_difference(out, &pagewise_report::compare::document(&gated)));
-    expect_whole(&mut browser, &page, 1);
-}
-
-#[test]
-fn a_page_of_many_runs_is_a_map() {
-    let Some(mut browser) = browser() else { return };
-    let split = Split::by("kernel", &digests(0..6, 0)).expect("a fact");
-    let page = file("many", |out| page::write_split(out, &split));
-    expect_whole(&mut browser, &page, 0);
-    let rows = browser.evaluate("document.querySelector('table tbody').rows.length");
-    assert_eq!(rows, json!(2), "a row for each kernel");
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::Place;
+
 /// Check `value`; return the fields that the schema names at this place, or the first fault.
 fn check(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<BTreeSet<String>, String> {
     let mut named = BTreeSet::new();
@@ -107,4 +109,17 @@ pub fn whole(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<BT
         Some(unnamed) => Err(format!("{at}/{unnamed} is not in the schema")),
         None => Ok(named),
     }
+}
+
+/// What is printed is what the schema says, and nothing else.
+#[track_caller]
+pub fn expect_schema(place: &Place, command: &str, json: &Value) {
+    let schema = place.run(&["schema", command]).expect_code(0).judged();
+    assert_eq!(whole(&schema, &schema, json, "").err(), None);
+}
+
+/// The same of JSON that is not parsed yet.
+#[track_caller]
+pub fn expect_schema_of(place: &Place, command: &str, json: &str) {
+    expect_schema(place, command, &serde_json::from_str(json).expect("JSON"));
 }

@@ -2,17 +2,9 @@
 
 use serde_json::Value;
 
-use super::compare::{MadeUp, expect_schema};
+use super::made_up::{MadeUp, began_together};
+use crate::support::schema::expect_schema;
 use crate::support::{self, Place, expect_refused, load, skipped};
-
-/// When made-up runs begin, in nanoseconds since 1970.
-const BEGAN: u64 = 1_800_000_000_000_000_000;
-
-/// A run of a machine, begun so many milliseconds after the others.
-pub fn began_together(host: &str, after_ms: u64) -> MadeUp<'_> {
-    let began_unix_ns = Some(BEGAN + after_ms * 1_000_000);
-    MadeUp { host, began_unix_ns, plan: Some("1a2b3c4d"), ..MadeUp::default() }
-}
 
 /// `method` in a row of the table: what stands in its columns.
 fn row<'a>(printed: &'a str, method: &str) -> Vec<&'a str> {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::at_one_time::began_together;
+use super::made_up::began_together;
 use crate::support::documents::{documents, repository};
 use crate::support::{PAGEWISE, Place, skipped};
 

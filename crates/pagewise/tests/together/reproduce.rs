@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compare::expect_schema;
+use crate::support::schema::expect_schema;
 use crate::support::{Place, expect_refused, inconclusive, load, skipped, without_memory_limit};
 
 /// The plan of a study in small; its name is that of the run.
