@@ -1,15 +1,17 @@
 //! Runs compared with runs, as a document.
 
+mod map;
 mod together;
+mod words;
 
 use std::collections::BTreeMap;
 
-use pagewise_analysis::compare::advice::{AdviceFinding, Advised, ChangedAdvice};
+use pagewise_analysis::compare::advice::{AdviceFinding, ChangedAdvice};
 use pagewise_analysis::compare::change::{Change, ChangeFinding};
 use pagewise_analysis::compare::crossing::{ChangedCrossing, CrossingFinding};
 use pagewise_analysis::compare::difference::{ChangedSituation, Side};
 use pagewise_analysis::compare::gate::GateFindings;
-use pagewise_analysis::compare::split::{AdviceOfValue, Explanation, MethodOfValue, SplitSituation};
+use pagewise_analysis::compare::split::{AdviceOfValue, MethodOfValue, SplitSituation};
 use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, grouped, percent_up, times, times_interval};
@@ -18,7 +20,9 @@ use crate::document::{Block, Document};
 use crate::line::{Emphasis, Line};
 use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::text_table::{TextCell, TextTable};
+use words::{explained, methods, missing};
 
+pub use map::{split_page, split_title};
 pub use together::together_document;
 
 /// Values of a fact that are named on one line.
@@ -126,16 +130,6 @@ fn advice(advice: &ChangedAdvice) -> Option<String> {
     }
 }
 
-/// `pread (4 of 5 runs), mmap`.
-pub(crate) fn methods(advised: &[Advised]) -> String {
-    let runs: usize = advised.iter().map(|one| one.runs).sum();
-    let text = advised.iter().map(|one| {
-        let method = one.method.as_deref().unwrap_or("nothing");
-        if one.runs == runs { method.to_string() } else { format!("{method} ({} of {runs} runs)", one.runs) }
-    });
-    text.collect::<Vec<_>>().join(", ")
-}
-
 fn crossing(crossing: &ChangedCrossing) -> String {
     let shown =
         |ratio: Option<f64>| ratio.map_or_else(|| "none".to_string(), |ratio| format!("{}x", times(ratio)));
@@ -224,7 +218,7 @@ fn of_gate(gate: &GateFindings) -> Vec<Block> {
 }
 
 /// Which methods changed, and by how much, of each situation: ratios with intervals.
-pub(crate) fn plots(difference: &Difference) -> Vec<Plot> {
+fn plots(difference: &Difference) -> Vec<Plot> {
     let relative_to = difference.relative_to.as_deref();
     let compared =
         difference.situations.iter().filter(|one| one.methods.iter().any(|change| change.ratio.is_some()));
@@ -289,17 +283,6 @@ pub fn split_document(split: &Split) -> Document {
         ))],
         body: split.situations.iter().flat_map(|one| of_split(one, &split.fact)).collect(),
     }
-}
-
-/// Sentences about what has no run that counts.
-pub(crate) fn missing(split: &Split) -> Vec<String> {
-    split.missing.iter().map(ToString::to_string).collect()
-}
-
-/// `readahead explains 9 of 10 runs: 128 KiB → mmap; 8 MiB → pread`.
-pub(crate) fn explained(Explanation { fact, explained, runs, values }: &Explanation) -> String {
-    let values: Vec<String> = values.iter().map(|(value, method)| format!("{value} → {method}")).collect();
-    format!("{fact} explains {explained} of {}: {}", counted(*runs as u64, "run"), values.join("; "))
 }
 
 /// `mmap: 612 values (host001, host002, host003 …)`, the most frequent advice first.

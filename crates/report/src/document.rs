@@ -7,6 +7,7 @@ mod terminal;
 
 use crate::chart::Chart;
 use crate::line::{Emphasis, Line, Span};
+use crate::map::MethodMap;
 use crate::plots::plot::Plot;
 use crate::text_table::TextTable;
 
@@ -39,6 +40,8 @@ pub enum Block {
     Table(TextTable, String),
     /// Drawings, which only a page shows.
     Plots(Vec<Plot>),
+    /// Methods by situations, in colours, which only a page shows.
+    Map(MethodMap),
     /// A drawing in letters, which only a terminal shows, and what it is of.
     Chart(Chart, String),
     /// Lines that are laid out already, which only a terminal shows.
@@ -126,6 +129,12 @@ mod tests {
                 Block::remark("of 2"),
                 Block::List(Vec::new()),
                 Block::Plots(Vec::new()),
+                Block::Map(MethodMap {
+                    of: "host".to_string(),
+                    rows: vec!["<n1>".to_string(), "n2".to_string()],
+                    labels: vec!["cold".to_string()],
+                    columns: vec![vec![Some(("mmap".to_string(), "mmap & more".to_string())), None]],
+                }),
             ],
         }
     }
@@ -219,5 +228,7 @@ of 2
         assert!(text.starts_with("<p>base: &lt;b&gt;\\u{1b}</p>"), "{text}");
         assert!(text.find("1 faster") < text.find("<h2>Reads</h2>"), "{text}");
         assert!(text.contains("<td>12.5k<td>"), "{text}");
+        let first = "<tr><th scope=\"row\">&lt;n1&gt;</th><td class=\"c0\">mmap &amp; more</td></tr>";
+        assert!(text.contains(first) && text.contains("n2</th><td></td></tr>"), "{text}");
     }
 }

@@ -12,6 +12,7 @@ pub mod inspect;
 pub mod json;
 pub mod judged_run;
 pub mod line;
+pub mod map;
 pub mod markdown;
 pub mod markup;
 pub mod method_tables;

@@ -6,14 +6,13 @@
 //! the command.
 
 pub(crate) mod html;
-mod map;
+pub(crate) mod map;
 mod scripts;
 pub(crate) mod sections;
 
 use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::compare::Split;
 
 use crate::document::{Block, Document};
 use crate::judged_run::JudgedRun;
@@ -85,23 +84,11 @@ fn whole(out: &mut dyn Write, title: &str, mark: &str, page: &Html) -> io::Resul
     out.write_all(text.as_bytes())
 }
 
-/// Write one page of two sides of runs.
-pub fn write_difference(out: &mut dyn Write, document: &Document) -> io::Result<()> {
+/// Write a document as a page with this title.
+pub fn write_document(out: &mut dyn Write, title: &str, document: &Document) -> io::Result<()> {
     let mut page = Html::default();
     document.add_to(&mut page, ROOM);
-    whole(out, "pagewise: runs compared", &mark([]), &page)
-}
-
-/// Write one page of many runs by a fact.
-pub fn write_split(out: &mut dyn Write, split: &Split) -> io::Result<()> {
-    let mut page = Html::default();
-    map::of_split(&mut page, split);
-    let title = format!(
-        "pagewise: {} runs by {}",
-        split.values.iter().map(|one| one.runs).sum::<usize>(),
-        escaped(&split.fact)
-    );
-    whole(out, &title, &mark([]), &page)
+    whole(out, &escaped(title), &mark([]), &page)
 }
 
 /// The recommendation for each situation, as on the screen.

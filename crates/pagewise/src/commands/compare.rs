@@ -60,7 +60,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
         CompareArguments { markdown: true, .. } => document().markdown(&mut output::stdout())?,
         CompareArguments { html: Some(path), .. } => {
             let document = document();
-            output::file(path, |out| page::write_difference(out, &document))?;
+            output::file(path, |out| page::write_document(out, "pagewise: runs compared", &document))?;
             // What a gate found decides the status, so it is printed too.
             if !gated.gates.is_empty() {
                 output::lines(&document.conclusion().lines(output::width()))?;
@@ -89,7 +89,10 @@ fn together(arguments: &CompareArguments) -> Result<Exit> {
 fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
     match arguments {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
-        CompareArguments { html: Some(path), .. } => output::file(path, |out| page::write_split(out, split))?,
+        CompareArguments { html: Some(path), .. } => {
+            let (title, document) = (text::split_title(split), text::split_page(split));
+            output::file(path, |out| page::write_document(out, &title, &document))?;
+        }
         CompareArguments { markdown: true, .. } => {
             text::split_document(split).markdown(&mut output::stdout())?
         }

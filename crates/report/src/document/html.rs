@@ -2,7 +2,8 @@
 
 use super::{Block, Document};
 use crate::page::html::Html;
-use crate::page::sections;
+use crate::page::{map, sections};
+use crate::plots::colours::Colours;
 
 impl Document {
     /// Add it to a page; its plots may take about `room` bytes.
@@ -20,6 +21,8 @@ fn add(page: &mut Html, block: &Block, room: usize) {
         Block::Facts(facts) => page.terms(facts.iter().map(|(name, lines)| (name, lines))),
         Block::Table(table, label) => page.table(&table.important(), label),
         Block::Plots(plots) => sections::draw(page, plots, 1, room),
+        // No plot of these methods stands beside it.
+        Block::Map(methods) => map::draw(page, methods, &Colours::default()),
         Block::Chart(..) | Block::Lines(_) | Block::Part(_) => {}
     }
 }

@@ -62,7 +62,7 @@ impl Screen {
             Block::List(items) => items.iter().for_each(|item| self.wrapped(INDENT, item, Span::plain)),
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table, _) => self.table(table),
-            Block::Plots(_) => {}
+            Block::Plots(_) | Block::Map(_) => {}
             Block::Chart(chart, of) => self.chart(chart, of),
             Block::Lines(lines) => self.lines.extend(lines.iter().cloned()),
             Block::Part(part) => {

@@ -1,103 +1,23 @@
 //! Which method to use where: a table with a row for each machine or run and a column for each
 //! situation.
 
-use pagewise_analysis::compare::Split;
-use pagewise_analysis::compare::split::SplitSituation;
 use pagewise_analysis::judge::label::{LabelPart, label_without};
-use pagewise_model::format::counted;
 
 use super::html::{Html, MapCell};
-use crate::compare::{explained, methods, missing};
 use crate::judged_run::JudgedRun;
+use crate::map::MethodMap;
 use crate::plots::colours::Colours;
-use crate::text_table::{TextCell, TextTable};
 
 /// Cells of a map; the situations that it has no room for are named.
 const MOST_CELLS: usize = 6_000;
 /// Situations of a map.
 const MOST_COLUMNS: usize = 40;
-/// Situations that are listed with what explains them.
-const MOST_LISTED: usize = 500;
 /// Parts of a label.
 const BETWEEN: &str = " · ";
 
-/// A map while it is collected.
-struct Map {
-    /// Meaning of a row.
-    of: String,
-    rows: Vec<String>,
-    /// Conditions of each column.
-    labels: Vec<String>,
-    /// By column, then by row: the method by which it is coloured, and its text.
-    columns: Vec<Vec<Option<(String, String)>>>,
-}
-
-/// All of a page of many runs by a fact.
-pub(super) fn of_split(page: &mut Html, split: &Split) {
-    let runs: usize = split.values.iter().map(|one| one.runs).sum();
-    let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
-    page.paragraph(format!(
-        "{} by {}, {}: the runs disagree in {disagreeing}.",
-        counted(runs as u64, "run"),
-        split.fact,
-        counted(split.situations.len() as u64, "situation")
-    ));
-    if !split.warnings.is_empty() {
-        page.heading(2, "Warnings");
-        page.list(&split.warnings);
-    }
-    page.heading(2, "Which method is best where?");
-    // Where the runs disagree comes first.
-    let mut situations: Vec<&SplitSituation> = split.situations.iter().collect();
-    situations.sort_by_key(|situation| situation.agree);
-    let column = |situation: &&SplitSituation| {
-        let cell = |value: &str| {
-            let of_value = situation.by_value.iter().find(|one| one.value == value)?;
-            let first = of_value.advised.iter().find_map(|one| one.method.clone());
-            Some((first.unwrap_or_default(), methods(&of_value.advised)))
-        };
-        split.values.iter().map(|one| cell(&one.value)).collect()
-    };
-    let map = Map {
-        of: split.fact.clone(),
-        rows: split.values.iter().map(|one| one.value.clone()).collect(),
-        labels: situations.iter().map(|situation| situation.label.clone()).collect(),
-        columns: situations.iter().map(column).collect(),
-    };
-    // No plot stands on this page.
-    draw(page, map, &Colours::default());
-    page.heading(2, "What explains it?");
-    let mut table = TextTable::of(&["situation", "the runs", "facts that explain who advises what"]);
-    for situation in situations.iter().take(MOST_LISTED) {
-        let facts: Vec<String> = situation.explained_by.iter().map(explained).collect();
-        let facts = match (situation.agree, facts.is_empty()) {
-            (true, _) => String::new(),
-            (false, true) => "no fact explains it".to_string(),
-            (false, false) => facts.join(". "),
-        };
-        let word = if situation.agree { "agree" } else { "disagree" };
-        table.rows.push(vec![TextCell::from(&situation.label), word.into(), facts.into()]);
-    }
-    page.table(&table, "What explains it");
-    if situations.len() > MOST_LISTED {
-        page.left_out(situations.len() - MOST_LISTED, "situation");
-    }
-    page.heading(2, "The runs");
-    if !split.missing.is_empty() {
-        page.paragraph("Missing:");
-        page.list(&missing(split));
-    }
-    let mut table = TextTable::of(&[&split.fact, "runs", "hosts"]);
-    let row = |one: &pagewise_analysis::compare::split::ValueOfFact| {
-        vec![TextCell::from(&one.value), TextCell::count(one.runs), TextCell::count(one.hosts)]
-    };
-    table.rows = split.values.iter().map(row).collect();
-    page.table(&table, "The runs");
-}
-
 /// The situations that several runs have; nothing without one.
 pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>], colours: &Colours) {
-    let mut map = Map {
+    let mut map = MethodMap {
         of: "run".to_string(),
         rows: runs.iter().map(|run| run.path.to_string()).collect(),
         labels: Vec::new(),
@@ -124,11 +44,12 @@ pub(super) fn of_runs(page: &mut Html, runs: &[JudgedRun<'_>], colours: &Colours
         return;
     }
     page.heading(2, "Which method is best where?");
-    draw(page, map, colours);
+    draw(page, &map, colours);
     page.paragraph("What differs for certain is shown by pagewise compare BASE… -- NEW… --html FILE.");
 }
 
-fn draw(page: &mut Html, map: Map, colours: &Colours) {
+/// Draw a map; methods that have no colour get those of their order.
+pub(crate) fn draw(page: &mut Html, map: &MethodMap, colours: &Colours) {
     let all = map.columns.len();
     let most = (MOST_CELLS / map.rows.len().max(1)).clamp(1, MOST_COLUMNS);
     let (shared, headings) = shared_label(&map.labels);
@@ -149,10 +70,12 @@ fn draw(page: &mut Html, map: Map, colours: &Colours) {
         None => MapCell::default(),
     };
     let shown = &map.columns[..all.min(most)];
-    let headings: Vec<String> = std::iter::once(map.of).chain(headings.into_iter().take(most)).collect();
-    let rows = map.rows.into_iter().enumerate();
-    let rows: Vec<(String, Vec<MapCell>)> =
-        rows.map(|(row, name)| (name, shown.iter().map(|column| cell(column, row)).collect())).collect();
+    let headings: Vec<String> =
+        std::iter::once(map.of.clone()).chain(headings.into_iter().take(most)).collect();
+    let rows = map.rows.iter().enumerate();
+    let rows: Vec<(String, Vec<MapCell>)> = rows
+        .map(|(row, name)| (name.clone(), shown.iter().map(|column| cell(column, row)).collect()))
+        .collect();
     page.map(&headings, &rows, "Which method is best where");
     if all > most {
         page.left_out(all - most, "situation");
