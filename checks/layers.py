@@ -11,7 +11,7 @@ from pathlib import Path
 
 # Programs that hold only tests without a machine: all of a package, or one target of it.
 WITHOUT_MACHINE = {
-    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims",
+    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims", "pagewise-compare",
     "pagewise/arrows", "pagewise/gate",
 }
 # Programs of both kinds.

@@ -4,15 +4,13 @@
 //! machine. [`proof`] decides whether one sample is valid: while it is taken, and again when a run
 //! file is read. [`mod@judge`] begins with a whole run, and the report makes the judged JSON and
 //! its sentences of the result of [`judge()`]. [`search`] decides which cells to measure next.
-//! [`facts`] of a run are what its results depend on. [`compare`] compares judged runs with judged
-//! runs. All of them use [`statistics`]. [`inspect`] needs no run: it concludes from what a watched
-//! program did.
+//! All of them use [`statistics`]. [`facts`] of a run are what its results depend on. [`inspect`]
+//! needs no run: it concludes from what a watched program did.
 
 // The report's words, which are tested here by what they are made of, name this crate.
 #[cfg(test)]
 extern crate self as pagewise_analysis;
 
-pub mod compare;
 pub mod facts;
 pub mod inspect;
 pub mod judge;

@@ -15,7 +15,6 @@
 pub mod lasting;
 pub mod paired;
 pub mod share;
-pub mod unpaired;
 
 use serde::Serialize;
 

@@ -11,6 +11,8 @@ use crate::exit::Exit;
 pub struct Door {
     /// Add its arguments.
     pub arguments: fn(Command) -> Command,
+    /// Option for which `--` stands, where more options may follow.
+    pub dashes: Option<&'static str>,
     /// Run it with what was typed.
     pub run: fn(&ArgMatches) -> Result<Exit>,
     /// The JSON that it prints.

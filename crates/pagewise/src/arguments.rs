@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
-use pagewise_analysis::compare::Gate;
 use pagewise_lab::choices::{AllArguments, LengthArguments};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::Variant;
@@ -35,11 +34,16 @@ pub struct Arguments {
     pub overview: OverviewArguments,
 }
 
-/// The words of the command line for the parser. Between the runs of a comparison `--` stands for
+/// The words of the command line for the parser. In a command whose door says so, `--` stands for
 /// an option, since more options may follow.
 pub fn words() -> impl Iterator<Item = OsString> {
-    let is_comparison = std::env::args_os().nth(1).is_some_and(|word| word == "compare");
-    std::env::args_os().map(move |word| if is_comparison && word == "--" { "--new".into() } else { word })
+    let name = std::env::args_os().nth(1);
+    let extra = EXTRAS.iter().find(|extra| name.as_ref().is_some_and(|name| name == extra.name));
+    let dashes = extra.and_then(|extra| extra.door.dashes);
+    std::env::args_os().map(move |word| match dashes {
+        Some(option) if word == "--" => option.into(),
+        _ => word,
+    })
 }
 
 const EXAMPLES: [&str; 2] = [
@@ -56,7 +60,6 @@ Examples:
   pagewise cliff --memory 256MiB --quick     from which size of data on another method is better
   pagewise run plan.toml --dry-run           what a plan would do, write and take
   pagewise report pagewise-*-read.jsonl --json
-  pagewise compare base/ -- new/             what changed between two sets of runs
 ",
     "  pagewise doctor --dir /data                what can be measured there, and what not and why",
 ];
@@ -93,8 +96,6 @@ pub enum Command {
     Measure(Question),
     /// Print the results of run files again
     Report(ReportArguments),
-    /// Compare runs before and after a change, or many runs by a fact of their machines
-    Compare(CompareArguments),
     /// A command of an extra, about runs and programs.
     #[command(flatten)]
     OfRuns(ExtraCommand<OF_RUNS>),
@@ -359,58 +360,6 @@ pub struct ReportArguments {
     #[arg(long, value_name = "PERCENT", default_value = "5", conflicts_with_all = ["csv", "vmstat"], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub price_of_simplicity: u8,
 }
-
-/// `pagewise compare`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = COMPARE_EXAMPLES,
-    override_usage = "pagewise compare [OPTIONS] BASE... -- NEW...\n       pagewise compare --by FACT [--all-of FILE|N] [--json | --markdown | --html FILE] RUN...\n       pagewise compare --together [--json | --markdown] RUN..."
-)]
-pub struct CompareArguments {
-    /// Runs before the change: run files, directories of them, or patterns in quotes; with --by
-    /// and --together, all runs
-    #[arg(required = true, value_name = "BASE")]
-    pub base: Vec<PathBuf>,
-    /// Runs after the change; -- stands for it
-    #[arg(long, value_name = "NEW", num_args = 1..)]
-    pub new: Vec<PathBuf>,
-    /// Fail if the runs show it: slower=5%, advice-changed, crossover-moved
-    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
-    pub fail_on: Vec<Gate>,
-    /// Divide the times of methods by that of this one, round by round: what slows both cancels out
-    #[arg(long, value_name = "METHOD")]
-    pub relative_to: Option<String>,
-    /// Which method is advised where, and how fast each is, by a fact of the machines or a label:
-    /// kernel, machine, device, readahead …; a file that cannot be read is named, and the others go
-    /// on
-    #[arg(long, value_name = "FACT", conflicts_with_all = ["new", "fail_on", "relative_to"])]
-    pub by: Option<String>,
-    /// Values of the fact that must have a run: a file with one on each line, or their number.
-    /// Those without a complete run of the plan that most have are named, and the status is 1
-    #[arg(long, value_name = "FILE|N")]
-    pub all_of: Option<PathBuf>,
-    /// Rates of machines at the same time, of runs that began by --start-at: for each method the
-    /// sum where all measured it at once, and the median of each machine
-    #[arg(long, conflicts_with_all = ["new", "fail_on", "relative_to", "by", "all_of", "html"])]
-    pub together: bool,
-    /// Print JSON
-    #[arg(long, conflicts_with_all = ["markdown", "html"])]
-    pub json: bool,
-    /// Print Markdown, for a pull request
-    #[arg(long, conflicts_with = "html")]
-    pub markdown: bool,
-    /// Write a page with plots into a new file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-}
-
-const COMPARE_EXAMPLES: &str = "\
-Examples:
-  pagewise compare base/ -- new/                          three runs or more in each folder
-  pagewise compare base/ -- new/ --fail-on slower=5%      for continuous integration: status 1 if so
-  pagewise compare --by kernel 'fleet/*.jsonl'            where machines disagree, and which fact explains it
-  pagewise compare --by host-name --all-of hosts.txt runs/   which of these hosts have no run that counts
-  pagewise compare --together runs/                       how fast hosts were at the same time, by --start-at";
 
 /// Rows of a CSV.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use pagewise_lab::door::Door;
 use pagewise_lab::exit::Exit;
 
-/// The place in lists behind `report` and `compare`.
+/// The place in lists behind `report`.
 pub const OF_RUNS: usize = 0;
 /// The place behind `doctor`.
 pub const OF_MACHINE: usize = 1;
@@ -16,7 +16,7 @@ pub const OF_MACHINE: usize = 1;
 /// A command of an extra.
 pub struct Extra {
     /// Name.
-    name: &'static str,
+    pub name: &'static str,
     /// Place in lists.
     place: usize,
     /// Effect, for help.
@@ -27,6 +27,13 @@ pub struct Extra {
 
 /// Every extra of this build.
 pub const EXTRAS: &[Extra] = &[
+    #[cfg(feature = "compare")]
+    Extra {
+        name: "compare",
+        place: OF_RUNS,
+        help: "Compare runs before and after a change, or many runs by a fact of their machines",
+        door: pagewise_compare::COMPARE,
+    },
     #[cfg(feature = "claims")]
     Extra {
         name: "reproduce",
@@ -127,7 +134,8 @@ mod tests {
     use crate::arguments::Arguments;
 
     /// The commands of extras, and whether they are built in.
-    const NAMES: [(&str, bool); 5] = [
+    const NAMES: [(&str, bool); 6] = [
+        ("compare", cfg!(feature = "compare")),
         ("reproduce", cfg!(feature = "claims")),
         ("advise", cfg!(feature = "watch")),
         ("inspect", cfg!(feature = "watch")),

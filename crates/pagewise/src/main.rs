@@ -30,7 +30,6 @@ fn main() -> ExitCode {
         None => commands::run::overview(&arguments.overview),
         Some(Command::Measure(question)) => commands::run::run(question.what(), question.arguments()),
         Some(Command::Report(report)) => commands::report::report(report),
-        Some(Command::Compare(compare)) => commands::compare::compare(compare),
         Some(Command::OfRuns(extra)) => extra.run(),
         Some(Command::Methods(methods)) => commands::methods::methods(methods),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(doctor),

@@ -1,8 +1,7 @@
 //! The JSON that commands print.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use pagewise_analysis::compare::{Gated, Split, Together};
-use pagewise_lab::door::{PrintedJson, printed};
+use pagewise_lab::door::PrintedJson;
 use pagewise_report::json;
 
 use crate::extras::EXTRAS;
@@ -10,11 +9,8 @@ use crate::extras::EXTRAS;
 /// All JSON that is printed.
 pub fn all() -> impl Iterator<Item = PrintedJson> {
     let report = PrintedJson { name: "report", help: "`report`, and every question", schema: json::schema };
-    let compare = printed::<Gated>("compare", "`compare`");
-    let compare_by = printed::<Split>("compare-by", "`compare --by`");
-    let compare_together = printed::<Together>("compare-together", "`compare --together`");
     let of_extras = EXTRAS.iter().flat_map(|extra| extra.door.schemas).copied();
-    [report, compare, compare_by, compare_together].into_iter().chain(of_extras)
+    std::iter::once(report).chain(of_extras)
 }
 
 /// The names of all JSON that has a schema.

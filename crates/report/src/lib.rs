@@ -5,7 +5,6 @@
 
 pub mod chart;
 pub mod cliff;
-pub mod compare;
 pub mod csv;
 pub mod document;
 pub mod inspect;

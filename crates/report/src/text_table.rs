@@ -42,7 +42,7 @@ pub struct TextCell {
 
 impl TextTable {
     /// A table without rows.
-    pub(crate) fn of(headings: &[&str]) -> Self {
+    pub fn of(headings: &[&str]) -> Self {
         Self { columns: headings.iter().map(|heading| (*heading).into()).collect(), rows: Vec::new() }
     }
 
@@ -80,7 +80,7 @@ impl TextTable {
 
 impl TextCell {
     /// A text that shows this number.
-    pub(crate) fn of(text: impl Into<String>, value: f64) -> Self {
+    pub fn of(text: impl Into<String>, value: f64) -> Self {
         Self { value: Some(value).filter(|value| value.is_finite()), ..Self::from(text.into()) }
     }
 
@@ -90,17 +90,17 @@ impl TextCell {
     }
 
     /// A number as text, or the mark of an unknown one.
-    pub(crate) fn number<T: Number + Copy>(value: Option<T>, text: impl Fn(T) -> String) -> Self {
+    pub fn number<T: Number + Copy>(value: Option<T>, text: impl Fn(T) -> String) -> Self {
         value.map_or_else(Self::missing, |value| Self::of(text(value), value.value()))
     }
 
     /// The same cell with this emphasis.
-    pub(crate) fn with(self, emphasis: Emphasis) -> Self {
+    pub fn with(self, emphasis: Emphasis) -> Self {
         Self { emphasis, ..self }
     }
 
     /// A count.
-    pub(crate) fn count(count: usize) -> Self {
+    pub fn count(count: usize) -> Self {
         Self::of(count.to_string(), count as f64)
     }
 }

@@ -11,7 +11,7 @@ pub mod warnings;
 use pagewise_model::format::counted;
 
 /// `3 more plots are left out of this page: …`.
-pub(crate) fn left_out(count: usize, what: &str) -> String {
+pub fn left_out(count: usize, what: &str) -> String {
     let are = if count == 1 { "is" } else { "are" };
     let more = counted(count as u64, &format!("more {what}"));
     format!("{more} {are} left out of this page: pagewise report prints all.")

@@ -18,6 +18,7 @@ use judgement::Reproduction;
 /// `pagewise reproduce`.
 pub const REPRODUCE: Door = Door {
     arguments: ReproduceArguments::augment_args,
+    dashes: None,
     run: |typed| reproduce::reproduce(&ReproduceArguments::from_arg_matches(typed)?),
     schemas: &[printed::<Reproduction>("reproduce", "`reproduce`")],
     examples: "  pagewise reproduce scan --quick            which claims of a published study hold here\n",

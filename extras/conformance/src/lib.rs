@@ -12,6 +12,7 @@ use conformance::ConformanceArguments;
 /// `pagewise conformance`.
 pub const CONFORMANCE: Door = Door {
     arguments: ConformanceArguments::augment_args,
+    dashes: None,
     run: |typed| conformance::conformance(&ConformanceArguments::from_arg_matches(typed)?),
     schemas: &[],
     examples: "",

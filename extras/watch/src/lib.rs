@@ -21,6 +21,7 @@ use record::arguments::RecordArguments;
 /// `pagewise inspect`.
 pub const INSPECT: Door = Door {
     arguments: InspectArguments::augment_args,
+    dashes: None,
     run: |typed| inspect::inspect(&InspectArguments::from_arg_matches(typed)?),
     schemas: &[printed::<Inspection>("inspect", "`inspect`")],
     examples: "  pagewise inspect -- sqlite3 my.db .dump    what a program does to its files, and what it waits for\n",
@@ -29,6 +30,7 @@ pub const INSPECT: Door = Door {
 /// `pagewise record`.
 pub const RECORD: Door = Door {
     arguments: RecordArguments::augment_args,
+    dashes: None,
     run: |typed| record::record(&RecordArguments::from_arg_matches(typed)?),
     schemas: &[],
     examples: "",
@@ -37,6 +39,7 @@ pub const RECORD: Door = Door {
 /// `pagewise advise`.
 pub const ADVISE: Door = Door {
     arguments: AdviseArguments::augment_args,
+    dashes: None,
     run: |typed| advise::advise(&AdviseArguments::from_arg_matches(typed)?),
     schemas: &[],
     examples: advise::arguments::EXAMPLES,

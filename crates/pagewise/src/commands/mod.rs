@@ -1,7 +1,6 @@
 //! The commands, one file each.
 
 pub mod clean;
-pub mod compare;
 pub mod doctor;
 pub mod methods;
 pub mod reference;

@@ -83,7 +83,7 @@ impl AxisQuantity {
     /// A multiple that was chosen.
     pub(crate) const MULTIPLE: Self = Self { text: format::multiple, steps: Steps::Decimal };
     /// A ratio that was measured.
-    pub(crate) const RATIO: Self =
+    pub const RATIO: Self =
         Self { text: |value| format!("{}x", format::times(value)), steps: Steps::Decimal };
     /// A share of 1.
     pub(crate) const SHARE: Self = Self { text: format::percent, steps: Steps::Decimal };
@@ -181,19 +181,19 @@ impl Plot {
 
 impl Axis {
     /// An axis of numbers.
-    pub(crate) fn of(label: impl Into<String>, scale: Scale, quantity: AxisQuantity) -> Self {
+    pub fn of(label: impl Into<String>, scale: Scale, quantity: AxisQuantity) -> Self {
         Self { label: label.into(), scale, quantity }
     }
 
     /// An axis of names.
-    pub(crate) fn names(label: &str, names: Vec<String>) -> Self {
+    pub fn names(label: &str, names: Vec<String>) -> Self {
         Self::of(label, Scale::Categories(names), AxisQuantity::COUNT)
     }
 }
 
 impl Series {
     /// The marks of a series by its name, which is added if it is new.
-    pub(crate) fn named<'a>(all: &'a mut Vec<Series>, name: &str) -> &'a mut Vec<Mark> {
+    pub fn named<'a>(all: &'a mut Vec<Series>, name: &str) -> &'a mut Vec<Mark> {
         let index = all.iter().position(|series| series.name == name).unwrap_or_else(|| {
             all.push(Series { name: name.to_string(), ..Series::default() });
             all.len() - 1

@@ -6,20 +6,20 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use pagewise_analysis::compare::advice::{AdviceFinding, ChangedAdvice};
-use pagewise_analysis::compare::change::{Change, ChangeFinding};
-use pagewise_analysis::compare::crossing::{ChangedCrossing, CrossingFinding};
-use pagewise_analysis::compare::difference::{ChangedSituation, Side};
-use pagewise_analysis::compare::gate::GateFindings;
-use pagewise_analysis::compare::split::{AdviceOfValue, MethodOfValue, SplitSituation};
-use pagewise_analysis::compare::{Difference, Gated, Split};
 use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, grouped, percent_up, times, times_interval};
+use pagewise_report::document::{Block, Document};
+use pagewise_report::line::{Emphasis, Line};
+use pagewise_report::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
 
-use crate::document::{Block, Document};
-use crate::line::{Emphasis, Line};
-use crate::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::text_table::{TextCell, TextTable};
+use crate::judgement::advice::{AdviceFinding, ChangedAdvice};
+use crate::judgement::change::{Change, ChangeFinding};
+use crate::judgement::crossing::{ChangedCrossing, CrossingFinding};
+use crate::judgement::difference::{ChangedSituation, Side};
+use crate::judgement::gate::GateFindings;
+use crate::judgement::split::{AdviceOfValue, MethodOfValue, SplitSituation};
+use crate::judgement::{Difference, Gated, Split};
 use words::{explained, methods, missing};
 
 pub use map::{split_page, split_title};

@@ -1,14 +1,14 @@
 //! The crossing of two methods on two sides: the ratio of data to page cache at which their order
 //! changes.
 
+use pagewise_analysis::judge::cliff::Crossing;
+use pagewise_analysis::judge::verdict::SMALLEST_DIFFERENCE;
+use pagewise_analysis::statistics::{Interval, median};
 use serde::Serialize;
 
 use super::change::bounds;
 use super::digest::{Digest, SearchDigest};
-use crate::judge::cliff::Crossing;
-use crate::judge::verdict::SMALLEST_DIFFERENCE;
-use crate::statistics::unpaired::{difference, intervals};
-use crate::statistics::{Interval, median};
+use super::unpaired::{difference, intervals};
 
 /// A crossing on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]

@@ -3,6 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pagewise_analysis::facts::Facts;
+use pagewise_analysis::judge::FigureKind;
+use pagewise_analysis::judge::label::{LabelPart, label_without};
+use pagewise_analysis::statistics::median;
 use pagewise_model::run::SCHEMA_VERSION;
 use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
@@ -12,10 +16,6 @@ use super::change::{Change, Pair, Series, changes};
 use super::digest::{Digest, SituationDigest};
 use super::facts;
 use super::missing::MissingRun;
-use crate::facts::Facts;
-use crate::judge::FigureKind;
-use crate::judge::label::{LabelPart, label_without};
-use crate::statistics::median;
 
 /// The most facts that explain a disagreement.
 const MOST_EXPLANATIONS: usize = 3;

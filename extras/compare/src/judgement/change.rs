@@ -1,13 +1,13 @@
 //! One method on two sides: the ratio of its times, with an interval over runs.
 
+use pagewise_analysis::judge::verdict::{CLOSE, SMALLEST_DIFFERENCE};
+use pagewise_analysis::judge::{FigureKind, MedianInterval};
+use pagewise_analysis::statistics::paired::centre;
+use pagewise_analysis::statistics::{Interval, SHOWN_LEVEL, median, paired_log_ratios};
 use serde::Serialize;
 
 use super::digest::{RunFigure, SituationDigest};
-use crate::judge::verdict::{CLOSE, SMALLEST_DIFFERENCE};
-use crate::judge::{FigureKind, MedianInterval};
-use crate::statistics::paired::centre;
-use crate::statistics::unpaired::{FEWEST_RUNS, difference, intervals};
-use crate::statistics::{Interval, SHOWN_LEVEL, median, paired_log_ratios};
+use super::unpaired::{FEWEST_RUNS, difference, intervals};
 
 /// A method on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use pagewise_analysis::facts::PLAN;
 use serde::Serialize;
 
 use super::digest::Digest;
 use super::facts;
-use crate::facts::PLAN;
 
 /// Values that must have a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

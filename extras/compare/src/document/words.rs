@@ -1,9 +1,10 @@
 //! Words that documents of comparisons share.
 
-use pagewise_analysis::compare::Split;
-use pagewise_analysis::compare::advice::Advised;
-use pagewise_analysis::compare::split::Explanation;
 use pagewise_model::format::counted;
+
+use crate::judgement::Split;
+use crate::judgement::advice::Advised;
+use crate::judgement::split::Explanation;
 
 /// `pread (4 of 5 runs), mmap`.
 pub(super) fn methods(advised: &[Advised]) -> String {

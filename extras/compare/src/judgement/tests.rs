@@ -1,5 +1,8 @@
 //! Two sides and many runs, made up.
 
+use pagewise_analysis::facts::Facts;
+use pagewise_analysis::judge::cliff::{Crossing, Precision};
+use pagewise_analysis::judge::{FigureKind, MedianInterval};
 use pagewise_model::random::Random;
 use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Bytes, CacheState, Conditions, Reads, Work};
@@ -9,9 +12,6 @@ use super::change::{Change, ChangeFinding};
 use super::crossing::CrossingFinding;
 use super::digest::{RunFigure, SearchDigest, SituationDigest};
 use super::*;
-use crate::facts::Facts;
-use crate::judge::cliff::{Crossing, Precision};
-use crate::judge::{FigureKind, MedianInterval};
 
 /// A run of `read` whose methods have these rates.
 fn run(name: &str, rates: &[(&str, f64)]) -> Digest {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Facts, UNKNOWN, of_alias};
+use pagewise_analysis::facts::{Facts, UNKNOWN, of_alias};
 
 /// The name of the fact that a user means; `None` if no run has it.
 pub fn named<'a>(wanted: &str, all: impl IntoIterator<Item = &'a Facts>) -> Option<String> {

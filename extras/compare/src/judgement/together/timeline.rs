@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use pagewise_analysis::judge::checked;
+use pagewise_analysis::judge::collected::bytes_per_second;
 use pagewise_model::run::{Run, RunStart};
 use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Conditions, Outcome, Role, Sample};
 
-use crate::compare::digest::conditions_of_any_run;
-use crate::judge::checked;
-use crate::judge::collected::bytes_per_second;
+use crate::judgement::digest::conditions_of_any_run;
 
 /// Times of samples that the clock of a machine may differ from those of the run without having
 /// been set.

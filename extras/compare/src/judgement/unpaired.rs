@@ -3,13 +3,12 @@
 //! Runs of two sides share no rounds, so nothing cancels out: the scatter between runs of one side
 //! is the only evidence of what a difference between the sides may be by chance. Each interval is
 //! that of Welch's t, at a level that makes all of them hold together (Bonferroni). A variance of
-//! few runs that lies below the median of the others' is steadied by it, as in [`super::paired`];
-//! one above it stays. This was chosen by simulation with normal, heavy-tailed, skewed and bimodal
-//! noise (docs/method/judgement.md).
+//! few runs that lies below the median of the others' is steadied by it, as in `paired` of the
+//! statistics; one above it stays. This was chosen by simulation with normal, heavy-tailed, skewed
+//! and bimodal noise (docs/method/judgement.md).
 
+use pagewise_analysis::statistics::{Interval, SHOWN_LEVEL, median};
 use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use super::{Interval, SHOWN_LEVEL, median};
 
 /// Fewest values on each side: with fewer, their scatter is not known.
 pub const FEWEST_RUNS: usize = 3;

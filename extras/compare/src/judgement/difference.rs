@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use pagewise_analysis::judge::FigureKind;
+use pagewise_model::run::SCHEMA_VERSION;
+use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
 
 use super::advice::ChangedAdvice;
@@ -9,9 +12,6 @@ use super::change::{Change, Pair, Series, changes, show_noise};
 use super::crossing::{self, ChangedCrossing};
 use super::digest::{Digest, SituationDigest};
 use super::facts::{self, ChangedFact};
-use crate::judge::FigureKind;
-use pagewise_model::run::SCHEMA_VERSION;
-use pagewise_model::run_identity::refuse_twice;
 
 /// Differences between two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]

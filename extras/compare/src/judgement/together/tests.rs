@@ -1,9 +1,10 @@
 //! Made-up runs of machines, in step and not.
 
-use super::*;
 use pagewise_model::run::RunStart;
 use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Bytes, Reads, Work};
+
+use super::*;
 
 const MS: u64 = 1_000_000;
 /// When runs begin.

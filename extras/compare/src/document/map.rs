@@ -1,14 +1,14 @@
 //! Many runs by a fact, as a page shows them: by a map.
 
-use pagewise_analysis::compare::Split;
-use pagewise_analysis::compare::split::{SplitSituation, ValueOfFact};
 use pagewise_model::format::counted;
+use pagewise_report::document::{Block, Document};
+use pagewise_report::map::MethodMap;
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::words::left_out;
 
 use super::words::{explained, methods, missing};
-use crate::document::{Block, Document};
-use crate::map::MethodMap;
-use crate::text_table::{TextCell, TextTable};
-use crate::words::left_out;
+use crate::judgement::Split;
+use crate::judgement::split::{SplitSituation, ValueOfFact};
 
 /// Situations that are listed with what explains them.
 const MOST_LISTED: usize = 500;

@@ -3,19 +3,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use pagewise_analysis::facts::{self, Facts};
+use pagewise_analysis::judge::cliff::Crossing;
+use pagewise_analysis::judge::label::{label, of_any_machine};
+use pagewise_analysis::judge::verdict::Place;
+use pagewise_analysis::judge::{
+    CellJudgement, Comparison, FigureKind, Judged, MedianInterval, Status, judge_with_figures,
+};
+use pagewise_analysis::statistics::ByRound;
 use pagewise_model::Conditions;
 use pagewise_model::format::listed;
 use pagewise_model::run::Run;
 use pagewise_model::run_identity::RunIdentity;
-
-use crate::facts::{self, Facts};
-use crate::judge::cliff::Crossing;
-use crate::judge::label::{label, of_any_machine};
-use crate::judge::verdict::Place;
-use crate::judge::{
-    CellJudgement, Comparison, FigureKind, Judged, MedianInterval, Status, judge_with_figures,
-};
-use crate::statistics::ByRound;
 
 /// A run without its samples.
 #[derive(Clone, Debug, PartialEq)]

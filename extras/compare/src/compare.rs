@@ -10,17 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use pagewise_analysis::compare::missing::missing;
-use pagewise_analysis::compare::{
-    Difference, Digest, ExpectedValues, Gated, MissingRun, Split, Timeline, Together,
-};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::store;
 use pagewise_model::run::Run;
-use pagewise_report::{compare as text, json, page};
+use pagewise_report::{json, page};
 
 use crate::arguments::CompareArguments;
+use crate::document as text;
+use crate::judgement::missing::missing;
+use crate::judgement::{Difference, Digest, ExpectedValues, Gated, MissingRun, Split, Timeline, Together};
 
 /// Most bytes that are read of a file of values.
 const MAX_VALUES_BYTES: u64 = 16 << 20;

@@ -1,14 +1,12 @@
 //! Machines that measured at the same time, as a document.
 
-use pagewise_analysis::compare::Together;
-use pagewise_analysis::compare::together::{
-    MachineTogether, MeasuredBeside, MethodTogether, SituationTogether,
-};
 use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, grouped, listed, mebibytes, percent, time};
+use pagewise_report::document::{Block, Document};
+use pagewise_report::text_table::{TextCell, TextTable};
 
-use crate::document::{Block, Document};
-use crate::text_table::{TextCell, TextTable};
+use crate::judgement::Together;
+use crate::judgement::together::{MachineTogether, MeasuredBeside, MethodTogether, SituationTogether};
 
 /// Machines that have a line and a column each.
 const MOST_MACHINES: usize = 6;

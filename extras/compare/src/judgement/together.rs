@@ -9,14 +9,14 @@ mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pagewise_analysis::judge::label::label;
+use pagewise_analysis::statistics::median;
 use pagewise_model::Conditions;
 use pagewise_model::format::{counted, listed, time};
 use pagewise_model::run::SCHEMA_VERSION;
 use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
 
-use crate::judge::label::label;
-use crate::statistics::median;
 use overlap::{BesideTimes, beside, sums};
 
 pub use timeline::{SampleSpan, TimedAccess, Timeline};

@@ -19,6 +19,7 @@ pub mod split;
 #[cfg(test)]
 mod tests;
 pub mod together;
+pub mod unpaired;
 
 pub use difference::Difference;
 pub use digest::Digest;
