@@ -16,6 +16,7 @@ pub mod date;
 mod ensure;
 pub mod environment;
 pub mod expectation;
+mod failure;
 pub mod format;
 pub mod host_settings;
 pub mod inspection;
@@ -48,6 +49,7 @@ pub use checksum::Consume;
 pub use content::Content;
 pub use counters::{GroupCounters, HostCounters, HostSecond, ProcessCounters, RateWindow, ThreadCounters};
 pub use environment::Environment;
+pub use failure::{Failure, FailureKind};
 pub use host_settings::{
     CpuList, DeviceCap, HostSettings, KernelSettings, Numa, SettingsInForce, Skew, Switch,
 };
@@ -55,7 +57,7 @@ pub use method::{Access, Alignment, LineRule, Method, MethodOption, Worker};
 pub use plan::{Plan, Source};
 pub use rate::{RateSchedule, ScheduledRate};
 pub use ring::RecordRing;
-pub use sample::{Evidence, Failure, FailureKind, Outcome, Sample};
+pub use sample::{Evidence, Outcome, Sample};
 pub use sync::{FOLIO_BYTES, Sync, SyncCall};
 pub use units::Bytes;
 pub use untrusted::Untrusted;

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use pagewise_model::FailureKind;
 use pagewise_model::inspection::Inspection;
 use pagewise_model::run::RunStart;
-use pagewise_model::sample::FailureKind;
 use pagewise_model::{Environment, Role, Source, WorkerFound};
 use serde::Serialize;
 
