@@ -141,8 +141,8 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
 /// A run whose trace may not stand for its program shows nothing of other methods.
 fn without_unproven(mut judged: Judged) -> Judged {
     let Some(unproven) = judged.self_replay.as_ref().filter(|replay| !replay.stands) else { return judged };
-    let own = &unproven.method;
-    judged.cells.retain(|cell| cell.method == *own || cell.role == Role::Ceiling);
+    let is_own = |cell: &CellJudgement| cell.method == unproven.method && Some(cell.cache) == unproven.cache;
+    judged.cells.retain(|cell| is_own(cell) || cell.role == Role::Ceiling);
     (judged.comparisons, judged.advice, judged.cache_unknown) = Default::default();
     judged.gain = None;
     judged

@@ -2,16 +2,17 @@
 //!
 //! [`failures`] is called while samples are taken, and by [`again`] for those of a run file. The
 //! checks by subject: the worker's claims in [`claims`]; the cache and the method's own options in
-//! [`conditions`]; the end of a cold sample in [`overrun`]; written files in [`writes`], and their
-//! syncs in `syncs`; scans in [`scans`]; limits and settings in [`settings`]; the counters of a
-//! method in [`mod@expected`] and [`faults`]; allowances for a runtime in [`runtime`]; unexpected
-//! mappings in [`mappings`]; activity outside of the clock in [`outside`]; plausibility in
-//! [`plausible`]; heartbeats in [`heartbeats`]; waits for a CPU in `cpu_waits`. What a worker's
-//! clock leaves out and counts all the same is found in [`unaccounted`]. [`steady`] decides when a
-//! cache is as warm as it gets.
+//! [`conditions`]; the cache as it was recorded in `as_recorded`; the end of a cold sample in
+//! [`overrun`]; written files in [`writes`], and their syncs in `syncs`; scans in [`scans`]; limits
+//! and settings in [`settings`]; the counters of a method in [`mod@expected`] and [`faults`];
+//! allowances for a runtime in [`runtime`]; unexpected mappings in [`mappings`]; activity outside
+//! of the clock in [`outside`]; plausibility in [`plausible`]; heartbeats in [`heartbeats`]; waits
+//! for a CPU in `cpu_waits`. What a worker's clock leaves out and counts all the same is found in
+//! [`unaccounted`]. [`steady`] decides when a cache is as warm as it gets.
 
 mod actors;
 mod again;
+mod as_recorded;
 pub(crate) mod calls;
 mod checks;
 pub mod claims;

@@ -6,7 +6,8 @@ use pagewise_model::Bytes;
 use pagewise_model::access_map::AccessMap;
 use pagewise_model::random::Random;
 use pagewise_model::trace::{
-    self, AccessKind, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread, TraceTrailer,
+    self, AccessKind, ResidentPages, Trace, TraceAccess, TraceDigest, TraceFile, TraceHeader, TraceThread,
+    TraceTrailer,
 };
 
 /// A trace of a few KiB; a number in it could ask for GiB.
@@ -38,14 +39,30 @@ fn accesses(random: &mut Random) -> Vec<TraceAccess> {
 /// Accesses of a block.
 const OF_BLOCK: usize = 50;
 
-/// The bytes of a trace of these accesses, whose digest is that of what it holds.
-fn written(accesses: &[TraceAccess], mut change: impl FnMut(&mut Vec<u8>)) -> Vec<u8> {
+/// Pages in the page cache, at least one.
+fn resident(random: &mut Random) -> ResidentPages {
+    let (mut pages, mut page) = (ResidentPages::default(), number(random) / 2);
+    for _ in 0..=random.below(50) {
+        pages.add(page);
+        page += 1 + random.below(3);
+    }
+    pages
+}
+
+/// The bytes of a trace of these accesses and pages in the page cache, whose digest is that of what
+/// it holds.
+fn written(
+    accesses: &[TraceAccess],
+    resident: &ResidentPages,
+    mut change: impl FnMut(&mut Vec<u8>),
+) -> Vec<u8> {
     let header = TraceHeader {
         command: vec!["reader".into()],
         memory_limit: Some(Bytes::mib(64)),
         ..TraceHeader::default()
     };
     let mut blocks: Vec<Vec<u8>> = accesses.chunks(OF_BLOCK).map(trace::block).collect();
+    blocks.push(trace::resident_block(1, resident));
     blocks.iter_mut().for_each(&mut change);
     let mut digest = TraceDigest::default();
     blocks.iter().for_each(|block| digest.add(block));
@@ -81,22 +98,22 @@ fn changed_traces_are_read_or_refused() {
         Campaign { test: "changed_traces_are_read_or_refused", target: "traces", data_bytes: DATA_BYTES };
     campaign.run(|case| {
         let random = &mut case.random;
-        let accesses = accesses(random);
+        let (accesses, resident) = (accesses(random), resident(random));
         // Whole, changed as a file, or changed in its blocks by somebody who knows the digest.
         let kind = random.below(4);
         let bytes = match kind {
-            0 => written(&accesses, |_| ()),
+            0 => written(&accesses, &resident, |_| ()),
             1 => {
-                let mut bytes = written(&accesses, |_| ());
+                let mut bytes = written(&accesses, &resident, |_| ());
                 change(random, &mut bytes);
                 bytes
             }
-            _ => written(&accesses, |blocks| change(random, blocks)),
+            _ => written(&accesses, &resident, |blocks| change(random, blocks)),
         };
         case.input(&bytes);
         match Trace::parse(&bytes) {
             Ok(trace) => {
-                assert!(kind > 0 || trace.accesses == accesses);
+                assert!(kind > 0 || trace.accesses == accesses && trace.resident == [(1, resident)].into());
                 let reads = trace.accesses.iter().map(|access| (access.time_ns, access.offset, access.len));
                 assert!(AccessMap::of(reads, 1 << 20).is_sound());
                 for file in (0..4).filter(|file| trace.entry_count(*file) <= MOST_ENTRIES) {

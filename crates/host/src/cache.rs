@@ -3,6 +3,8 @@
 //! Nothing here drops pages of other files, and nothing is assumed: after every attempt the kernel
 //! is asked again. If it does not answer truthfully, the result is a reason rather than a number.
 
+pub mod pages;
+
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -364,7 +366,7 @@ mod tests {
     }
 
     /// A directory on storage; the one for temporary files may be in memory.
-    fn on_storage() -> Option<tempfile::TempDir> {
+    pub(super) fn on_storage() -> Option<tempfile::TempDir> {
         let directory = tempfile::tempdir().expect("directory");
         let mount = Mount::holding(directory.path()).expect("read").expect("mount");
         if mount.kind() == FilesystemKind::Block {

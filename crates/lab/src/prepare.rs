@@ -9,13 +9,14 @@ use anyhow::{Context, Result, anyhow};
 use pagewise_host::cgroup::{self, Control};
 use pagewise_host::{BlockDevice, cache, dataset, placement};
 use pagewise_model::run::check_of;
-use pagewise_model::{Bytes, CpuList, Environment, Plan, Source};
+use pagewise_model::{Bytes, CacheState, CpuList, Environment, Plan, Source};
 
 use crate::begin::{Destination, Options, examine, fresh_seed};
 use crate::labels;
 use crate::output::say;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
+use crate::plan::validate::refuse_unlike_recording;
 use crate::plan::{Lacking, Layer, OrNone, PlanText};
 use crate::rights;
 use crate::traced::Traced;
@@ -52,13 +53,17 @@ impl TypedQuestion {
         short_hash(&chosen.filter(|field| !field.is_empty()).collect::<Vec<_>>().join(", "))
     }
 
-    /// Add the choices of the recording: the memory limit of the program, and its own method, which
-    /// shows whether the trace stands for it.
+    /// Add the choices of the recording: the memory limit of the program, what was in the page
+    /// cache, and its own method, which shows whether the trace stands for it.
     pub fn with_recording(mut self) -> Self {
         let Some(traced) = &self.traced else { return self };
         let usual = || traced.planned.memory_limit.map(|limit| vec![OrNone(Some(limit))]);
         self.chosen.axes.memory = self.chosen.axes.memory.take().or_else(usual);
         self.chosen.axes.descriptor.get_or_insert_with(|| vec![traced.descriptor]);
+        let names_cache = self.chosen.axes.cache.is_some() || self.text.base.axes.cache.is_some();
+        if !names_cache && traced.planned.cached_bytes.is_some_and(|cached| cached > Bytes(0)) {
+            self.chosen.axes.cache = Some(vec![CacheState::Recorded]);
+        }
         let own = &traced.planned.method;
         for methods in [&mut self.chosen.axes.methods, &mut self.text.base.axes.methods].into_iter().flatten()
         {
@@ -182,7 +187,7 @@ impl Prepared {
         self.plan.typed = Some(self.typed.clone());
         self.plan.max_written_bytes = self.max_written_bytes;
         self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
-        Ok(())
+        refuse_unlike_recording(&self.plan)
     }
 
     /// Check that its files fit on their filesystem.

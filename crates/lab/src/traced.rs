@@ -114,6 +114,7 @@ impl Traced {
                 recorded.file_bytes.0
             );
         }
+        check_resident(&trace, number, file, recorded.file_bytes.0, path)?;
         ensure!(
             trace.entry_count(number) <= MOST_ENTRIES,
             "{shown} has {} of {}: at most {} can be replayed",
@@ -146,7 +147,8 @@ impl Traced {
             command: trace.header.command.clone(),
             method: own_method(file, is_mapped(&trace, number)).parse().map_err(anyhow::Error::msg)?,
             memory_limit: trace.header.memory_limit,
-            cold: file.was_dropped(),
+            cold: file.resident_before == Some(0),
+            cached_bytes: file.resident_before.map(Bytes),
             device_bytes: end.device_bytes(file),
             windows: end.windows.is_some(),
             wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
@@ -185,6 +187,36 @@ fn check_windows(windows: &WindowTally, path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Refuse pages in the page cache that are not of the file, or not those that the trace counts.
+fn check_resident(trace: &Trace, number: u32, file: &TraceFile, file_bytes: u64, path: &Path) -> Result<()> {
+    let Some(pages) = trace.resident.get(&number) else {
+        ensure!(
+            file.resident_before.is_none_or(|bytes| bytes == 0),
+            "{} does not say which pages of {} were in the page cache",
+            path.display(),
+            Untrusted(&file.path)
+        );
+        return Ok(());
+    };
+    let page_bytes = trace.header.page_bytes;
+    ensure!(
+        pages.end() <= file_bytes.div_ceil(page_bytes),
+        "{} says that page {} of {} was in the page cache, which ends at {file_bytes}",
+        path.display(),
+        pages.end() - 1,
+        Untrusted(&file.path)
+    );
+    ensure!(
+        file.resident_before == Some(pages.count() * page_bytes),
+        "{} says that {} bytes of {} were in the page cache, and has {} of it",
+        path.display(),
+        file.resident_before.unwrap_or_default(),
+        Untrusted(&file.path),
+        format::counted(pages.count(), "page")
+    );
+    Ok(())
+}
+
 /// True if more of the accesses were through a mapping than by calls.
 fn is_mapped(trace: &Trace, number: u32) -> bool {
     let of_file = trace.accesses.iter().filter(|access| access.file == number);
@@ -218,22 +250,22 @@ fn usual<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
     let most_read = |files: &mut dyn Iterator<Item = (u32, &'a TraceFile)>| {
         files.filter(|(_, file)| file.reads > 0).max_by_key(|(_, file)| file.read_bytes)
     };
-    let dropped = || files().filter(|(_, file)| file.was_dropped());
+    let named = || files().filter(|(_, file)| file.is_named());
     let shown = path.display();
-    if let Some(found) = most_read(&mut dropped()) {
+    if let Some(found) = most_read(&mut named()) {
         return Ok(found);
     }
-    if let Some((_, unread)) = dropped().max_by_key(|(_, file)| file.mapped_faults) {
+    if let Some((_, unread)) = named().max_by_key(|(_, file)| file.mapped_faults) {
         ensure!(unread.mapped_faults == 0, only_mapped(unread));
         bail!(
-            "{shown} was recorded with --cold {}, and holds no read of it: --file names another",
+            "{shown} was recorded for {}, and holds no read of it: --file names another",
             Untrusted(&unread.path)
         );
     }
     match most_read(&mut files()) {
         None => bail!("{shown} holds no read: the program accessed no file by calls"),
         Some((_, file)) => bail!(
-            "{shown} was recorded without --cold, and a replay drops its file from the page cache: name it, as in --file {} (most was read \
+            "{shown} was recorded without --cold or --as-is, and a replay drops its file from the page cache: name it, as in --file {} (most was read \
              of it: {})",
             Untrusted(&file.path),
             Bytes(file.read_bytes)

@@ -31,6 +31,9 @@ words! {
         /// The whole span was read once, front to back, into an empty cache: the warm-up of
         /// published studies. The resulting state is recorded.
         ReadOnce = "read-once",
+        /// The pages of a file whose trace is replayed are cached that were when its recording
+        /// began, and no others; verified.
+        Recorded = "recorded",
         /// Nothing is cached, verified; then the workload runs until the cache stops filling. The
         /// sample is a series, and its figure is the time that this takes.
         ColdStart = "cold-start",
@@ -388,7 +391,7 @@ mod tests {
         }
         assert_eq!(
             "hot".parse::<CacheState>(),
-            Err("unknown cache state 'hot': write one of cold, warm, warm-small, as-is, read-once, cold-start"
+            Err("unknown cache state 'hot': write one of cold, warm, warm-small, as-is, read-once, recorded, cold-start"
                 .to_string())
         );
     }

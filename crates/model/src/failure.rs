@@ -37,6 +37,8 @@ words! {
         NotCold = "not-cold",
         /// The page cache was not full before a warm sample, or bytes came from the device.
         NotWarm = "not-warm",
+        /// The page cache was not, before a replay, as it was when the program was recorded.
+        NotAsRecorded = "not-as-recorded",
         /// A cold sample brought more of the file into the cache than allowed.
         ColdOverrun = "cold-overrun",
         /// The advice, flag or huge page that defines the method is not in force.

@@ -42,6 +42,9 @@ impl Conditions {
         })?;
         ensure(span_bytes.0 > 0, || "a span of 0B holds nothing to read".to_string())?;
         self.work.parameters().check(*threads)?;
+        ensure(self.cache != CacheState::Recorded || self.workload() == Workload::Replay, || {
+            "what was in the page cache when a program was recorded is for a replay of its trace: use --cache warm or cold".to_string()
+        })?;
         self.check_rate()?;
         if let Some(actor) = &self.beside {
             actor.check(Alignment::ANY)?;

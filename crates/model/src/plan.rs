@@ -154,6 +154,9 @@ pub struct PlannedTrace {
     pub memory_limit: Option<Bytes>,
     /// The file was in no part in memory when it began.
     pub cold: bool,
+    /// Bytes of the file in the page cache when it began, if its pages were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_bytes: Option<Bytes>,
     /// Bytes that came from the device for its reads.
     pub device_bytes: Option<u64>,
     /// True if the trace was recorded in windows.
@@ -168,6 +171,25 @@ pub struct PlannedTrace {
     /// The inspection of the program when it was recorded: its files, and the waits of its threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection: Option<Inspection>,
+}
+
+impl PlannedTrace {
+    /// True if a replay from this state of the page cache begins as the program did when it was
+    /// recorded.
+    pub fn began_with(&self, cache: CacheState) -> bool {
+        match cache {
+            CacheState::Cold => self.cold,
+            CacheState::Recorded => self.cold || self.cached_bytes.is_some(),
+            _ => false,
+        }
+    }
+
+    /// True if a replay by `cell` shows whether the trace stands for its program: by its own
+    /// method, from the state of the page cache in which it was recorded, where that matters.
+    pub fn is_shown_by(&self, cell: &Cell) -> bool {
+        let is_own = cell.role == Role::Measured && cell.method == self.method;
+        is_own && (!cell.depends_on_cache() || self.began_with(cell.conditions.cache))
+    }
 }
 
 /// Search for the ratio of data to cache at which the order of two methods changes.
@@ -265,6 +287,15 @@ impl Plan {
         cell.role != Role::Ceiling
             || (rounds <= samples && round < rounds)
             || (rounds > samples && (0..samples).any(|sample| sample * (rounds - 1) / (samples - 1) == round))
+    }
+
+    /// The replay by the program's own method: the one that shows whether the trace stands for the
+    /// program, if there is one.
+    pub fn own_replay(&self) -> Option<usize> {
+        let trace = self.trace.as_ref()?;
+        let is_own = |cell: &Cell| cell.role == Role::Measured && cell.method == trace.method;
+        let shows = self.cells.iter().position(|cell| trace.is_shown_by(cell));
+        shows.or_else(|| self.cells.iter().position(is_own))
     }
 
     /// True if its samples are known beforehand: without a budget, a search and a trace.

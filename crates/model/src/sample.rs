@@ -98,6 +98,7 @@ impl Outcome {
                 failure.kind,
                 FailureKind::NotCold
                     | FailureKind::NotWarm
+                    | FailureKind::NotAsRecorded
                     | FailureKind::Contaminated
                     | FailureKind::Disturbed
                     | FailureKind::FalseTime
@@ -290,6 +291,14 @@ crate::with_process_totals! { evidence! {
         pub steal_ns: Option<u64>,
         /// Bytes of the span in the page cache before the clock started.
         pub resident_before_bytes: Option<u64>,
+        /// Of a replay from the cache as it was recorded: bytes of the pages that were in the page
+        /// cache then, and were not before the clock started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub recorded_missing_bytes: Option<u64>,
+        /// Of such a replay: bytes of the pages in the page cache before the clock started that
+        /// were not there when it was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub recorded_added_bytes: Option<u64>,
         /// Bytes of the span in the page cache after the clock stopped.
         pub resident_after_bytes: Option<u64>,
         /// Source of the residency: `cachestat`, `mincore`, or the reason it is unknown.

@@ -1,14 +1,17 @@
 //! Traces: what calls a program made to read its files, in the order in which they began, and which
 //! pages of its mapped files it touched, where it was recorded in windows.
 //!
-//! A trace is a JSON line (the header), blocks of columns, and a JSON line (the trailer). What a
-//! recording was is known at its end, so a trace is readable only with its trailer: a torn one is
-//! refused.
+//! A trace is a JSON line (the header), blocks of columns, blocks of pages that were in the page
+//! cache, and a JSON line (the trailer). What a recording was is known at its end, so a trace is
+//! readable only with its trailer: a torn one is refused.
 
 mod columns;
 pub mod entry;
 pub mod key;
+mod resident;
 mod table;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,14 +23,16 @@ use crate::units::Bytes;
 use crate::watched::{Missing, ReadOrder, Tally};
 pub use entry::{END_OF_ENTRIES, LONGEST_ENTRY, entry, range_of};
 pub use key::TraceKey;
+pub use resident::{MOST_RUNS, ResidentPages};
 pub use table::RecordedTable;
 
 /// Version of the format; traces of earlier ones can be read.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// Accesses in a block.
 pub const BLOCK_ACCESSES: usize = 8192;
 
 const BLOCK: u8 = b'B';
+const RESIDENT: u8 = b'R';
 const TRAILER: u8 = b'T';
 
 /// The first line.
@@ -188,14 +193,15 @@ pub struct TraceFile {
     pub mapped_faults: u64,
     /// Bytes brought into the page cache by reads, and by touches; `None`: it was not seen.
     pub brought_in_bytes: Option<u64>,
-    /// Bytes of the file in memory at the beginning, as far as that is known.
+    /// Bytes of its pages in the page cache at the beginning, of a file that the user named: none,
+    /// if it was dropped. A block of the trace has these pages.
     pub resident_before: Option<u64>,
 }
 
 impl TraceFile {
-    /// True if it was dropped from the page cache for the recording: the user named it.
-    pub fn was_dropped(&self) -> bool {
-        self.resident_before == Some(0)
+    /// True if the user named it, so that what was in the page cache of it is known.
+    pub fn is_named(&self) -> bool {
+        self.resident_before.is_some()
     }
 }
 
@@ -303,6 +309,8 @@ pub struct Trace {
     pub header: TraceHeader,
     /// In the order of time.
     pub accesses: Vec<TraceAccess>,
+    /// Pages in the page cache at the beginning, by file; of one that had none, nothing.
+    pub resident: BTreeMap<u32, ResidentPages>,
     /// The last line.
     pub trailer: TraceTrailer,
 }
@@ -321,6 +329,16 @@ pub fn block(accesses: &[TraceAccess]) -> Vec<u8> {
     block.extend((accesses.len() as u32).to_le_bytes());
     block.extend((columns.len() as u32).to_le_bytes());
     block.extend(columns);
+    block
+}
+
+/// The bytes of a block of the pages of a file that were in the page cache.
+pub fn resident_block(file: u32, pages: &ResidentPages) -> Vec<u8> {
+    let runs = pages.encode();
+    let mut block = vec![RESIDENT];
+    block.extend(file.to_le_bytes());
+    block.extend((runs.len() as u32).to_le_bytes());
+    block.extend(runs);
     block
 }
 
@@ -346,7 +364,9 @@ impl Trace {
         let header: TraceHeader = serde_json::from_slice(&bytes[..first])
             .map_err(|error| damaged(&format!("its first line: {error}")))?;
         let (mut rest, mut accesses, mut digest) = (&bytes[first + 1..], Vec::new(), TraceDigest::default());
+        let (mut resident, mut runs) = (BTreeMap::new(), 0);
         let torn = || "it is torn: its end is missing".to_string();
+        let no_pages = || damaged("the pages in the page cache are not those of a file");
         let trailer: TraceTrailer = loop {
             match rest.split_first().ok_or_else(torn)? {
                 (&TRAILER, text) if text.last() == Some(&b'\n') => {
@@ -354,13 +374,22 @@ impl Trace {
                         .map_err(|error| damaged(&format!("its last line: {error}")))?;
                 }
                 (&TRAILER, _) => return Err(torn()),
-                (&BLOCK, behind) => {
-                    let number =
-                        |at: usize| Some(u32::from_le_bytes(*behind.get(at..)?.first_chunk()?) as usize);
-                    let (count, len) = number(0).zip(number(4)).ok_or_else(torn)?;
-                    let columns = behind.get(8..8 + len).ok_or_else(torn)?;
-                    columns::decode(columns, count, &mut accesses)
-                        .ok_or_else(|| damaged("a block does not hold what it says"))?;
+                (&kind @ (BLOCK | RESIDENT), behind) => {
+                    let number = |at: usize| Some(u32::from_le_bytes(*behind.get(at..)?.first_chunk()?));
+                    let (first, len) = number(0).zip(number(4)).ok_or_else(torn)?;
+                    let len = len as usize;
+                    let content = behind.get(8..8 + len).ok_or_else(torn)?;
+                    if kind == BLOCK {
+                        columns::decode(content, first as usize, &mut accesses)
+                            .ok_or_else(|| damaged("a block does not hold what it says"))?;
+                    } else {
+                        let pages = ResidentPages::decode(content, MOST_RUNS - runs);
+                        let pages = pages.filter(|pages| pages.count() > 0).ok_or_else(no_pages)?;
+                        runs += pages.runs().len();
+                        if resident.insert(first, pages).is_some() {
+                            return Err(no_pages());
+                        }
+                    }
                     let (block, behind) = rest.split_at(9 + len);
                     digest.add(block);
                     rest = behind;
@@ -375,7 +404,10 @@ impl Trace {
         if accesses.iter().any(|access| access.file >= files || access.thread >= threads) {
             return Err(damaged("an access names a file or a thread that it does not have"));
         }
-        let mut trace = Self { header, accesses, trailer };
+        if resident.keys().any(|file| *file >= files) {
+            return Err(no_pages());
+        }
+        let mut trace = Self { header, accesses, resident, trailer };
         trace.end_touches_with_files();
         Ok(trace)
     }

@@ -56,6 +56,13 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Cach
 /// Count the pages of the first `len` bytes that mincore(2) reports as resident. It reports all of
 /// them if the caller neither owns the file nor may write it: call [`mincore_is_honest`] first.
 pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
+    let mut count = 0;
+    each_mincore_page(file, len, |_| count += 1)?;
+    Ok(count)
+}
+
+/// Call `resident` with the number of each of these pages, in their order.
+pub fn each_mincore_page(file: impl AsFd, len: usize, mut resident: impl FnMut(u64)) -> io::Result<()> {
     let page = rustix::param::page_size();
     // The mapping is never touched, so that it holds no page in the cache.
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
@@ -64,22 +71,22 @@ pub fn mincore_pages(file: impl AsFd, len: usize) -> io::Result<u64> {
     // In blocks: the states of a large file would exceed the supervisor's memory limit.
     let piece_bytes = 65536 * page;
     let mut states = vec![0u8; len.min(piece_bytes).div_ceil(page)];
-    let mut resident = Ok(0u64);
+    let mut ended = Ok(());
     for start in (0..len).step_by(piece_bytes) {
         let piece = (len - start).min(piece_bytes);
         // SAFETY: the piece lies within the range that is mapped, and `states` has one byte for
         // each of its pages.
         let result = unsafe { libc::mincore(address.byte_add(start), piece, states.as_mut_ptr()) };
         if result != 0 {
-            resident = Err(io::Error::last_os_error());
+            ended = Err(io::Error::last_os_error());
             break;
         }
-        let pages = states[..piece.div_ceil(page)].iter().filter(|state| **state & 1 == 1).count();
-        resident = resident.map(|before| before + pages as u64);
+        let states = states[..piece.div_ceil(page)].iter().zip((start / page) as u64..);
+        states.filter(|(state, _)| **state & 1 == 1).for_each(|(_, page)| resident(page));
     }
     // SAFETY: the range was mapped above, and nothing refers to it.
     unsafe { mm::munmap(address, len)? };
-    resident
+    ended
 }
 
 /// True if mincore(2) reports the truth about `file` to this process: the owner, a process with

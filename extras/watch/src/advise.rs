@@ -158,6 +158,7 @@ fn watch_and_record(
         command: &arguments.command,
         memory: arguments.memory,
         cold: &cold,
+        as_is: &[],
         quiet: true,
         needed: recorded_by(arguments.windows, arguments.memory),
     };
@@ -327,7 +328,7 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
     let ended = traced.planned.inspection.as_ref().and_then(|inspection| inspection.subject.ended.clone());
     Some(Rc::new(move |state| {
         stdin.restore();
-        let request = Request { command: &words, memory, cold: &cold, quiet: true, needed };
+        let request = Request { command: &words, memory, cold: &cold, as_is: &[], quiet: true, needed };
         let (trailer, ..) = request.run(Some(state), |_| ())?;
         if ended.as_ref().is_some_and(|ended| *ended != trailer.program.ended) {
             return Err(Exit::FellShort.because(anyhow!(

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use pagewise_host::cgroup::{self, Control, Group};
 use pagewise_host::memory::Memory;
 use pagewise_host::{Space, cache, files, process, watch};
@@ -23,23 +23,33 @@ use pagewise_lab::traced::MAX_TRACE_BYTES;
 use pagewise_model::Bytes;
 use pagewise_model::inspection::Inspection;
 use pagewise_model::plan::FileIdentity;
-use pagewise_model::trace::{self, FORMAT, ProgramCost, TraceHeader, TraceTrailer};
+use pagewise_model::trace::{self, FORMAT, ProgramCost, ResidentPages, TraceHeader, TraceTrailer};
 use pagewise_sys::Spawn;
 
 use crate::observed::{Accessed, Accounts};
-use crate::recording::Recording;
+use crate::recording::{NamedFile, Recording};
 use crate::trace_text as text;
 use crate::watched::{Needed, Started, command_of, exit_of};
 use arguments::RecordArguments;
 
 /// `pagewise record`.
 pub fn record(arguments: &RecordArguments) -> Result<Exit> {
-    let RecordArguments { command, out, memory, cold, windows } = arguments;
+    let RecordArguments { command, out, memory, cold, as_is, windows } = arguments;
+    ensure!(
+        memory.is_none() || as_is.is_empty(),
+        "pages that are in the page cache before a command begins are not charged to its memory limit: leave --memory or --as-is out"
+    );
     let out = out.clone().unwrap_or_else(|| usual_name(command));
     output::can_appear(&out)?;
     let mut state = memory.map(|_| claim()).transpose()?;
-    let request =
-        Request { command, memory: *memory, cold, quiet: false, needed: recorded_by(*windows, *memory) };
+    let request = Request {
+        command,
+        memory: *memory,
+        cold,
+        as_is,
+        quiet: false,
+        needed: recorded_by(*windows, *memory),
+    };
     let recorded = request.record(&out, state.as_mut())?;
     Ok(match exit_of(recorded.status) {
         Exit::Program(0) if recorded.trace.is_none() => Exit::FellShort,
@@ -55,6 +65,8 @@ pub(super) struct Request<'a> {
     pub(super) memory: Option<Bytes>,
     /// Files that are dropped from the page cache first.
     pub(super) cold: &'a [PathBuf],
+    /// Files whose pages in the page cache are looked at first.
+    pub(super) as_is: &'a [PathBuf],
     /// Read and drop what the command prints on stdout.
     pub(super) quiet: bool,
     /// Observations without which it is not run.
@@ -91,9 +103,19 @@ impl Request<'_> {
             (Some(limit), Some(state)) => Some(Limited::begin(limit, state)?),
             _ => None,
         };
-        let dropped = self.cold.iter().map(|path| evict(path)).collect::<Result<Vec<_>>>()?;
+        let dropped = self.cold.iter().map(|path| evict(path));
+        let mut named = dropped.collect::<Result<Vec<_>>>()?;
         if let Some(group) = limited.as_ref().and_then(|limited| limited.0.as_ref()) {
             Spawn { join: group.entry()?, ..Spawn::default() }.apply(&mut command);
+        }
+        // Last, as it may change.
+        for path in self.as_is {
+            let found = look_at(path)?;
+            let is_it = |one: &NamedFile| {
+                (one.identity.device, one.identity.inode) == (found.identity.device, found.identity.inode)
+            };
+            ensure!(!named.iter().any(is_it), "{} is named twice", path.display());
+            named.push(found);
         }
         let own = || process::totals(std::process::id()).device_read_bytes;
         let device_before = own();
@@ -117,7 +139,8 @@ impl Request<'_> {
         let ended = inspection.subject.ended.clone().unwrap_or_default();
         let cost = ProgramCost { wall_ns, device_read_bytes, anonymous_bytes, ended };
         let identify = |path: &str| files::identify(Path::new(path)).ok().map(|(_, identity)| identity);
-        let trailer = recording.trailer(&inspection, windows, cost, identify, &dropped);
+        let (blocks, trailer) = recording.trailer(&inspection, windows, cost, identify, &named);
+        write(&blocks);
         Ok((trailer, inspection, rest.wait()?))
     }
 
@@ -157,15 +180,32 @@ pub(super) fn usual_name(command: &[OsString]) -> PathBuf {
     name.into()
 }
 
-/// Drop a file from the page cache, and verify it. Its path, and what file it is.
-fn evict(path: &Path) -> Result<(String, FileIdentity)> {
+/// Drop a file from the page cache, and verify it.
+fn evict(path: &Path) -> Result<NamedFile> {
     let (file, identity) = files::identify(path)?;
     let evicted = cache::evict(&file, identity.file_bytes.0)?;
     if evicted.after.resident_bytes.is_none() {
         bail!("whether {} is in the page cache is unknown: {}", path.display(), evicted.after.source);
     }
+    Ok(named(path, identity, ResidentPages::default()))
+}
+
+/// Look which pages of a file are in the page cache.
+fn look_at(path: &Path) -> Result<NamedFile> {
+    let (file, identity) = files::identify(path)?;
+    let shown = path.display();
+    if let Some(filesystem) = cache::in_memory(&file) {
+        bail!("{shown} is on {filesystem}, which keeps its files in memory: it has no other state than that");
+    }
+    match cache::pages::resident_pages(&file, identity.file_bytes.0) {
+        Ok(resident) => Ok(named(path, identity, resident)),
+        Err(reason) => bail!("which pages of {shown} are in the page cache is unknown: {reason}"),
+    }
+}
+
+fn named(path: &Path, identity: FileIdentity, resident: ResidentPages) -> NamedFile {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    Ok((path.to_string_lossy().into_owned(), identity))
+    NamedFile { path: path.to_string_lossy().into_owned(), identity, resident }
 }
 
 /// A group that limits memory, and is removed.

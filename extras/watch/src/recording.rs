@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{
-    self, AccessKind, BLOCK_ACCESSES, ProgramCost, TraceAccess, TraceDigest, TraceFile, TraceThread,
-    TraceTrailer, WindowTally,
+    self, AccessKind, BLOCK_ACCESSES, ProgramCost, ResidentPages, TraceAccess, TraceDigest, TraceFile,
+    TraceThread, TraceTrailer, WindowTally,
 };
 
 use pagewise_model::inspection::{InspectedFile, Inspection};
@@ -39,6 +39,17 @@ pub struct Recording {
     touched: HashMap<Identity, Touched>,
     digest: TraceDigest,
     accesses: u64,
+}
+
+/// A file that the user named, before the recording.
+#[derive(Debug)]
+pub struct NamedFile {
+    /// Path.
+    pub path: String,
+    /// Identity.
+    pub identity: FileIdentity,
+    /// Its pages in the page cache: none, if it was dropped.
+    pub resident: ResidentPages,
 }
 
 /// Keys, numbered as they come, with reads and bytes.
@@ -157,16 +168,17 @@ impl Recording {
         Some(block)
     }
 
-    /// The trailer, once all blocks are taken. `identify` looks what file a path is now. The files
-    /// that were `dropped` from the page cache before are in it, also those that nobody read.
+    /// The last blocks, of pages in the page cache, and the trailer, once all other blocks are
+    /// taken. `identify` looks what file a path is now. The files that the user `named` are in it,
+    /// also those that nobody read.
     pub fn trailer(
-        self,
+        mut self,
         inspection: &Inspection,
         windows: Option<WindowTally>,
         program: ProgramCost,
         identify: impl Fn(&str) -> Option<FileIdentity>,
-        dropped: &[(String, FileIdentity)],
-    ) -> TraceTrailer {
+        named: &[NamedFile],
+    ) -> (Vec<u8>, TraceTrailer) {
         let mut files: Vec<TraceFile> = Vec::new();
         let read = self.files.counts.iter().zip(&self.identities);
         let read = read.map(|((_, reads, bytes), identity)| (*reads, *bytes, *identity));
@@ -174,16 +186,18 @@ impl Recording {
         let mapped = inspection.files.iter().filter(|file| file.mapping.is_some() && !file.code);
         let mapped =
             mapped.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
-        // Whatever else the program did to a file that was dropped is reported too.
-        let is_dropped = |file: &&InspectedFile| {
-            let mut named = dropped.iter();
-            named.any(|(path, before)| file.path.as_ref() == Some(path) && file.identity.2 == before.inode)
+        // Whatever else the program did to a file that was named is reported too.
+        let is_named = |file: &&InspectedFile| {
+            let is_it = |one: &NamedFile| {
+                file.path.as_ref() == Some(&one.path) && file.identity.2 == one.identity.inode
+            };
+            named.iter().any(is_it)
         };
         let in_mapped = |file: &&InspectedFile| file.mapping.is_some() && !file.code;
-        let dropped_files = inspection.files.iter().filter(|file| is_dropped(file) && !in_mapped(file));
-        let dropped_files =
-            dropped_files.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
-        for (reads, read_bytes, identity) in read.chain(mapped).chain(dropped_files) {
+        let named_files = inspection.files.iter().filter(|file| is_named(file) && !in_mapped(file));
+        let named_files =
+            named_files.map(|file| (0, 0, file.identity)).filter(|file| !self.identities.contains(&file.2));
+        for (reads, read_bytes, identity) in read.chain(mapped).chain(named_files) {
             let seen = inspection.files.iter().find(|file| file.identity == identity);
             let path = seen.and_then(|file| file.path.clone()).unwrap_or_default();
             let found = identify(&path).filter(|found| found.inode == identity.2);
@@ -211,19 +225,25 @@ impl Recording {
                 identity: found,
             });
         }
-        for (path, before) in dropped {
-            let is_it = |file: &&mut TraceFile| match &file.identity {
+        let mut blocks = Vec::new();
+        for NamedFile { path, identity: before, resident } in named {
+            let is_it = |file: &TraceFile| match &file.identity {
                 Some(now) => (now.device, now.inode) == (before.device, before.inode),
                 None => file.path == *path,
             };
-            match files.iter_mut().find(is_it) {
-                Some(file) => file.resident_before = Some(0),
-                None => files.push(TraceFile {
+            let number = files.iter().position(is_it).unwrap_or_else(|| {
+                files.push(TraceFile {
                     path: path.clone(),
                     identity: identify(path).filter(|now| now.inode == before.inode),
-                    resident_before: Some(0),
                     ..TraceFile::default()
-                }),
+                });
+                files.len() - 1
+            });
+            files[number].resident_before = Some(resident.count() * inspection.page_bytes);
+            if resident.count() > 0 {
+                let block = trace::resident_block(number as u32, resident);
+                self.digest.add(&block);
+                blocks.extend(block);
             }
         }
         let name = |number: u32| {
@@ -236,7 +256,7 @@ impl Recording {
             name: name(*thread),
             accesses: *accesses,
         });
-        TraceTrailer {
+        let trailer = TraceTrailer {
             accesses: self.accesses,
             digest: self.digest.key(),
             complete: inspection.complete,
@@ -250,7 +270,8 @@ impl Recording {
             windows,
             program,
             inspection: Some(inspection.shortened()),
-        }
+        };
+        (blocks, trailer)
     }
 }
 
@@ -302,14 +323,22 @@ mod tests {
             })
         };
         let unread = FileIdentity { inode: 30, ..identify("/20").expect("a file") };
-        let dropped = [
-            ("/20".to_string(), identify("/20").expect("a file")),
-            ("/10".to_string(), FileIdentity { inode: 10, ..unread }),
-            ("/30".to_string(), unread),
+        let resident = |pages: &[u64]| pages.iter().copied().collect::<ResidentPages>();
+        let file = |path: &str, identity: FileIdentity, pages: &[u64]| NamedFile {
+            path: path.into(),
+            identity,
+            resident: resident(pages),
+        };
+        let named = [
+            file("/20", identify("/20").expect("a file"), &[]),
+            file("/10", FileIdentity { inode: 10, ..unread }, &[0, 1, 5]),
+            file("/30", unread, &[2]),
         ];
-        let end = recording.trailer(&inspection, None, ProgramCost::default(), identify, &dropped);
+        let (resident_blocks, end) =
+            recording.trailer(&inspection, None, ProgramCost::default(), identify, &named);
         let mut bytes = trace::header(&trace::TraceHeader::default()).expect("json");
         bytes.extend(block);
+        bytes.extend(resident_blocks);
         bytes.extend(trace::trailer(&end).expect("json"));
         let found = trace::Trace::parse(&bytes).expect("a trace");
         let access =
@@ -328,7 +357,9 @@ mod tests {
         assert_eq!((second.path.as_str(), second.reads, second.read_bytes), ("/20", 2, 107));
         assert_eq!((second.left_out_bytes, second.direct), (300, true));
         assert_eq!((unread.path.as_str(), unread.reads), ("/30", 0), "who drops a file asks for it");
-        assert!(found.trailer.files.iter().all(TraceFile::was_dropped));
+        assert!(found.trailer.files.iter().all(TraceFile::is_named));
+        assert_eq!(found.resident, [(1, resident(&[0, 1, 5])), (2, resident(&[2]))].into());
+        assert_eq!((first.resident_before, second.resident_before), (Some(3 * 4096), Some(0)));
         assert_eq!(first.identity, None, "it is another file now");
         let threads: Vec<(u32, u64)> =
             found.trailer.threads.iter().map(|thread| (thread.thread, thread.accesses)).collect();

@@ -26,7 +26,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
     }
     let mut files: Vec<_> = trailer.files.iter().collect();
     let by_bytes = |file: &&TraceFile| (Reverse(file.read_bytes), Reverse(file.mapped_faults));
-    files.sort_by_key(|file| (Reverse(file.was_dropped()), by_bytes(file)));
+    files.sort_by_key(|file| (Reverse(file.is_named()), by_bytes(file)));
     for file in files.iter().take(NAMED) {
         let mut parts = Vec::new();
         if file.reads > 0 {
@@ -60,6 +60,9 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
         if parts.is_empty() {
             parts.push("no access to it was seen".to_string());
         }
+        if let Some(resident) = file.resident_before.filter(|resident| *resident > 0) {
+            parts.push(format!("{} were in the page cache when it began", format::bytes(resident)));
+        }
         if file.identity.is_none() {
             parts.push(
                 "it is gone, its path is not UTF-8, or it is no file to be read again: it cannot be replayed"
@@ -67,7 +70,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
             );
         }
         lines.push(format!("  {}: {}", Untrusted(&file.path), parts.join("; ")));
-        if file.was_dropped() && file.reads == 0 {
+        if file.is_named() && file.reads == 0 {
             lines.push(format!(
                 "! none of its reads are in the trace, so no replay stands for the program at {}: {}",
                 Untrusted(&file.path),

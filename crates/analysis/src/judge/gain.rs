@@ -56,7 +56,10 @@ pub enum UnknownGain {
 pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Option<Gain> {
     let plan = &run.header.plan;
     let trace = plan.trace.as_ref()?;
-    let [comparison] = comparisons else { return None };
+    // From the state of the cache with which the program began.
+    let cache = plan.cells.get(plan.own_replay()?)?.conditions.cache;
+    let mut began_alike = comparisons.iter().filter(|one| one.conditions.conditions.cache == cache);
+    let (Some(comparison), None) = (began_alike.next(), began_alike.next()) else { return None };
     let method = trace.method.to_string();
     let cells = || comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
     let own = cells().find(|cell| cell.method == method)?;

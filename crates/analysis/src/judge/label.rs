@@ -136,6 +136,7 @@ fn cache_of_reads(conditions: &Conditions, without: &[LabelPart]) -> String {
             "warm, steady state beyond memory".to_string()
         }
         CacheState::Warm if !conditions.stays_in_memory() => "steady state".to_string(),
+        CacheState::Recorded => "cached as recorded".to_string(),
         cache => cache.to_string(),
     }
 }

@@ -3,7 +3,7 @@
 
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
-use pagewise_model::{Bytes, CacheState, Role};
+use pagewise_model::{Bytes, CacheState};
 
 use super::collected::CellSamples;
 use crate::statistics::median_count;
@@ -18,6 +18,11 @@ pub const SLACK_BYTES: f64 = 256.0 * 1024.0;
 pub struct SelfReplay {
     /// The method by which the program read.
     pub method: String,
+    /// The state of the page cache with which its replay began: that of the recording, if there is
+    /// such a replay.
+    pub cache: Option<CacheState>,
+    /// Bytes of the file in the page cache when the recording began; `None` if that is not known.
+    pub cached_bytes: Option<Bytes>,
     /// Bytes that came from the device for the program's reads of the file: the median of its runs.
     pub program_bytes: Option<u64>,
     /// Device bytes of each run of the program: when it was recorded, and between rounds of the
@@ -41,8 +46,12 @@ pub struct SelfReplay {
 pub enum Unproven {
     /// The program's own method was not replayed.
     NotReplayed,
-    /// The file may have been in memory when the program was recorded.
+    /// The file may have been in memory when the program was recorded, or was in another part than
+    /// when its reads were replayed.
     InMemory,
+    /// The program found so much of what it read in the page cache that bytes of the device say
+    /// nothing of its reads.
+    Cached,
     /// The program was recorded under another limit of memory than the trace was replayed under.
     OtherLimit {
         /// Limit of the recording; `None` without one.
@@ -66,8 +75,8 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     // ahead.
     let recorded = trace.device_bytes.filter(|_| !trace.windows || run.program_runs.is_empty());
     let program_runs: Vec<u64> = recorded.into_iter().chain(again.flatten()).collect();
-    let own =
-        samples.iter().find(|cell| cell.cell.role == Role::Measured && cell.cell.method == trace.method);
+    let own = run.header.plan.own_replay();
+    let own = own.and_then(|own| samples.iter().find(|cell| cell.index == own));
     let replayed_bytes = own.and_then(|own| {
         let read = own.valid().filter_map(|(_, evidence)| {
             Some(evidence.device_read_bytes?.saturating_add(evidence.setup_device_read_bytes.unwrap_or(0)))
@@ -77,6 +86,8 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     let proven = proven(run, trace, own, &program_runs, replayed_bytes);
     Some(SelfReplay {
         method: trace.method.to_string(),
+        cache: own.map(|own| own.cell.conditions.cache),
+        cached_bytes: trace.cached_bytes.or(trace.cold.then_some(Bytes(0))),
         program_bytes: median_count(&program_runs),
         program_runs_bytes: program_runs,
         replayed_bytes,
@@ -96,7 +107,7 @@ fn proven(
 ) -> Result<(f64, bool), Unproven> {
     let own = own.ok_or(Unproven::NotReplayed)?;
     let conditions = &own.cell.conditions;
-    if !trace.cold && conditions.cache == CacheState::Cold && !own.cell.method.is_direct() {
+    if !trace.is_shown_by(own.cell) {
         return Err(Unproven::InMemory);
     }
     let (recorded_bytes, replayed_bytes) = (trace.memory_limit, conditions.host_settings.memory_limit_bytes);
@@ -108,6 +119,11 @@ fn proven(
     }
     let program = median_count(program_runs).ok_or(Unproven::NotSeen)?;
     let replayed = replayed.ok_or(Unproven::NoValidReplay)?;
+    let is_next_to_nothing = |bytes: u64| bytes as f64 <= SLACK_BYTES;
+    let may_be_cached = own.cell.depends_on_cache() && !trace.cold;
+    if may_be_cached && is_next_to_nothing(program) && is_next_to_nothing(replayed) {
+        return Err(Unproven::Cached);
+    }
     let apart = replayed as f64 - program as f64;
     let (least, most) = spread(program_runs);
     let stands =

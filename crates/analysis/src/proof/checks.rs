@@ -11,8 +11,8 @@ use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKi
 use super::cpu_waits::{self, TimedCheck, TimedPart};
 use super::subject::Subject;
 use super::{
-    actors, claims, conditions, copies, expected, faults, heartbeats, mappings, outside, overrun, plausible,
-    runtime, scans, settings, syncs, threads, writes,
+    actors, as_recorded, claims, conditions, copies, expected, faults, heartbeats, mappings, outside,
+    overrun, plausible, runtime, scans, settings, syncs, threads, writes,
 };
 
 /// A check: one sentence with the numbers if it fails.
@@ -58,6 +58,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotWarm, scans::not_warm_before_setup),
     (FailureKind::NotWarm, writes::not_written_before),
     (FailureKind::NotWarm, writes::folios_not_small),
+    (FailureKind::NotAsRecorded, as_recorded::not_as_recorded),
     (FailureKind::NotReleased, conditions::not_released),
     (FailureKind::ColdOverrun, overrun::cold_overrun),
     (FailureKind::ColdOverrun, scans::read_again),

@@ -44,7 +44,7 @@ pub(super) fn not_all_from_device(evidence: &Evidence, requested: u64, in_setup:
 /// Bytes that WILLNEED may have brought in during set-up or still brings in: the resident bytes,
 /// but at most one readahead (`force_page_cache_ra` in mm/readahead.c), and at most the budget of a
 /// cold sample.
-fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
+pub(super) fn brought_in_by_setup(subject: &Subject<'_>) -> u64 {
     let cell = subject.cell;
     if !cell.method.has(MethodOption::WillNeed) {
         return 0;
@@ -265,7 +265,7 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         _ if subject.is_writing() => false,
         _ if cell.method.is_direct() => true,
         CacheState::Cold | CacheState::ColdStart => true,
-        CacheState::AsIs | CacheState::ReadOnce => subject.device_flows(),
+        CacheState::AsIs | CacheState::ReadOnce | CacheState::Recorded => subject.device_flows(),
         CacheState::Warm | CacheState::WarmSmall => subject.reaches_steady_state() && subject.device_flows(),
     };
     let most = subject.others_allowed(own) + brought_in_by_setup(subject);

@@ -35,12 +35,16 @@ fn before_go(subject: &Subject<'_>, part: fn(&OutsideActivity) -> Option<u64>) -
 /// A cold sample reads bytes that were not read before: neither into the page cache, which
 /// residency shows, nor past it into the worker's own memory.
 pub(super) fn read_before_go(subject: &Subject<'_>) -> Option<String> {
-    let (cell, conditions) = (subject.cell, &subject.cell.conditions);
-    let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
-    if !cold || !reads_nothing_in_setup(subject) {
+    let cold = matches!(subject.cell.conditions.cache, CacheState::Cold | CacheState::ColdStart);
+    if cold { from_device_before_go(subject) } else { None }
+}
+
+/// Bytes that came from the device for the worker before `go`, if they are too many.
+pub(super) fn from_device_before_go(subject: &Subject<'_>) -> Option<String> {
+    if !reads_nothing_in_setup(subject) {
         return None;
     }
-    let ahead = if cell.method.has(MethodOption::WillNeed) { READAHEAD_SLACK_BYTES } else { 0 };
+    let ahead = if subject.cell.method.has(MethodOption::WillNeed) { READAHEAD_SLACK_BYTES } else { 0 };
     let most = subject.allowance().code_bytes.max(OWN_DEVICE_BYTES) + ahead;
     let read = before_go(subject, |part| part.device_read_bytes).filter(|read| *read > most)?;
     Some(format!("{read} bytes came from the device for the worker before `go`, at most {most} may"))

@@ -1,10 +1,12 @@
 //! Checks of a replayed trace, each with a sample that it notices.
 
 use crate::proof::honest::{kinds, replay, replay_by_three};
-use pagewise_model::Evidence;
 use pagewise_model::FailureKind::{
-    InconsistentCounts, MethodContradicted, MissingReads, NotCold, NotInForce, WrongChecksum,
+    InconsistentCounts, MethodContradicted, MissingReads, NotAsRecorded, NotCold, NotInForce, NotWarm,
+    WrongChecksum,
 };
+use pagewise_model::sample::OutsideActivity;
+use pagewise_model::{CacheState, Evidence};
 
 const MIB: u64 = 1 << 20;
 
@@ -25,6 +27,61 @@ fn a_replay_that_did_not_begin_cold_is_noticed() {
     assert_eq!(kinds(&replay("pread"), resident(Some(4096))), [NotCold]);
     assert_eq!(kinds(&replay("mmap:random"), resident(None)), [NotCold], "nothing else proves it");
     assert_eq!(kinds(&replay("pread:direct"), resident(Some(4096))), []);
+}
+
+#[test]
+fn a_replay_that_did_not_begin_as_it_was_recorded_is_noticed() {
+    let recorded = |method| {
+        let mut cell = replay(method);
+        cell.conditions.cache = CacheState::Recorded;
+        cell
+    };
+    let unlike = |missing, added| {
+        move |_: &mut _, evidence: &mut Evidence| {
+            (evidence.recorded_missing_bytes, evidence.recorded_added_bytes) = (missing, added);
+        }
+    };
+    for method in ["pread", "mmap", "mmap:random", "pread:direct", "uring:depth=4"] {
+        assert_eq!(kinds(&recorded(method), |_, _| ()), [], "{method}");
+    }
+    assert_eq!(kinds(&recorded("pread"), unlike(Some(4096), Some(0))), [NotAsRecorded]);
+    assert_eq!(kinds(&recorded("mmap"), unlike(Some(0), Some(4096))), [NotAsRecorded]);
+    assert_eq!(kinds(&recorded("pread"), unlike(None, None)), [NotAsRecorded], "nothing else proves it");
+    assert_eq!(kinds(&recorded("pread:direct"), unlike(Some(4096), Some(4096))), []);
+    // Its set-up may bring in more, if that comes from the device, and nothing can be missing.
+    let in_setup = |missing, added| {
+        move |_: &mut _, evidence: &mut Evidence| {
+            evidence.setup_device_read_bytes = Some(9 * MIB);
+            (evidence.recorded_missing_bytes, evidence.recorded_added_bytes) = (Some(missing), Some(added));
+        }
+    };
+    assert_eq!(kinds(&recorded("mmap:populate"), in_setup(0, 9 * MIB)), []);
+    assert_eq!(kinds(&recorded("mmap:populate"), in_setup(0, 10 * MIB)), [NotAsRecorded]);
+    assert_eq!(kinds(&recorded("mmap:populate"), in_setup(4096, 0)), [NotAsRecorded]);
+    let before_go = |_: &mut _, evidence: &mut Evidence| {
+        evidence.before_ready =
+            Some(OutsideActivity { device_read_bytes: Some(9 * MIB), ..OutsideActivity::default() });
+    };
+    assert_eq!(kinds(&recorded("pread"), before_go), [NotAsRecorded], "into memory of the worker");
+}
+
+#[test]
+fn a_replay_whose_set_up_found_another_cache_is_noticed() {
+    let in_setup =
+        |bytes| move |_: &mut _, evidence: &mut Evidence| evidence.setup_device_read_bytes = Some(bytes);
+    assert_eq!(kinds(&replay("mmap:populate"), in_setup(64 * MIB)), []);
+    assert_eq!(kinds(&replay("mmap:populate"), in_setup(32 * MIB)), [NotCold], "half of it was cached");
+    let warm = |method| {
+        let mut cell = replay(method);
+        cell.conditions.cache = CacheState::Warm;
+        cell
+    };
+    for method in ["pread", "mmap", "mmap:populate", "pread:direct"] {
+        assert_eq!(kinds(&warm(method), |_, _| ()), [], "{method}");
+    }
+    assert_eq!(kinds(&warm("mmap:populate"), in_setup(MIB)), [NotWarm]);
+    let short = |_: &mut _, evidence: &mut Evidence| evidence.resident_before_bytes = Some(63 * MIB);
+    assert_eq!(kinds(&warm("pread"), short), [NotWarm]);
 }
 
 #[test]

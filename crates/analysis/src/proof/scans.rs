@@ -1,4 +1,4 @@
-//! Checks of a scan in addition to those of reads.
+//! Checks of a scan in addition to those of reads, some of them also of a replay.
 
 use pagewise_model::{Access, CacheState, MethodOption, Work};
 
@@ -34,7 +34,7 @@ pub(super) fn read_again(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     let (cell, evidence) = (subject.cell, subject.evidence);
     let conditions = &cell.conditions;
-    let all_in_setup = cell.method.reads_all_in_setup() && matches!(conditions.work, Work::Scan(_));
+    let all_in_setup = cell.method.reads_all_in_setup() && counts_setup(&conditions.work);
     if !all_in_setup || conditions.cache != CacheState::Cold || subject.context.sparse_or_compressed_bytes {
         return None;
     }
@@ -45,16 +45,21 @@ pub(super) fn not_cold_before_setup(subject: &Subject<'_>) -> Option<String> {
     let read = in_setup.saturating_add(evidence.device_read_bytes.unwrap_or(0));
     ((read as f64) < span as f64 * ALL_FROM_DEVICE).then(|| {
         format!(
-            "{read} bytes came from the device in set-up and scan, {} of the {span} of the span",
+            "{read} bytes came from the device in set-up and behind it, {} of the {span} of the span",
             percent_of(read, span)
         )
     })
 }
 
-/// A scan reads each byte once, so a warm one whose set-up had to fetch some was not warm.
+/// True if set-up is a part of the figure of work that reads.
+fn counts_setup(work: &Work) -> bool {
+    matches!(work, Work::Scan(_) | Work::Replay(_))
+}
+
+/// A warm sample whose set-up counts, and had to fetch some, was not warm.
 pub(super) fn not_warm_before_setup(subject: &Subject<'_>) -> Option<String> {
     let (cell, conditions) = (subject.cell, &subject.cell.conditions);
-    let reads_file = matches!(conditions.work, Work::Scan(_)) && cell.depends_on_cache();
+    let reads_file = counts_setup(&conditions.work) && cell.depends_on_cache();
     if !reads_file || conditions.cache != CacheState::Warm || !conditions.fits_memory() {
         return None;
     }

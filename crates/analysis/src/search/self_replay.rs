@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use pagewise_model::Role;
 use pagewise_model::run::Run;
 
 use super::schedule::{Ledger, Step};
@@ -28,12 +27,7 @@ pub(super) enum Gate {
 /// The way to the other methods, of a run whose first rounds are `rounds`.
 pub(super) fn gate(run: &Run, ledger: &Ledger, rounds: &Range<u32>) -> Gate {
     let plan = &run.header.plan;
-    let Some(trace) = &plan.trace else { return Gate::Open };
-    let is_own = |index: &usize| {
-        let cell = &plan.cells[*index];
-        cell.role == Role::Measured && cell.method == trace.method
-    };
-    let Some(own) = (0..plan.cells.len()).find(is_own) else { return Gate::Open };
+    let Some(own) = plan.own_replay() else { return Gate::Open };
     let id = plan.cells[own].id();
     if run.samples.iter().any(|sample| sample.cell != id) {
         return Gate::Open;

@@ -134,11 +134,12 @@ axes! {
     /// fdatasync otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync_call: OrUsual;
-    /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the whole
-    /// file was read once; cold-start measures the time to warm. append, fill: cold is a new file.
-    /// Any other file to write was written before, and a warm one lies in folios as large as its
-    /// filesystem makes them: a store through a mapping makes a whole folio dirty. update:
-    /// warm-small has folios of one page, as after page faults
+    /// Page cache at the start of a sample: cold, warm, as-is; read-once: the state after the
+    /// whole file was read once; recorded: of a replay, the pages that its program found there;
+    /// cold-start measures the time to warm. append, fill: cold is a new file. Any other file to
+    /// write was written before, and a warm one lies in folios as large as its filesystem makes
+    /// them: a store through a mapping makes a whole folio dirty. update: warm-small has folios
+    /// of one page, as after page faults
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cache: CacheState, of all;
     /// Descriptor and mapping of threads: shared, or one each (per-thread)

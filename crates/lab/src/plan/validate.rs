@@ -4,7 +4,7 @@ use anyhow::{Error, Result, bail, ensure};
 use pagewise_model::format::{bytes, counted, time};
 use pagewise_model::{
     Access, Actor, Alignment, Bytes, CacheState, Cell, Conditions, Consume, DeviceCap, Method, Numa, Plan,
-    Reads, Replay, Skew, Source, Sync, Work, Workload, Writes,
+    Reads, Replay, Skew, Source, Sync, Untrusted, Work, Workload, Writes,
 };
 
 use super::Lacking;
@@ -143,10 +143,20 @@ fn ensure_scan(conditions: &Conditions) -> Result<()> {
 
 fn ensure_replay(conditions: &Conditions, replay: &Replay, machine: &Machine<'_>) -> Result<()> {
     ensure_buffers(conditions, replay.longest, machine)?;
+    let (cache, limit) = (conditions.cache, conditions.host_settings.memory_limit_bytes);
     ensure!(
-        conditions.cache == CacheState::Cold,
-        "a trace is replayed from an empty cache: use --cache cold, not {}",
-        conditions.cache
+        matches!(cache, CacheState::Cold | CacheState::Warm | CacheState::Recorded),
+        "a trace is replayed from a cache that is the same in each round: use --cache cold, warm or recorded, not {cache}"
+    );
+    ensure!(
+        cache != CacheState::Warm || conditions.fits_memory(),
+        "a cache that cannot hold the {} is never warm for a replay: use --cache cold",
+        conditions.span_bytes
+    );
+    ensure!(
+        cache != CacheState::Recorded || limit.is_none(),
+        "pages that were in the page cache when a program was recorded are not charged to its memory limit: leave --memory or --cache \
+         recorded out"
     );
     ensure!(replay.consume != Consume::Lines, "lines are counted in scans only: use --consume sum or touch");
     ensure_ballast(conditions, replay.ballast, machine)
@@ -460,6 +470,28 @@ fn least_memory(conditions: &Conditions, machine: &Machine<'_>) -> Bytes {
     Bytes(all.next_multiple_of(Bytes::mib(1).0))
 }
 
+/// Refuse replays that do not show whether the trace stands for its program, since none begins as
+/// the recording did, and those from a state that the recording did not keep.
+pub fn refuse_unlike_recording(plan: &Plan) -> Result<()> {
+    let (Some(trace), Source::File { path, .. }) = (&plan.trace, &plan.source) else { return Ok(()) };
+    let replayed = |cache: CacheState| plan.cells.iter().any(|cell| cell.conditions.cache == cache);
+    ensure!(
+        trace.began_with(CacheState::Recorded) || !replayed(CacheState::Recorded),
+        "{} does not have what was in the page cache when it was recorded: record the program again with --as-is {}",
+        trace.path,
+        Untrusted(path)
+    );
+    let own = plan.own_replay().filter(|_| trace.began_with(CacheState::Recorded));
+    ensure!(
+        own.is_none_or(|own| trace.is_shown_by(&plan.cells[own])),
+        "the program was recorded with {} of its file in the page cache, and only a replay from there shows whether its trace stands for \
+         it: add {} to --cache",
+        trace.cached_bytes.filter(|cached| cached.0 > 0).map_or("nothing".to_string(), bytes),
+        if trace.cold { CacheState::Cold } else { CacheState::Recorded }
+    );
+    Ok(())
+}
+
 /// Refuse states that this source cannot have; states that a filesystem refuses later become
 /// unavailable cells.
 pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> {
@@ -471,7 +503,7 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
     let dropped = |cell: &Cell| !matches!(cell.conditions.cache, CacheState::Warm | CacheState::AsIs);
     ensure!(
         !cells.iter().any(dropped),
-        Lacking::Evict("a cold run, or one that begins with reading the file once,")
+        Lacking::Evict("a run that begins with an empty page cache, or with a part of the file in it,")
     );
     ensure!(
         !cells.iter().any(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some()),

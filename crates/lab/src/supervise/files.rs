@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pagewise_host::memory::Memory;
 use pagewise_host::{
     Dataset, EvictError, FileKey, Residency, WarmError, WrittenFile, cache, files, reference, written,
 };
 use pagewise_model::plan::FileIdentity;
+use pagewise_model::trace::ResidentPages;
 use pagewise_model::{CacheState, Conditions, Failure, FailureKind};
 use pagewise_protocol::{ConversationError, descriptor_path};
 use pagewise_sys::AnonymousMemory;
@@ -293,6 +295,47 @@ impl Input {
                 Err(NoState::Failed(Failure { kind: FailureKind::NotWarm, detail: error.to_string() }))
             }
         }
+    }
+
+    /// Bring the pages into the page cache that were there when the file was recorded, and no
+    /// others, and verify it.
+    pub fn make_as_recorded(
+        &self,
+        span_bytes: u64,
+        recorded: &ResidentPages,
+        drop_caches: bool,
+        stop: &AtomicBool,
+    ) -> Result<(), NoState> {
+        self.make_cold(span_bytes, drop_caches)?;
+        let needed = recorded.count().saturating_mul(rustix::param::page_size() as u64);
+        if let Some(available) = Memory::read().available_bytes.filter(|available| needed > *available) {
+            return Err(NoState::Unavailable(format!(
+                "{needed} bytes of the file were in the page cache when it was recorded, and {available} of memory are available"
+            )));
+        }
+        let failed = |detail| NoState::Failed(Failure { kind: FailureKind::NotAsRecorded, detail });
+        match cache::pages::read_pages(self.file(), recorded, span_bytes, stop) {
+            Ok(()) => {}
+            Err(WarmError::Stopped { .. }) => return Err(NoState::Stopped),
+            Err(error) => return Err(failed(error.to_string())),
+        }
+        let (missing, added) = self.unlike_recorded(span_bytes, recorded).map_err(NoState::Unavailable)?;
+        if (missing, added) == (0, 0) {
+            return Ok(());
+        }
+        Err(failed(format!(
+            "{missing} bytes of the file that were in the page cache when it was recorded did not come into it, and {added} others did"
+        )))
+    }
+
+    /// Bytes of pages that are not in the page cache and were when the file was recorded, and of
+    /// pages that are there and were not; or why that is not known.
+    pub fn unlike_recorded(&self, span_bytes: u64, recorded: &ResidentPages) -> Result<(u64, u64), String> {
+        let now = cache::pages::resident_pages(self.file(), span_bytes).map_err(|reason| {
+            format!("which pages of the file are in the page cache is unknown: {reason}")
+        })?;
+        let page = rustix::param::page_size() as u64;
+        Ok((recorded.missing_in(&now).saturating_mul(page), now.missing_in(recorded) * page))
     }
 
     /// The bytes that a read at `offset` must return.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use pagewise_host::{reference, touched_word};
-use pagewise_model::trace::RecordedTable;
+use pagewise_model::trace::{RecordedTable, ResidentPages};
 use pagewise_model::{Conditions, Replay};
 use pagewise_protocol::Wait;
 
@@ -21,6 +21,8 @@ pub struct ReplayTask {
     pub checksum: u64,
     /// Position in a page of the word that `touch` takes.
     pub touch_at: u64,
+    /// The pages of the file that were in the page cache when the recording began.
+    pub resident: ResidentPages,
 }
 
 impl ReplayTask {
@@ -28,7 +30,7 @@ impl ReplayTask {
     pub fn new(work: Replay, conditions: &Conditions, round: SampleRound<'_>, input: &Input) -> Result<Self> {
         let SampleRound { plan, page_bytes, wait: Wait { stop, .. }, .. } = round;
         let planned = plan.trace.as_ref().context("the plan has no trace")?;
-        let trace = traced::of_plan(planned, &work)?;
+        let mut trace = traced::of_plan(planned, &work)?;
         let table = traced::table(&trace, work.file, work.trace_threads).filter(|table| {
             table.entries.len() as u64 == work.reads
                 && table.thread_reads.len() == work.trace_threads as usize
@@ -39,7 +41,8 @@ impl ReplayTask {
         let checksums =
             reference::recorded(&table.entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
         let checksum = checksums.iter().fold(0u64, |total, of_read| total.wrapping_add(*of_read));
-        Ok(Self { work, table, checksums, checksum, touch_at })
+        let resident = trace.resident.remove(&work.file).unwrap_or_default();
+        Ok(Self { work, table, checksums, checksum, touch_at, resident })
     }
 
     /// True if it is the task of this work.

@@ -171,8 +171,10 @@ impl<'a> Sampler<'a> {
         };
         // A cap is in force from set-up on, but not while the cache is warmed.
         let reading = cell.conditions.workload().is_reading();
-        let warmed = matches!(cell.conditions.cache, CacheState::Warm | CacheState::ReadOnce);
+        let warmed =
+            matches!(cell.conditions.cache, CacheState::Warm | CacheState::ReadOnce | CacheState::Recorded);
         let warmed_first = reading && warmed && cell.depends_on_cache();
+        let task = self.tasks.of(cell);
         let prepare = || {
             let settings = WarmSettings {
                 drop_caches: self.plan.drop_caches,
@@ -183,6 +185,7 @@ impl<'a> Sampler<'a> {
                 patience: self.machine.patience,
                 page_bytes: self.machine.page_bytes,
                 seed: mix(!self.plan.seed ^ u64::from(round)),
+                recorded: task.resident_when_recorded(),
                 stop: self.stop,
             };
             warming::prepare(cell, input, &guard, &settings)

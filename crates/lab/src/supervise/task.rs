@@ -8,6 +8,7 @@ use anyhow::Result;
 use pagewise_host::{OperationOrder, PiecesOfGo, TableError, TableMemory, reference};
 use pagewise_model::pieces::piece_reads;
 use pagewise_model::random::mix;
+use pagewise_model::trace::ResidentPages;
 use pagewise_model::{CacheState, Cell, Conditions, Consume, LineRule, Work};
 use pagewise_protocol::{Job, PhaseBounds, SampleReply};
 
@@ -222,6 +223,14 @@ impl Task<'_> {
         match self {
             Task::Replay(replay) => &replay.table.thread_reads,
             _ => &[],
+        }
+    }
+
+    /// The pages that were in the page cache when the file was recorded, of a replay.
+    pub fn resident_when_recorded(&self) -> Option<&ResidentPages> {
+        match self {
+            Task::Replay(replay) => Some(&replay.resident),
+            _ => None,
         }
     }
 

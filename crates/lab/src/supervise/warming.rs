@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use pagewise_analysis::proof::steady;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{Permutation, cache};
+use pagewise_model::trace::ResidentPages;
 use pagewise_model::{CacheState, Cell, Failure, FailureKind};
 use pagewise_sys::AnonymousMemory;
 
@@ -100,6 +101,8 @@ pub struct WarmSettings<'a> {
     pub page_bytes: u64,
     /// Seed of what is drawn.
     pub seed: u64,
+    /// The pages that were in the page cache when a replayed file was recorded.
+    pub recorded: Option<&'a ResidentPages>,
     /// The user's wish to end.
     pub stop: &'a AtomicBool,
 }
@@ -130,6 +133,10 @@ pub fn prepare(
         // Files to update are made in their state.
         (CacheState::AsIs | CacheState::WarmSmall, _) => Ok(()),
         (CacheState::Cold | CacheState::ColdStart, _) => input.make_cold(span, drop_caches),
+        (CacheState::Recorded, _) => {
+            let recorded = settings.recorded.expect("a replay has a trace");
+            input.make_as_recorded(span, recorded, drop_caches, stop)
+        }
         (CacheState::ReadOnce, _) => {
             input.make_cold(span, drop_caches)?;
             from_inside(input, CacheFill::beginning(span), guard, settings)

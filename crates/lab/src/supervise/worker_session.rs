@@ -186,6 +186,9 @@ impl WorkerSession<'_> {
             actor.wait_for_pace(conditions.actor_bytes_before().0, self.round.wait.stop);
             reached(RunStep::ActorAtPace);
         }
+        let recorded =
+            self.task.resident_when_recorded().filter(|_| conditions.cache == CacheState::Recorded);
+        let unlike_recorded = recorded.and_then(|pages| self.input.unlike_recorded(span_bytes, pages).ok());
         let cold_start = conditions.cache == CacheState::ColdStart;
         let as_planned = || Some((0, self.round.plan.lead_in_ns(self.cell)?));
         if let Some((first, lead_in_ns)) = self.follower.lead_in().or_else(as_planned) {
@@ -230,6 +233,7 @@ impl WorkerSession<'_> {
         evidence.expected_checksum = outcome.expected_checksum;
         evidence.thread_reads = self.task.thread_reads().to_vec();
         evidence.resident_before_bytes = residency_before.resident_bytes;
+        (evidence.recorded_missing_bytes, evidence.recorded_added_bytes) = unlike_recorded.unzip();
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
         evidence.settings = self.setter.settings().now();

@@ -88,22 +88,60 @@ fn each_defect_has_its_sentence() {
     let refused = |bytes: &[u8]| Trace::parse(bytes).expect_err("refused");
     assert_eq!(refused(b""), "it is no trace of pagewise");
     assert_eq!(refused(b"{\"format\":2}\n"), "it is no trace of pagewise");
-    let newer = text.replace("\"pagewise_trace\":2", "\"pagewise_trace\":9");
-    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads formats up to 2");
+    let newer = text.replace("\"pagewise_trace\":3", "\"pagewise_trace\":9");
+    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads formats up to 3");
     assert_eq!(refused(&whole[..whole.len() - 1]), "it is torn: its end is missing");
     let mut twice = bytes_of(&[]);
     twice.splice(twice.len() - 1.., *b"x\n");
     assert!(refused(&twice).starts_with("it is damaged: its last line: "), "{}", refused(&twice));
 }
 
-/// The first format had no touches, and is a part of the second.
+/// The first format had no touches, the second no pages in the page cache; they are parts of this
+/// one.
 #[test]
-fn a_trace_of_the_first_format_is_read() {
-    let mut whole = bytes_of(&[vec![access(1)]]);
-    let version = whole.iter().position(|byte| *byte == b'2').expect("the version is the first number");
-    whole[version] = b'1';
-    let trace = Trace::parse(&whole).expect("a trace");
-    assert_eq!((trace.header.pagewise_trace, trace.accesses), (1, vec![access(1)]));
+fn a_trace_of_an_earlier_format_is_read() {
+    for format in [1, 2] {
+        let mut whole = bytes_of(&[vec![access(1)]]);
+        let version = whole.iter().position(|byte| *byte == b'3').expect("the version is the first number");
+        whole[version] = b'0' + format;
+        let trace = Trace::parse(&whole).expect("a trace");
+        assert_eq!((trace.header.pagewise_trace, trace.accesses), (u32::from(format), vec![access(1)]));
+    }
+}
+
+/// A trace of two files with these blocks of pages; its digest is that of what it holds.
+fn with_resident(blocks: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = header(&first_line()).expect("json");
+    let mut digest = TraceDigest::default();
+    blocks.iter().for_each(|block| digest.add(block));
+    bytes.extend(blocks.concat());
+    let files = vec![TraceFile::default(); 2];
+    bytes.extend(
+        trailer(&TraceTrailer { digest: digest.key(), files, ..TraceTrailer::default() }).expect("json"),
+    );
+    bytes
+}
+
+#[test]
+fn pages_in_the_page_cache_are_read_back_or_refused() {
+    let of = |pages: &[u64]| pages.iter().copied().collect::<ResidentPages>();
+    let whole = with_resident(&[resident_block(0, &of(&[0, 1, 7])), resident_block(1, &of(&[3]))]);
+    let found = Trace::parse(&whole).expect("a trace").resident;
+    assert_eq!(found, BTreeMap::from([(0, of(&[0, 1, 7])), (1, of(&[3]))]));
+    let mut absurd = resident_block(0, &of(&[1]));
+    absurd[5..9].copy_from_slice(&u32::MAX.to_le_bytes());
+    let mut disordered = resident_block(0, &of(&[1, 3]));
+    *disordered.iter_mut().rev().nth(1).expect("a byte") = 0;
+    let no_pages = "it is damaged: the pages in the page cache are not those of a file";
+    for (blocks, sentence) in [
+        (vec![absurd], "it is torn: its end is missing"),
+        (vec![disordered], no_pages),
+        (vec![resident_block(0, &of(&[]))], no_pages),
+        (vec![resident_block(2, &of(&[1]))], no_pages),
+        (vec![resident_block(0, &of(&[1])), resident_block(0, &of(&[5]))], no_pages),
+    ] {
+        assert_eq!(Trace::parse(&with_resident(&blocks)).expect_err("refused"), sentence);
+    }
 }
 
 #[test]

@@ -15,4 +15,5 @@ mod out_of_clock;
 mod published_defects;
 mod rates;
 mod replay;
+mod replayed_cache;
 mod replayed_threads;

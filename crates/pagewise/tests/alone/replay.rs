@@ -71,16 +71,19 @@ pub fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Tr
             program: ProgramCost { anonymous_bytes: Some(1 << 20), ..ProgramCost::default() },
             ..TraceTrailer::default()
         },
+        resident: Default::default(),
         accesses,
     }
 }
 
 pub fn store(trace: &Trace, path: &Path) {
     let mut bytes = trace::header(&trace.header).expect("json");
-    let block = trace::block(&trace.accesses);
+    let resident = trace.resident.iter().map(|(file, pages)| trace::resident_block(*file, pages));
     let mut digest = TraceDigest::default();
-    digest.add(&block);
-    bytes.extend(block);
+    for block in [trace::block(&trace.accesses)].into_iter().chain(resident) {
+        digest.add(&block);
+        bytes.extend(block);
+    }
     let trailer = TraceTrailer { digest: digest.key(), ..trace.trailer.clone() };
     bytes.extend(trace::trailer(&trailer).expect("json"));
     fs::write(path, bytes).expect("write");
@@ -231,11 +234,11 @@ fn what_cannot_be_replayed_is_refused() {
         (&[][..], "a replay needs a trace: write --trace FILE"),
         (
             &["--trace=unnamed.trace", "--evict"],
-            "unnamed.trace was recorded without --cold, and a replay drops its file",
+            "unnamed.trace was recorded without --cold or --as-is, and a replay drops its file",
         ),
         (
             &["--trace=unread.trace", "--evict"],
-            "unread.trace was recorded with --cold /my.db, and holds no read of it: --file names another",
+            "unread.trace was recorded for /my.db, and holds no read of it: --file names another",
         ),
         (&["--trace=mapped.trace", "--evict"], "the program accessed /my.db through a mapping (9 faults)"),
         (&["--trace=less.trace", "--evict"], "/my.db was gone at the end of the recording, or another file"),
@@ -255,7 +258,10 @@ fn what_cannot_be_replayed_is_refused() {
             "whole.trace holds no read of torn.trace: its files are",
         ),
         (&["--trace=whole.trace"], "--evict"),
-        (&["--trace=whole.trace", "--evict", "--cache=warm"], "a trace is replayed from an empty cache"),
+        (
+            &["--trace=whole.trace", "--evict", "--cache=read-once"],
+            "use --cache cold, warm or recorded, not read-once",
+        ),
         (
             &["--trace=whole.trace", "--evict", "--span=1MiB"],
             "'span' is for random-read, sequential-read, scan: replay has none",

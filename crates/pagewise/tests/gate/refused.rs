@@ -130,7 +130,7 @@ fn choices_that_are_impossible() {
             ("run read --sample 1us", "the length of a sample is out of range: write 1ms to 3600s"),
             (
                 "run read --file data --cache cold --reads-per-op 1",
-                "a cold run, or one that begins with reading the file once, evicts your file from the page cache, now and between samples",
+                "a run that begins with an empty page cache, or with a part of the file in it, evicts your file from the page cache, now and between samples",
             ),
             ("run read --file data --file-size 1MiB", "your own file has its size: leave the file size out"),
             ("run read --file data --read-size 1MiB", "a read of 1MiB is larger than the span of 256KiB"),

@@ -65,7 +65,7 @@ fn words_that_make_no_sense() {
             ("run read --skew flat", skew),
             (
                 "run read --cache cold-star",
-                "unknown cache state 'cold-star': write one of cold, warm, warm-small, as-is, read-once, cold-start",
+                "unknown cache state 'cold-star': write one of cold, warm, warm-small, as-is, read-once, recorded, cold-start",
             ),
             ("run read --dependent=no", "--dependent"),
             ("run read --drop-caches=1", "--drop-caches"),

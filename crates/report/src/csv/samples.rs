@@ -177,6 +177,8 @@ fn whole_evidence() -> Evidence {
         waiting: Some(OutsideActivity::default()),
         closing: Some(OutsideActivity::default()),
         mapping_line: Some(String::new()),
+        recorded_missing_bytes: Some(0),
+        recorded_added_bytes: Some(0),
         windows: vec![RateWindow::default()],
         worker_warmup: Some(WorkerWarmup::default()),
         settings: SettingsInForce::read(|_| Some(String::new())),

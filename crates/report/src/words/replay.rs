@@ -3,8 +3,8 @@
 
 use pagewise_analysis::judge::gain::{Gain, UnknownGain};
 use pagewise_analysis::judge::self_replay::{SLACK_BYTES, SelfReplay, Unproven, WITHIN, spread};
-use pagewise_model::Bytes;
 use pagewise_model::format::{bytes, difference, percent_up, time};
+use pagewise_model::{Bytes, CacheState};
 
 /// The proof that the trace stands for its program, or does not.
 pub(crate) fn proof(replay: &SelfReplay) -> String {
@@ -14,9 +14,15 @@ pub(crate) fn proof(replay: &SelfReplay) -> String {
     }
     let figures = figures(replay);
     match replay.stands {
-        true => format!("the trace stands for the program: {figures}"),
+        true => format!(
+            "the trace stands for the program: {figures}{}. It holds no read that the program answered from memory of its own",
+            beginning(replay)
+        ),
         false => {
-            format!("the trace does not stand for the program, so no other method is shown: {figures}")
+            let beginning = beginning(replay);
+            format!(
+                "the trace does not stand for the program, so no other method is shown: {figures}{beginning}"
+            )
         }
     }
 }
@@ -27,7 +33,13 @@ fn unknown(reason: Unproven, method: &str) -> String {
             format!("its own method {method} was not replayed; add it to --methods")
         }
         Unproven::InMemory => {
-            "the file may have been cached during the recording: record again with --cold and the name of the file"
+            "the file may have been cached during the recording, or another part of it: record again with --cold or --as-is and the name of \
+             the file"
+                .to_string()
+        }
+        Unproven::Cached => {
+            "the program found nearly all that it read in the page cache, so bytes of the device say nothing of its reads: record again \
+             with --cold and the name of the file, and replay it with --cache cold,warm"
                 .to_string()
         }
         Unproven::OtherLimit { recorded_bytes, replayed_bytes } => format!(
@@ -47,6 +59,14 @@ fn unknown(reason: Unproven, method: &str) -> String {
 
 fn under(limit: Option<Bytes>) -> String {
     limit.map_or_else(|| "without a memory limit".to_string(), |limit| format!("with {limit} of memory"))
+}
+
+/// The part of the file that both found in the page cache.
+fn beginning(replay: &SelfReplay) -> String {
+    let cached = replay.cached_bytes.filter(|_| replay.cache == Some(CacheState::Recorded));
+    cached.map_or(String::new(), |cached| {
+        format!("; both began with {} of the file in the page cache", bytes(cached))
+    })
 }
 
 /// The bytes that both read.
@@ -121,6 +141,8 @@ mod tests {
         let program = program_mib[program_mib.len() / 2] * MIB;
         SelfReplay {
             method: "pread".into(),
+            cache: Some(CacheState::Cold),
+            cached_bytes: Some(Bytes(0)),
             program_bytes: Some(program),
             program_runs_bytes: program_mib.iter().map(|mib| mib * MIB).collect(),
             replayed_bytes: Some(64 * MIB),
@@ -141,8 +163,16 @@ mod tests {
         assert_eq!(
             several,
             "the trace stands for the program: its replay by pread, the program's own method, read 64 MiB from the device, and \
-             the program, measured 3 times (64 MiB to 128 MiB), 64 MiB (0 %)"
+             the program, measured 3 times (64 MiB to 128 MiB), 64 MiB (0 %). It holds no read that the program answered from \
+             memory of its own"
         );
+        let cached = SelfReplay {
+            cache: Some(CacheState::Recorded),
+            cached_bytes: Some(Bytes::mib(9)),
+            ..replayed(&[128], false)
+        };
+        let cached = proof(&cached);
+        assert!(cached.ends_with("128 MiB; both began with 9 MiB of the file in the page cache"), "{cached}");
         // Of next to nothing no share is named.
         let nothing = proof(&replayed(&[0], false));
         assert!(nothing.contains("the program, measured once, 0 B") && !nothing.contains('%'), "{nothing}");
@@ -153,7 +183,8 @@ mod tests {
         let sentence = |reason| proof(&SelfReplay { unknown: Some(reason), ..replayed(&[64], false) });
         let reasons = [
             (Unproven::NotReplayed, "its own method pread was not replayed; add it to --methods"),
-            (Unproven::InMemory, "may have been cached during the recording: record again with --cold"),
+            (Unproven::InMemory, "or another part of it: record again with --cold or --as-is and the name"),
+            (Unproven::Cached, "bytes of the device say nothing of its reads: record again with --cold"),
             (
                 Unproven::OtherLimit { recorded_bytes: None, replayed_bytes: Some(Bytes::mib(64)) },
                 "recorded without a memory limit, and its trace replayed with 64MiB of memory; record it with that limit",

@@ -22,6 +22,10 @@ pub struct RecordArguments {
     /// Drop this file from the page cache first; a replay is of it. May be given several times
     #[arg(long, value_name = "FILE")]
     pub cold: Vec<PathBuf>,
+    /// Leave this file in the page cache as it is, and keep which of its pages are there: a replay
+    /// of it begins with the same. May be given several times
+    #[arg(long, value_name = "FILE")]
+    pub as_is: Vec<PathBuf>,
     /// See accesses to mapped pages that raise no fault, too: the command is stopped again and
     /// again, and at each of its calls: it takes a few times as long, or a hundred times if it does
     /// nothing but calls
@@ -34,6 +38,7 @@ Examples:
   pagewise record -- sqlite3 my.db 'select count(*) from t'
   pagewise record --memory 64MiB --cold my.db -o my.trace -- ./look-ups my.db
   pagewise record --windows --memory 64MiB --cold my.lmdb -- ./look-ups my.lmdb
+  pagewise record --as-is my.db -- ./look-ups my.db
 
 A trace holds which bytes were read when, never the bytes themselves. Reads by calls are \
 recorded. Accesses to mapped pages are recorded with --windows (x86-64, Linux 6.7): of each \

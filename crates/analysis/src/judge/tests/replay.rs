@@ -9,6 +9,8 @@ use pagewise_model::plan::{Budget, PlannedTrace};
 use pagewise_model::run::ProgramRun;
 
 use crate::judge::gain::UnknownGain;
+use crate::judge::self_replay::Unproven;
+use pagewise_model::{Bytes, CacheState};
 
 /// A replay by `pread`, the program's own method, and by `pread:direct`, which takes two thirds of
 /// its time. The program read so much from the device.
@@ -32,6 +34,7 @@ fn replayed_plan(device_bytes: u64, wall_ns: Option<u64>) -> Option<PlannedTrace
         method: "pread".parse().expect("a method"),
         memory_limit: None,
         cold: true,
+        cached_bytes: None,
         device_bytes: Some(device_bytes),
         windows: false,
         wall_ns,
@@ -80,6 +83,73 @@ fn a_program_is_a_distribution() {
     assert!(!with_runs([own * 11 / 10, own * 12 / 10, own * 13 / 10]).stands, "each of them read more");
     let proof = replayed(0, None).self_replay.expect("a proof");
     assert!(!proof.stands && proof.unknown.is_none(), "{proof:?}");
+}
+
+/// A run with replays from the cache as it was recorded, with `cached` bytes of the file in it, and
+/// from an empty one, which read twice as much.
+fn from_two_states(cached_bytes: Option<Bytes>, program: u64) -> Run {
+    let replay = |method, cache, ms| -> Timed {
+        let mut cell = honest::replay(method);
+        cell.conditions.cache = cache;
+        timed(Role::Measured, cell, [0, ms, 0])
+    };
+    let (cold, recorded) = (CacheState::Cold, CacheState::Recorded);
+    let mut run = run_of(&[
+        replay("pread", cold, 900),
+        replay("pread:direct", cold, 600),
+        replay("pread", recorded, 500),
+        replay("pread:direct", recorded, 600),
+    ]);
+    let from_recorded = run.header.plan.cells[2].id();
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == from_recorded) {
+        let Outcome::Taken { evidence, .. } = &mut sample.outcome else { panic!("a sample") };
+        evidence.device_read_bytes = Some(own_bytes() / 2);
+    }
+    let trace = replayed_plan(program, Some(3_600_000_000)).expect("a trace");
+    run.header.plan.trace =
+        Some(PlannedTrace { cold: cached_bytes == Some(Bytes(0)), cached_bytes, ..trace });
+    run
+}
+
+#[test]
+fn a_trace_is_held_against_the_replay_that_begins_as_its_recording_did() {
+    let (half, own) = (Some(Bytes::mib(32)), own_bytes());
+    let judged = judge(&from_two_states(half, own / 2));
+    let proof = judged.self_replay.expect("a proof");
+    assert_eq!((proof.stands, proof.cache, proof.cached_bytes), (true, Some(CacheState::Recorded), half));
+    assert_eq!(
+        (proof.replayed_bytes, judged.comparisons.len()),
+        (Some(own / 2), 2),
+        "the other state is shown too"
+    );
+    assert_eq!(judged.gain.map(|gain| gain.reads_ns / 1_000_000), Some(500), "of the program as it was");
+    // It read what a replay from an empty cache reads: it was not that program.
+    let judged = judge(&from_two_states(half, own));
+    assert!(judged.self_replay.is_some_and(|proof| !proof.stands && proof.unknown.is_none()));
+    let shown: Vec<_> = judged.cells.iter().map(|cell| (cell.method.as_str(), cell.cache)).collect();
+    assert_eq!(shown, [("pread", CacheState::Recorded)]);
+    // Recorded from an empty cache, both states are the same; the first one counts.
+    let proof = judge(&from_two_states(Some(Bytes(0)), own)).self_replay.expect("a proof");
+    assert_eq!((proof.stands, proof.cache), (true, Some(CacheState::Cold)));
+    let proof = judge(&from_two_states(None, own)).self_replay.expect("a proof");
+    assert_eq!(proof.unknown, Some(Unproven::InMemory), "nobody looked what was cached");
+}
+
+#[test]
+fn a_program_that_found_all_in_the_cache_proves_nothing() {
+    let mut run = from_two_states(Some(Bytes::mib(64)), 4096);
+    let from_recorded = run.header.plan.cells[2].id();
+    let with_device_bytes = |run: &mut Run, bytes| {
+        for sample in run.samples.iter_mut().filter(|sample| sample.cell == from_recorded) {
+            let Outcome::Taken { evidence, .. } = &mut sample.outcome else { panic!("a sample") };
+            evidence.device_read_bytes = Some(bytes);
+        }
+        judge(run).self_replay.expect("a proof")
+    };
+    let proof = with_device_bytes(&mut run, 0);
+    assert_eq!((proof.stands, proof.unknown), (false, Some(Unproven::Cached)));
+    let proof = with_device_bytes(&mut run, 9 << 20);
+    assert_eq!((proof.stands, proof.unknown), (false, None), "it is another program");
 }
 
 #[test]

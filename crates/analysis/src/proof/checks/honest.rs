@@ -268,6 +268,8 @@ pub(crate) fn evidence(cell: &Cell) -> Evidence {
         cpu_ns: Some(120_000_000),
         resident_before_bytes: Some(before),
         resident_after_bytes: Some(after),
+        recorded_missing_bytes: (cell.conditions.cache == CacheState::Recorded).then_some(0),
+        recorded_added_bytes: (cell.conditions.cache == CacheState::Recorded).then_some(0),
         residency_source: "cachestat".to_string(),
         huge_mapped_bytes: Some(after),
         mapping_flags: Some(flags(cell)),

@@ -301,8 +301,8 @@ fn a_file_of_the_user_is_left_as_it_is_unless_its_cache_is_named() {
     let error = resolve_text("cache = \"cold\"", file(false)).expect_err("not allowed");
     assert_eq!(
         error.to_string(),
-        "a cold run, or one that begins with reading the file once, evicts your file from the page cache, now and between \
-         samples, and other programs that read the file slow down then"
+        "a run that begins with an empty page cache, or with a part of the file in it, evicts your file from the page cache, now and \
+         between samples, and other programs that read the file slow down then"
     );
     assert!(resolve_text("cache = \"cold\"", file(true)).is_ok());
     let error = resolve_text("file_size = \"1GiB\"", file(false)).expect_err("not together");

@@ -1,5 +1,7 @@
 //! Who does the reads of whom.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::trace::{TraceHeader, TraceThread, TraceTrailer, range_of};
 
@@ -21,6 +23,7 @@ fn trace(reads: &[(u64, u32, u32, u64)]) -> Trace {
     let thread = |thread| TraceThread { process: thread / 100, thread, name: String::new(), accesses: 0 };
     Trace {
         header: TraceHeader::default(),
+        resident: BTreeMap::new(),
         trailer: TraceTrailer {
             accesses: accesses.len() as u64,
             threads: (0..threads).map(thread).collect(),
