@@ -79,7 +79,9 @@ impl Replay {
 impl WorkParameters for Replay {
     fn operation(&self) -> Vec<String> {
         let order = if self.trace_threads == 1 { "in their order" } else { "in the order of each thread" };
-        vec![format!("{} of {} in all, {order}", counted(self.reads, "read"), bytes(self.read_bytes))]
+        let (reads, read_bytes) = (counted(self.reads, "read"), bytes(self.read_bytes));
+        // The program did something else between them.
+        vec![format!("{reads} of {read_bytes} in all, {order}, as fast as possible")]
     }
 
     fn details(&self) -> Vec<String> {

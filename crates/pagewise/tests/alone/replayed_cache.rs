@@ -126,6 +126,10 @@ fn a_replay_begins_as_the_recording_did_unless_another_state_is_named() {
     expect_about(device_bytes(&judged, "pread:random", "recorded"), FILE_BYTES / 2);
     let sentence = judged["self_replay"]["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("both began with 4 MiB of the file in the page cache"), "{sentence}");
+    let shown = place.run(&["report", "run.jsonl", "--answer"]).stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = "2,048 reads of 8 MiB in all, in their order, as fast as possible";
+    assert!(shown.contains(all) && shown.contains("cached as recorded"), "{shown}");
     fs::remove_file(place.file("run.jsonl")).expect("remove");
     let finished = place.run(&replay(&["--rounds=7", "--methods=pread", "--cache=warm,recorded"]));
     expect_undisturbed(&load(&place.file("run.jsonl")));
