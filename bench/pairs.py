@@ -16,13 +16,15 @@ def arguments(description, pairs):
     return parser
 
 
-def judged(pagewise, directory, question, words):
-    """The judged JSON of a run."""
+def judged(pagewise, directory, question, words, look=None):
+    """The judged JSON of a run; `look` sees its file, which is removed."""
     path = os.path.join(directory, "run.jsonl")
     command = [pagewise, question, "--dir", directory, "--out", path, "--no-ceilings", "--json", "--no-html", *words]
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode not in (0, 1):
         raise SystemExit(ended.stderr)
+    if look:
+        look(path)
     os.remove(path)
     found = json.loads(ended.stdout)
     return found[0] if isinstance(found, list) else found
