@@ -50,12 +50,14 @@ impl ActorTask {
             ActorOrder::Scan => OffsetTable::in_order(conditions, round.seed())?,
             ActorOrder::Read => OffsetTable::new(conditions, round.seed())?,
             ActorOrder::Append => {
-                // As many passes as it has time for.
+                // As many passes as it has time for. What another actor left is of another seed, so
+                // that a record which is not written is missing.
+                let seed = mix(!round.seed() ^ mix(input.rewrite()));
                 let ring = RecordRing::new(input.file_bytes, actor.op_bytes.0, u64::MAX);
                 let by_mapping = cell.access() == Access::Mmap;
                 return Ok(Self::Records(Box::new(ActorRecords {
                     file: input.file().try_clone()?,
-                    records: RecordTask::new(ring, mix(!round.seed()), round.page_bytes)?,
+                    records: RecordTask::new(ring, seed, round.page_bytes)?,
                     read_back: if by_mapping { ReadBack::Pread } else { ReadBack::Mapping },
                     writes: ActorWrites::default(),
                 })));
@@ -135,4 +137,45 @@ impl ActorRecords {
 /// The failure of an actor.
 pub(super) fn absent(detail: impl std::fmt::Display) -> Failure {
     Failure { kind: FailureKind::ActorAbsent, detail: format!("the actor: {detail}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use pagewise_host::Dataset;
+    use pagewise_model::{Content, Plan};
+    use pagewise_protocol::Wait;
+
+    use super::*;
+
+    #[test]
+    fn records_of_an_actor_before_are_not_those_of_this_one() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("written");
+        let dataset = Dataset::create(&path, 1 << 20, Content::Random, 3, &mut |_| (), &STOP).expect("made");
+        let input = Input::dataset(dataset).expect("an input");
+        let actor: Actor = "append:pwrite,rate=max,size=64KiB,file=1MiB".parse().expect("an actor");
+        let (cell, plan) = (actor.cell(), Plan::of(Vec::new()));
+        let wait = Wait { patience: Duration::from_secs(1), stop: &STOP };
+        let round = SampleRound { plan: &plan, number: 0, page_bytes: 4096, wait };
+        let writer = |writes: u64| {
+            let task = ActorTask::of(&actor, &cell, &input, round).expect("a task");
+            let mut of_file = task.into_records().expect("it writes");
+            of_file.writes.records = writes;
+            of_file
+        };
+        // It writes its records, and a second one of the same round says so and does not.
+        let first = writer(5);
+        for index in 0..5 {
+            let record = &first.records.source()[first.records.ring.source_range(index)];
+            input.file().write_all_at(record, index * (64 << 10)).expect("written");
+        }
+        assert_eq!(first.read_back().expect("read").missing_bytes, 0);
+        let second = writer(4).read_back().expect("read");
+        assert_eq!((second.missing_bytes, second.first_missing_at), (4 * (64 << 10), Some(0)));
+    }
 }

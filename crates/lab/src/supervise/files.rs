@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pagewise_host::memory::Memory;
@@ -43,6 +43,8 @@ pub struct Input {
     pub key: FileKey,
     /// Size.
     pub file_bytes: u64,
+    /// Actors that have written over it.
+    rewritten: AtomicU64,
 }
 
 /// The program that uses a file of a run, and for what.
@@ -96,6 +98,7 @@ impl Input {
             key: FileKey::of(dataset.file())?,
             file_bytes: dataset.file_bytes(),
             bytes: ContentSource::Formula { dataset },
+            rewritten: AtomicU64::new(0),
         })
     }
 
@@ -104,7 +107,8 @@ impl Input {
         let file_bytes = identity.file_bytes.0;
         let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
         let key = FileKey::of(&file)?;
-        Ok(Self { path, key, file_bytes, bytes: ContentSource::UserFile { file, direct, identity } })
+        let bytes = ContentSource::UserFile { file, direct, identity };
+        Ok(Self { path, key, file_bytes, bytes, rewritten: AtomicU64::new(0) })
     }
 
     /// A file for a worker to write under `conditions`: sparse, or with a pass of other records, in
@@ -153,7 +157,13 @@ impl Input {
     pub fn sparse(path: &Path, file_bytes: u64) -> std::io::Result<Self> {
         let file = WrittenFile::create(path, file_bytes)?;
         let key = FileKey::of(file.file()).inspect_err(|_| drop(file.remove()))?;
-        Ok(Self { path: path.to_path_buf(), key, file_bytes, bytes: ContentSource::New { file } })
+        let (path, bytes) = (path.to_path_buf(), ContentSource::New { file });
+        Ok(Self { path, key, file_bytes, bytes, rewritten: AtomicU64::new(0) })
+    }
+
+    /// Count an actor that writes over it; the number of those before.
+    pub fn rewrite(&self) -> u64 {
+        self.rewritten.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The file, if a worker writes it.
