@@ -75,7 +75,8 @@ fn written(
     };
     let mut bytes = trace::header(&header).expect("json");
     bytes.extend(blocks.concat());
-    bytes.extend(trace::trailer(&trailer).expect("json"));
+    let first = trace::header(&header).expect("json");
+    bytes.extend(trace::trailer(&first, &trailer).expect("json"));
     bytes
 }
 

@@ -28,6 +28,8 @@ pub use table::RecordedTable;
 
 /// Version of the format; traces of earlier ones can be read.
 pub const FORMAT: u32 = 3;
+/// The first format that has a digest of its lines.
+const DIGEST_OF_LINES: u32 = 3;
 /// Accesses in a block.
 pub const BLOCK_ACCESSES: usize = 8192;
 
@@ -342,12 +344,32 @@ pub fn resident_block(file: u32, pages: &ResidentPages) -> Vec<u8> {
     block
 }
 
-/// The bytes of the trailer.
-pub fn trailer(trailer: &TraceTrailer) -> serde_json::Result<Vec<u8>> {
+/// The bytes of the trailer of a trace that begins with this [`header`], and a digest of both.
+pub fn trailer(header: &[u8], trailer: &TraceTrailer) -> serde_json::Result<Vec<u8>> {
     let mut bytes = vec![TRAILER];
     serde_json::to_writer(&mut bytes, trailer)?;
     bytes.push(b'\n');
+    let lines = of_lines(header, &bytes);
+    bytes.extend(format!("{lines}\n").into_bytes());
     Ok(bytes)
+}
+
+/// The digest of the first line and of the trailer, which has that of the blocks.
+fn of_lines(header: &[u8], trailer: &[u8]) -> TraceKey {
+    let mut digest = TraceDigest::default();
+    [header, trailer].into_iter().for_each(|line| digest.add(line));
+    digest.key()
+}
+
+/// The trailer's text and the digest behind it, which the first two formats did not have; `None` if
+/// the end is missing.
+fn ends(text: &[u8], format: u32) -> Option<(&[u8], Option<&[u8]>)> {
+    let end = text.iter().position(|byte| *byte == b'\n')? + 1;
+    let (trailer, lines) = text.split_at(end);
+    match format {
+        ..DIGEST_OF_LINES => Some((text, None)),
+        _ => Some((trailer, Some(lines.strip_suffix(b"\n")?))),
+    }
 }
 
 impl Trace {
@@ -370,6 +392,11 @@ impl Trace {
         let trailer: TraceTrailer = loop {
             match rest.split_first().ok_or_else(torn)? {
                 (&TRAILER, text) if text.last() == Some(&b'\n') => {
+                    let (text, lines) = ends(text, version.pagewise_trace).ok_or_else(torn)?;
+                    let found = of_lines(&bytes[..=first], &rest[..=text.len()]).to_string();
+                    if lines.is_some_and(|lines| lines != found.as_bytes()) {
+                        return Err(damaged("its first or last line is not that which was written"));
+                    }
                     break serde_json::from_slice(text)
                         .map_err(|error| damaged(&format!("its last line: {error}")))?;
                 }

@@ -253,6 +253,8 @@ struct TraceFileWriter<'a> {
     path: &'a Path,
     /// `None`: it could not be written any more.
     new: Option<NewFile>,
+    /// Its first line.
+    first: Vec<u8>,
     written: u64,
 }
 
@@ -261,7 +263,7 @@ impl<'a> TraceFileWriter<'a> {
         let new = NewFile::begin(path).map_err(|error| output::unwritten(path, &error))?;
         let line = trace::header(header)?;
         new.file().write_all(&line).map_err(|error| output::unwritten(path, &error))?;
-        Ok(Self { path, new: Some(new), written: line.len() as u64 })
+        Ok(Self { path, new: Some(new), written: line.len() as u64, first: line })
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -285,14 +287,14 @@ impl<'a> TraceFileWriter<'a> {
     /// The path of the trace, if it is there. The command has run by now, so what goes wrong is
     /// reported, and no error.
     fn end(mut self, trailer: &TraceTrailer) -> Option<PathBuf> {
-        match trace::trailer(trailer) {
+        match trace::trailer(&self.first, trailer) {
             Ok(line) => self.write(&line),
             Err(error) => {
                 say(format_args!("the recording is lost: {error}"));
                 return None;
             }
         }
-        let Self { path, new, written } = self;
+        let Self { path, new, written, .. } = self;
         let (path, other) = match new?.appear_or_another() {
             Ok(named) => named,
             Err(error) => {

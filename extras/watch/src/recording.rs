@@ -339,7 +339,8 @@ mod tests {
         let mut bytes = trace::header(&trace::TraceHeader::default()).expect("json");
         bytes.extend(block);
         bytes.extend(resident_blocks);
-        bytes.extend(trace::trailer(&end).expect("json"));
+        let first = trace::header(&trace::TraceHeader::default()).expect("json");
+        bytes.extend(trace::trailer(&first, &end).expect("json"));
         let found = trace::Trace::parse(&bytes).expect("a trace");
         let access =
             |time_ns, file, offset, len, kind| TraceAccess { time_ns, file, thread: file, offset, len, kind };

@@ -85,7 +85,8 @@ pub fn store(trace: &Trace, path: &Path) {
         bytes.extend(block);
     }
     let trailer = TraceTrailer { digest: digest.key(), ..trace.trailer.clone() };
-    bytes.extend(trace::trailer(&trailer).expect("json"));
+    let first = trace::header(&trace.header).expect("json");
+    bytes.extend(trace::trailer(&first, &trailer).expect("json"));
     fs::write(path, bytes).expect("write");
 }
 
