@@ -14,6 +14,7 @@ use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::store;
 use pagewise_model::run::Run;
+use pagewise_model::run_identity::RunIdentity;
 use pagewise_report::{json, page};
 
 use crate::arguments::CompareArguments;
@@ -123,13 +124,24 @@ fn expected_values(text: &Path) -> Result<ExpectedValues> {
 /// thousand must not hide what the rest say.
 fn digests_that_can(named: &[PathBuf]) -> Result<(Vec<Digest>, Vec<String>)> {
     let (mut digests, mut left_out) = (Vec::new(), Vec::new());
-    let mut known = HashMap::new();
-    for found in each(&store::run_files(named)?, Digest::of) {
-        let found =
-            found.and_then(|digest| match known.insert(digest.identity.clone(), digest.name.clone()) {
-                Some(first) => Err(anyhow!("{} is the same run as {first}", digest.name)),
-                None => Ok(digest),
-            });
+    let found = each(&store::run_files(named)?, Digest::of);
+    // Of copies the one that has most stays, whatever their names.
+    let mut most: HashMap<RunIdentity, (bool, usize, usize, String)> = HashMap::new();
+    for (index, digest) in found.iter().enumerate() {
+        let Ok(digest) = digest else { continue };
+        let one = (digest.is_complete, digest.samples, index, digest.name.clone());
+        let kept = most.entry(digest.identity.clone()).or_insert_with(|| one.clone());
+        if (one.0, one.1) > (kept.0, kept.1) {
+            *kept = one;
+        }
+    }
+    for (index, found) in found.into_iter().enumerate() {
+        let found = found.and_then(|digest| match &most[&digest.identity] {
+            (.., of_run, name) if *of_run != index => {
+                Err(anyhow!("{} is the same run as {name}", digest.name))
+            }
+            _ => Ok(digest),
+        });
         match found {
             Ok(digest) => digests.push(digest),
             Err(error) => {

@@ -105,4 +105,12 @@ fn values_without_a_run_that_counts_are_named() {
     place.write("runs/first.jsonl", run.file());
     let by = place.run(&["compare", "--by", "kernel", "runs"]).expect_code(1);
     assert_eq!(by.stderr, "left out: runs/first.jsonl is the same run as runs/copy.jsonl\n");
+    // The copy that has most of it stays, whatever its name.
+    place.write("runs/a-part.jsonl", MadeUp { is_complete: false, ..run }.file());
+    let by = place.run(&["compare", "--by", "kernel", "runs"]).expect_code(1);
+    assert_eq!(
+        by.stderr,
+        "left out: runs/a-part.jsonl is the same run as runs/copy.jsonl\n\
+         left out: runs/first.jsonl is the same run as runs/copy.jsonl\n"
+    );
 }

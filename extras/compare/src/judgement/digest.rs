@@ -25,6 +25,8 @@ pub struct Digest {
     pub identity: RunIdentity,
     /// True if the run was completed.
     pub is_complete: bool,
+    /// Samples that it has.
+    pub samples: usize,
     /// Facts that results depend on.
     pub facts: Facts,
     /// Every set of conditions under which methods are compared.
@@ -87,6 +89,7 @@ impl Digest {
         Self {
             identity: RunIdentity::of(run),
             is_complete: judged.run.complete,
+            samples: run.samples.len(),
             facts: facts::of(judged),
             situations: situations
                 .map(|(comparison, advice)| {

@@ -24,6 +24,7 @@ fn run(name: &str, rates: &[(&str, f64)]) -> Digest {
     let figure = |rate: f64| RunFigure { shown: shown(rate), by_round: by_round(rate) };
     let started_unix_s = name.bytes().fold(0, |sum, byte| sum * 256 + u64::from(byte));
     Digest {
+        samples: 7,
         name: name.to_string(),
         identity: RunIdentity { started_unix_s, host_name: None, question: "read".to_string(), seed: 1 },
         is_complete: true,
