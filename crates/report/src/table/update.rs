@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &[Column] = &[
     PLACE,
     Column::of("updates/s", 0, |_, cell| median(cell.ops_per_second, rate)),
     Column::of("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
-    Column::of("device writes each", 0, |view, cell| each(view, cell, |_| cell.device_written_bytes)),
+    Column::of("device writes each", 0, |view, cell| each(view, cell, |_| written_in_region(cell))),
     Column::of("device reads each", 1, |view, cell| each(view, cell, read_in_all)),
     Column::of("folio", 2, |_, cell| TextCell::number(cell.folio_bytes, bytes))
         .only(|view| view.cells.iter().any(|cell| cell.folio_bytes.is_some())),
@@ -41,6 +41,12 @@ pub(super) const COLUMNS: &[Column] = &[
     stalls(1),
     limit(10),
 ];
+
+/// Bytes that the device wrote, unless what is to be on it at the end gets there behind the region.
+fn written_in_region(cell: &CellJudgement) -> Option<u64> {
+    let synced_behind = cell.parameters.sync.as_deref() == Some("end");
+    cell.device_written_bytes.filter(|_| !synced_behind)
+}
 
 /// Bytes that the device has yet to write: of a folio that a call changed in part, only that part,
 /// although the kernel counts all of it.
