@@ -200,7 +200,7 @@ fn written(plan: &Plan) -> String {
                 ),
             },
             bytes(largest),
-            if dataset.0 > 0 { format!("; {} to be read", bytes(dataset)) } else { String::new() }
+            if dataset.0 > 0 { format!("; {} beside them meanwhile", bytes(dataset)) } else { String::new() }
         ),
     }
 }

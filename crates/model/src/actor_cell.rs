@@ -93,6 +93,7 @@ mod tests {
             ("append:pwrite:buffer=1MiB,rate=max", "does not commit"),
             ("append:pwrite,rate=max,size=128MiB", "too large"),
             ("append:pwrite:direct,rate=5k,size=4KiB", "write pwrite:direct+buffer=4KiB"),
+            ("append:uring:direct+depth=1,rate=10", "nothing but one record would be in flight"),
             ("append:go/pwrite,rate=max", "native worker"),
             ("scan:mmap:populate,rate=max", "before it begins"),
             ("read:uring:depth=8,rate=5k", "depth"),

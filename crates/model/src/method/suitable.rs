@@ -75,7 +75,11 @@ impl Method {
                 self.refuses_lines(work.consume()?).or_else(|| self.refuses_buffer(work, alignment))
             }
             WorkloadKind::Writes => {
-                self.refuses_buffer(work, alignment).or_else(|| self.refuses_sync(&work.writes()?))
+                let writes = work.writes()?;
+                // No buffer would help it.
+                let never = self.access() == Access::Uring && writes.sync == Sync::Commit;
+                let first = if never { self.refuses_sync(&writes) } else { None };
+                first.or_else(|| self.refuses_buffer(work, alignment)).or_else(|| self.refuses_sync(&writes))
             }
         })
     }
@@ -230,7 +234,13 @@ impl Method {
     fn refuses_direct(&self, writes: &Writes, alignment: Alignment) -> Option<String> {
         let (size, multiple) = (writes.record_bytes, Bytes(alignment.direct_bytes.max(1)));
         if !writes.is_update() {
-            let usual = if writes.sync == Sync::Commit { size } else { Bytes::kib(64) };
+            let commits = writes.sync == Sync::Commit;
+            if commits && !size.0.is_multiple_of(multiple.0) {
+                return Some(format!(
+                    "{self} commits whole blocks, and a record of {size} is not a multiple of the {multiple} that it requires here"
+                ));
+            }
+            let usual = if commits { size } else { Bytes::kib(64) };
             return Some(format!(
                 "{self} needs a buffer, because O_DIRECT moves whole blocks: write {self}+buffer={usual}"
             ));
@@ -276,7 +286,7 @@ impl Method {
     /// Reason against records that each are on the device before the next one is written.
     fn refuses_commit(&self, record_bytes: Bytes) -> Option<String> {
         if self.access() == Access::Uring {
-            return Some("nothing but one record would be in flight".to_string());
+            return Some("nothing but one record would be in flight: pwrite does the same".to_string());
         }
         if self.pretouch().is_some() {
             return Some(
