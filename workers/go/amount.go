@@ -24,9 +24,7 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 	member.latencies.reset()
 	work, part := member.work, &member.part
 	written := work.bytes()
-	if updates, are := work.(*updates); are {
-		updates.begin(request)
-	}
+	work.begin(request)
 	first := request.FirstOperation
 	end := c.job.Records
 	if c.job.Workload == "scan" {

@@ -182,10 +182,11 @@ func (w *commits) timed(position, wanted uint64, _ *histogram) (uint64, uint64, 
 	return w.perform(position, wanted)
 }
 
-func (w *commits) finish() error { return nil }
-func (w *commits) bytes() uint64 { return w.written }
-func (w *commits) warm() error   { return nil }
-func (w *commits) sync() error   { return nil }
+func (w *commits) begin(*request) {}
+func (w *commits) finish() error  { return nil }
+func (w *commits) bytes() uint64  { return w.written }
+func (w *commits) warm() error    { return nil }
+func (w *commits) sync() error    { return nil }
 
 func (w *commits) fetch(offset uint64, into []byte) error {
 	return refusal("verify", w.log.job.Path, 0,

@@ -45,11 +45,7 @@ func (t *task) openReads(job *job, method *method) error {
 		return refusal("open", job.TablePath, 0, "a table of %d reads has no operation of %d for each of %d threads",
 			job.TableReads, job.ReadsPerOp, job.Threads)
 	}
-	var err error
-	if t.table, err = openFile(job.TablePath, os.O_RDONLY); err != nil {
-		return err
-	}
-	if err := t.table.mapBytes(job.TableReads*8, syscall.PROT_READ); err != nil {
+	if err := t.openTable(job); err != nil {
 		return err
 	}
 	opEntries := job.ReadsPerOp * 8

@@ -209,9 +209,10 @@ func (w *records) finish() error {
 	return w.target.syncRest()
 }
 
-func (w *records) bytes() uint64 { return w.target.written }
-func (w *records) warm() error   { return nil }
-func (w *records) sync() error   { return w.target.syncRanges([2]span{{0, w.fileBytes}}) }
+func (w *records) begin(*request) {}
+func (w *records) bytes() uint64  { return w.target.written }
+func (w *records) warm() error    { return nil }
+func (w *records) sync() error    { return w.target.syncRanges([2]span{{0, w.fileBytes}}) }
 
 func (w *records) fetch(offset uint64, into []byte) error {
 	return refusal("verify", w.path, 0,

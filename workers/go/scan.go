@@ -160,9 +160,10 @@ func (w *passes) timed(position, wanted uint64, _ *histogram) (uint64, uint64, e
 	return w.perform(position, wanted)
 }
 
-func (w *passes) finish() error { return nil }
-func (w *passes) sync() error   { return nil }
-func (w *passes) bytes() uint64 { return w.done * w.spanBytes }
+func (w *passes) begin(*request) {}
+func (w *passes) finish() error  { return nil }
+func (w *passes) sync() error    { return nil }
+func (w *passes) bytes() uint64  { return w.done * w.spanBytes }
 
 func (w *passes) warm() error {
 	w.file.warm(w.pageBytes)

@@ -2,8 +2,15 @@
 
 package main
 
+import (
+	"os"
+	"syscall"
+)
+
 // work is what one thread does between two clocks. A position counts operations from the first one on.
 type work interface {
+	// begin is called before the clock of a sample.
+	begin(request *request)
 	// perform does at most `wanted` operations from `position` on, at least one.
 	perform(position, wanted uint64) (done, checksum uint64, err error)
 	// timed is perform with the time of each operation recorded.
@@ -77,6 +84,15 @@ func (t *task) open(path string, flags int) (*dataFile, error) {
 		t.files = append(t.files, file)
 	}
 	return file, err
+}
+
+// openTable opens the table of a job and maps it.
+func (t *task) openTable(job *job) error {
+	var err error
+	if t.table, err = openFile(job.TablePath, os.O_RDONLY); err != nil {
+		return err
+	}
+	return t.table.mapBytes(job.TableReads*8, syscall.PROT_READ)
 }
 
 // oneThread refuses more than one.

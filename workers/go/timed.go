@@ -75,7 +75,7 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 	member.part = c.newPart()
 	member.latencies.reset()
 	received := member.work.bytes()
-	member.work.(*tableReads).begin(request)
+	member.work.begin(request)
 	checkNs := c.job.DeviceCheckNs
 	budget, rest := newBudget(c.job.ThroughputDeviceBytes, checkNs), newBudget(0, checkNs)
 	defer func() { budget.close(); rest.close() }()

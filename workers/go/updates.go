@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"encoding/binary"
-	"os"
-	"syscall"
-)
+import "encoding/binary"
 
 // updates are the blocks of a job in the order of its table.
 type updates struct {
@@ -27,11 +23,7 @@ func (t *task) openUpdates(job *job, file *dataFile, target *target, supply *sup
 		return refusal("open", job.Path, 0, "a table of %d accesses is not one of %d updates and %d reads before each",
 			job.TableReads, job.Records, job.ReadsPerOp)
 	}
-	var err error
-	if t.table, err = openFile(job.TablePath, os.O_RDONLY); err != nil {
-		return err
-	}
-	if err := t.table.mapBytes(job.TableReads*8, syscall.PROT_READ); err != nil {
+	if err := t.openTable(job); err != nil {
 		return err
 	}
 	updates := &updates{
@@ -41,9 +33,11 @@ func (t *task) openUpdates(job *job, file *dataFile, target *target, supply *sup
 	if job.ReadsPerOp > 0 {
 		reading := *job
 		reading.ReadBytes, reading.SpanBytes = job.RecordBytes, job.FileBytes
-		if updates.reader, err = newReader(&reading, file); err != nil {
+		reader, err := newReader(&reading, file)
+		if err != nil {
 			return err
 		}
+		updates.reader = reader
 	}
 	t.works = []work{updates}
 	return nil

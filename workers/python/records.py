@@ -44,18 +44,42 @@ def put(start, stop, at):
 """
 
 
-class Records:
-    """Records in order, by a call or a copy each, or by way of a buffer."""
+class Writing:
+    """What the ways to write have in common: the target, its syncs, and the next record."""
 
-    def __init__(self, job, target, buffer_bytes):
+    def __init__(self, job, target):
         self.target = target
         self.syncs = target.syncs
         self.record = self.op_bytes = job.record_bytes
         self.records = job.records
         self.gap_seed = job.gap_seed
-        self.next = self.at = self.filled = 0
+        self.next = self.checksum = 0
+
+    def begin(self, _go):
+        """A sample begins, before its clock."""
+
+    def out_of_order(self, position):
+        """The failure of a record that is not the next one."""
+        detail = "record %d was asked for where record %d is next; they are written in order" % (position, self.next)
+        return Failure("append", self.target.path, detail)
+
+    def sync(self):
+        self.target.sync_all()
+
+    def warm(self):
+        pass
+
+    def fetch(self, offset):
+        raise Failure("verify", self.target.path, "there is no read where records are written", 0, offset)
+
+
+class Records(Writing):
+    """Records in order, by a call or a copy each, or by way of a buffer."""
+
+    def __init__(self, job, target, buffer_bytes):
+        super().__init__(job, target)
+        self.at = self.filled = 0
         self.buffer = self.writer = None
-        self.checksum = 0
         move, names = moving(job, target)
         if target.word == "buffered-writer":
             move = MOVES[target.word]
@@ -67,14 +91,10 @@ class Records:
         self.put = compiled("put", RECORDS, move, "", names)
         self.write = self.stream if self.writer is not None else self.collect if self.buffer is not None else self.call
 
-    def begin(self, _go):
-        """A sample begins, before its clock."""
-
     def append(self, position, count):
         """Writes the next records. They may stay in a buffer."""
         if position != self.next:
-            detail = "record %d was asked for where record %d is next; they are written in order" % (position, self.next)
-            raise Failure("append", self.target.path, detail)
+            raise self.out_of_order(position)
         self.next = position + count
         self.write(count * self.record)
 
@@ -118,15 +138,6 @@ class Records:
     def finish(self):
         self.flush()
         self.target.sync_rest()
-
-    def sync(self):
-        self.target.sync_all()
-
-    def warm(self):
-        pass
-
-    def fetch(self, offset):
-        raise Failure("verify", self.target.path, "there is no read where records are written", 0, offset)
 
     def release(self):
         self.put = self.write = self.buffer = self.writer = None

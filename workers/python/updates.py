@@ -2,7 +2,7 @@
 
 from failures import Failure
 from loops import WORD_MASK, Loops, compiled
-from records import moving
+from records import Writing, moving
 
 # Timed region: `for each update: the reads before it; put`.
 UPDATE = """
@@ -26,21 +26,16 @@ class Readable:
         self.array = None
 
 
-class Updates:
+class Updates(Writing):
     """Blocks in the order of the table, by a call or a copy each."""
 
     def __init__(self, job, target, table):
-        self.target = target
-        self.syncs = target.syncs
-        self.record = self.op_bytes = job.record_bytes
-        self.records = job.records
-        self.gap_seed = job.gap_seed
+        super().__init__(job, target)
         self.reads_each = job.reads_per_op
         if job.table_reads != job.records * (self.reads_each + 1):
             detail = "a table of %d accesses is not one of %d updates and %d reads before each"
             raise Failure("open", job.path, detail % (job.table_reads, job.records, self.reads_each))
         self.offsets = table.part(0, job.table_reads)
-        self.next = self.checksum = 0
         move, names = moving(job, target)
         self.put = compiled("put", UPDATE, move, "", names)
         self.loop_of = self.read = None
@@ -56,8 +51,7 @@ class Updates:
     def append(self, position, count):
         """Does the next updates."""
         if position != self.next:
-            detail = "update %d was asked for where update %d is next" % (position, self.next)
-            raise Failure("update", self.target.path, detail)
+            raise self.out_of_order(position)
         self.next = position + count
         target, offsets, put, read, reads_each = self.target, self.offsets, self.put, self.read, self.reads_each
         record, sync_bytes = self.record, target.sync_bytes
@@ -74,15 +68,6 @@ class Updates:
     def finish(self):
         self.checksum &= WORD_MASK
         self.target.sync_rest()
-
-    def sync(self):
-        self.target.sync_all()
-
-    def warm(self):
-        pass
-
-    def fetch(self, offset):
-        raise Failure("verify", self.target.path, "there is no single read of updates", 0, offset)
 
     def release(self):
         self.offsets.release()

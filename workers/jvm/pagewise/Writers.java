@@ -100,7 +100,7 @@ final class Writers {
     }
 
     /** Source and destination of the records. */
-    private static abstract class Writer extends Work {
+    static abstract class Writer extends Work {
         final Target target;
         /** The period and a record more; a record that was just made would be a byte array too. */
         final byte[] source;
