@@ -82,7 +82,7 @@ pub(super) fn not_prepared(subject: &Subject<'_>) -> Option<String> {
         WriteFaults::Few if matches!(writes.sync, Sync::Every(_)) => return None,
         WriteFaults::Few => {
             let dirty = subject.evidence.written.as_ref()?.dirty_before_bytes?;
-            let cleaned = subject.device_written_bytes()? / page;
+            let cleaned = subject.device_written_at_most()? / page;
             pages.saturating_sub(dirty / page).saturating_add(cleaned)
         }
         WriteFaults::FewInMemory if in_memory => 0,

@@ -13,8 +13,9 @@ const OTHERS_BYTES: u64 = 4 << 20;
 /// Share of the bytes of an actor, as a divisor, and requests of readahead, whose time is unknown.
 const ACTOR_PART: u64 = 10;
 const ACTOR_WINDOWS: u64 = 2;
-/// A journal's commit with each record of an actor.
-const ACTOR_SYNC_BYTES: u64 = 64 << 10;
+/// Additional bytes that each sync within the measured region may write: the pages that it shares
+/// with its neighbours, and a commit.
+pub(super) const SYNC_BYTES: u64 = 64 << 10;
 
 /// One sample with all inputs of a check.
 #[derive(Clone, Copy, Debug)]
@@ -71,17 +72,17 @@ impl Subject<'_> {
         let Some((actor, evidence)) = actor.zip(self.evidence.actor.as_ref()) else { return (0, 0) };
         let (least, most) = evidence.bounds_of_bytes(self.evidence.wall_ns);
         let folio = if actor.method.access() == Access::Mmap { FOLIO_BYTES } else { self.context.page_bytes };
-        let of_record = [2 * folio, ACTOR_SYNC_BYTES].into_iter().fold(actor.op_bytes.0, u64::saturating_add);
+        let of_record = [2 * folio, SYNC_BYTES].into_iter().fold(actor.op_bytes.0, u64::saturating_add);
         (least, (most / actor.op_bytes.0.max(1)).saturating_mul(of_record))
     }
 
     /// Bytes that the device wrote for others than an actor, at most.
-    pub(crate) fn device_written_bytes(&self) -> Option<u64> {
+    pub(crate) fn device_written_at_most(&self) -> Option<u64> {
         Some(self.evidence.device_written_bytes?.saturating_sub(self.written_by_actor().0))
     }
 
     /// Bytes that the device wrote for others than an actor, at least.
-    pub(crate) fn device_written_beside_actor(&self) -> Option<u64> {
+    pub(crate) fn device_written_at_least(&self) -> Option<u64> {
         Some(self.evidence.device_written_bytes?.saturating_sub(self.written_by_actor().1))
     }
 

@@ -123,7 +123,7 @@ pub(super) fn synced_bytes_missing(subject: &Subject<'_>) -> Option<String> {
     if matches!(sync, Sync::Every(bytes) if bytes.0 >= ring) {
         return None;
     }
-    let (written, claimed) = (subject.device_written_bytes()?, evidence.requested_bytes);
+    let (written, claimed) = (subject.device_written_at_most()?, evidence.requested_bytes);
     ((written as f64) < claimed as f64 * NEARLY_ALL).then(|| {
         format!(
             "sync={sync} is not in force: the device wrote {written} bytes of the {claimed} that were synced"

@@ -9,7 +9,7 @@ use pagewise_model::sample::Written;
 use pagewise_model::{Access, CacheState, Method, MethodOption, RecordRing, Sync};
 
 use super::conditions::not_all_from_device;
-use super::subject::Subject;
+use super::subject::{SYNC_BYTES, Subject};
 use crate::proof::calls;
 use pagewise_model::format::percent_of;
 
@@ -25,9 +25,6 @@ const DEVICE_SHARE: f64 = 0.01;
 const WRITTEN_FACTOR: f64 = 1.25;
 /// See [`WRITTEN_FACTOR`].
 const METADATA_BYTES: u64 = 8 << 20;
-/// Additional bytes that each sync within the measured region may write: the pages that it shares
-/// with its neighbours, and a commit.
-const SYNC_BYTES: u64 = 64 << 10;
 /// A mapping makes no write calls except for the answer.
 const ANSWER_BYTES: u64 = 1 << 20;
 
@@ -268,7 +265,7 @@ pub(super) fn not_synced(subject: &Subject<'_>) -> Option<String> {
 pub(super) fn written_not_direct(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| subject.cell.method.is_direct())?;
     let (evidence, context) = (subject.evidence, subject.context);
-    let (written, claimed) = (subject.device_written_bytes(), evidence.requested_bytes);
+    let (written, claimed) = (subject.device_written_at_most(), evidence.requested_bytes);
     match (evidence.descriptor_direct, written) {
         (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
         _ if context.memory_backed => {
@@ -298,7 +295,7 @@ pub(super) fn read_between_not_direct(subject: &Subject<'_>) -> Option<String> {
 /// of others.
 pub(super) fn device_written_by_others(subject: &Subject<'_>) -> Option<String> {
     subject.ring_in_file().filter(|_| !subject.context.memory_backed)?;
-    let (written, own) = (subject.device_written_beside_actor()?, subject.evidence.requested_bytes);
+    let (written, own) = (subject.device_written_at_least()?, subject.evidence.requested_bytes);
     let conditions = &subject.cell.conditions;
     let in_setup = if makes_dirty(&subject.cell.method) { conditions.file_bytes.0 } else { 0 };
     let syncs = match conditions.writes()?.sync {
