@@ -15,6 +15,7 @@
 
 use std::ops::Range;
 
+use crate::checksum::{Consume, Consumption};
 use crate::random::mix;
 
 /// A record is not read while it is among so many that are written before or after, or among a
@@ -150,6 +151,11 @@ impl RecordRing {
     const fn swapped(&self, number: u64) -> u64 {
         let bits = self.half_bits();
         (number & ((1 << bits) - 1)) << bits | number >> bits
+    }
+
+    /// Consumption of the records that are read.
+    pub fn consumption(&self, page_bytes: u64) -> Consumption {
+        Consumption::new(Consume::Touch, page_bytes as usize, self.record_bytes)
     }
 
     /// Size of a record.

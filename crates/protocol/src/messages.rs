@@ -319,8 +319,7 @@ impl Job {
         if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
             job.record_bytes = writes.record_bytes.0;
             job.reads_per_op = writes.reads_each;
-            let touched = writes.consumption(page_bytes);
-            job.touch_last = u32::from(writes.reads_each > 0 && touched.touch_last);
+            job.touch_last = u32::from(writes.reads_each > 0 && ring.consumption(page_bytes).touch_last);
             job.records = ring.records();
             job.sync = method.sync_of(&writes).to_string();
             if writes.sync != Sync::None {

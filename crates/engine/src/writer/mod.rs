@@ -36,6 +36,7 @@ mod uring;
 
 use std::ops::Range;
 
+use pagewise_model::checksum::Consumption;
 use pagewise_model::ring::RecordRing;
 use pagewise_model::{Access, Method, Sync, SyncCall, Writes};
 use pagewise_protocol::{CallFailure, Job};
@@ -131,7 +132,8 @@ struct WriteTarget {
     reads_each: u32,
     /// Number of others that are written between its write and a read of it, at least.
     near: u64,
-    page_bytes: usize,
+    /// Consumption of the records that are read.
+    consumption: Consumption,
     ring_bytes: u64,
     sync: Sync,
     sync_call: SyncCall,
@@ -158,7 +160,7 @@ impl WriteTarget {
             file_bytes: job.file_bytes,
             record_bytes: job.record_bytes as usize,
             reads_each: writes.reads_each,
-            page_bytes: job.page_bytes.max(1) as usize,
+            consumption: ring.consumption(job.page_bytes.max(1)),
             near: ring.near(),
             ring_bytes: ring.bytes(),
             sync: writes.sync,

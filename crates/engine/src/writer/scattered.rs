@@ -2,7 +2,7 @@
 
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::ring::SOURCE_PERIOD;
-use pagewise_model::{Access, Consume, Method, RecordRing, Writes};
+use pagewise_model::{Access, Method, RecordRing, Writes};
 use pagewise_protocol::{CallFailure, Job};
 use pagewise_sys::FileMapping;
 
@@ -76,8 +76,7 @@ impl AccessOrder {
 
 impl ReadSum {
     pub(super) fn new(target: &WriteTarget) -> Self {
-        let consumption = Consumption::new(Consume::Touch, target.page_bytes, target.record_bytes as u64);
-        Self { consumption, reads: 0, sum: 0 }
+        Self { consumption: target.consumption, reads: 0, sum: 0 }
     }
 
     /// A sample begins, which touches this word of a page.

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use pagewise_model::RecordRing;
 use pagewise_model::sample::Written;
+use pagewise_model::{Access, RecordRing};
 use pagewise_sys::{Advice, FileMapping};
 use rustix::io::Errno;
 
@@ -30,6 +30,11 @@ pub enum ReadBack {
 }
 
 impl ReadBack {
+    /// Another access than this one.
+    pub fn other_than(access: Access) -> Self {
+        if access == Access::Mmap { ReadBack::Pread } else { ReadBack::Mapping }
+    }
+
     /// The name in run files.
     pub const fn name(self) -> &'static str {
         match self {

@@ -7,13 +7,14 @@ use std::fs::File;
 
 use pagewise_host::{OffsetTable, OperationOrder, ReadBack, TableMemory, cache, missing_records};
 use pagewise_model::random::mix;
-use pagewise_model::{Access, Actor, ActorOrder, ActorWrites, Cell, Failure, FailureKind, RecordRing};
+use pagewise_model::{Actor, ActorOrder, ActorWrites, Cell, Failure, FailureKind, RecordRing};
 use pagewise_protocol::{Job, SampleReply, descriptor_path};
 
 use super::accesses::Accesses;
 use super::files::Input;
 use super::records::RecordTask;
 use super::sample_round::SampleRound;
+use super::task::Task;
 
 /// Operations of an actor.
 pub(super) enum ActorTask {
@@ -32,7 +33,6 @@ pub(super) enum ActorTask {
 pub struct ActorRecords {
     file: File,
     records: RecordTask,
-    /// By another access than the actor's.
     read_back: ReadBack,
     writes: ActorWrites,
 }
@@ -54,11 +54,10 @@ impl ActorTask {
                 // that a record which is not written is missing.
                 let seed = mix(!round.seed() ^ mix(input.rewrite()));
                 let ring = RecordRing::new(input.file_bytes, actor.op_bytes.0, u64::MAX);
-                let by_mapping = cell.access() == Access::Mmap;
                 return Ok(Self::Records(Box::new(ActorRecords {
                     file: input.file().try_clone()?,
                     records: RecordTask::new(ring, seed, round.page_bytes)?,
-                    read_back: if by_mapping { ReadBack::Pread } else { ReadBack::Mapping },
+                    read_back: ReadBack::other_than(cell.access()),
                     writes: ActorWrites::default(),
                 })));
             }
@@ -86,12 +85,17 @@ impl ActorTask {
         }
     }
 
+    /// The same as a task of the measured worker, and the order of its table.
+    fn as_task(&self) -> (Task<'_>, Option<&OperationOrder>) {
+        match self {
+            Self::Reads { accesses, order, .. } => (Task::Reads(accesses), Some(order)),
+            Self::Records(of_file) => (Task::Records(&of_file.records), None),
+        }
+    }
+
     /// Position in a page of the word that its reads touch.
     pub(super) fn touch_at(&self) -> u64 {
-        match self {
-            Self::Reads { accesses, .. } => accesses.table.touch_at(),
-            Self::Records(of_file) => of_file.records.touch_at(),
-        }
+        self.as_task().0.touch_at()
     }
 
     /// Its records, if it writes.
@@ -105,17 +109,15 @@ impl ActorTask {
     /// Note an answer; true if it is right as far as that can be seen now.
     pub(super) fn note(&mut self, reply: &SampleReply, first_operation: u64) -> bool {
         let one_thread = reply.thread_operations == [reply.operations];
-        let expected = match self {
-            Self::Reads { accesses, order, .. } => accesses.expected_checksum(order, reply, first_operation),
-            Self::Records(of_file) => {
-                let writes = &mut of_file.writes;
-                writes.records = writes.records.saturating_add(reply.operations);
-                let syncs = reply.sync_duration_counts.iter().fold(0u64, |all, few| all.saturating_add(*few));
-                writes.syncs = writes.syncs.saturating_add(syncs);
-                writes.dirty_most_bytes = writes.dirty_most_bytes.max(cache::dirty_bytes(&of_file.file));
-                of_file.records.checksum(reply.operations)
-            }
-        };
+        let (task, order) = self.as_task();
+        let expected = task.expected_checksum(order, reply, first_operation);
+        if let Self::Records(of_file) = self {
+            let writes = &mut of_file.writes;
+            writes.records = writes.records.saturating_add(reply.operations);
+            let syncs = reply.sync_duration_counts.iter().fold(0u64, |all, few| all.saturating_add(*few));
+            writes.syncs = writes.syncs.saturating_add(syncs);
+            writes.dirty_most_bytes = writes.dirty_most_bytes.max(cache::dirty_bytes(&of_file.file));
+        }
         one_thread && u64::from_str_radix(&reply.checksum, 16).ok() == expected
     }
 }

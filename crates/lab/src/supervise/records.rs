@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use pagewise_host::touched_word;
 use pagewise_model::checksum::{Consumption, weight};
-use pagewise_model::{Consume, RecordRing, content};
+use pagewise_model::{RecordRing, content};
 use pagewise_protocol::descriptor_path;
 use pagewise_sys::SharedMemory;
 
@@ -33,8 +33,7 @@ impl RecordTask {
             0 => 0,
             _ => touched_word(record_bytes, page_bytes, seed),
         };
-        let consumption = Consumption::new(Consume::Touch, page_bytes as usize, record_bytes);
-        let consumption = consumption.touching(touch_at);
+        let consumption = ring.consumption(page_bytes).touching(touch_at);
         Ok(Self { ring, source, seed, consumption, accesses: ring.accesses() })
     }
 
@@ -55,9 +54,9 @@ impl RecordTask {
         }
         let old: Vec<u8> = self.source().iter().map(|byte| !byte).collect();
         let mut sum = 0u64;
-        for index in 0..records {
-            for nth in 0..reads {
-                let record = ring.read(index, nth);
+        for (index, accesses) in (0..records).zip(self.accesses.chunks(reads as usize + 1)) {
+            for (nth, offset) in (0..reads).zip(accesses) {
+                let record = offset / ring.record_bytes();
                 let content = if ring.record_in(record, index).is_some() { self.source() } else { &old };
                 let of_read = self.consumption.of(&content[ring.source_range(record)]);
                 let number = index * u64::from(reads) + u64::from(nth);

@@ -349,8 +349,7 @@ pub fn read_back(
         evidence.written = None;
         return Ok(());
     }
-    // By another access than the worker's.
-    let way = if cell.access() == Access::Mmap { ReadBack::Pread } else { ReadBack::Mapping };
+    let way = ReadBack::other_than(cell.access());
     file.read_back(&records.ring, records.source(), measurement.operations, way, written).map_err(|error| {
         let detail = format!("{} cannot be read back: {error}", input.path.display());
         Failure { kind: FailureKind::LostRecords, detail }

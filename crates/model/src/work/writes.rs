@@ -1,6 +1,5 @@
 //! Common part of the workloads that write: records of one size.
 
-use crate::checksum::{Consume, Consumption};
 use crate::ensure::ensure;
 use crate::format::bytes;
 use crate::ring::RecordRing;
@@ -35,11 +34,6 @@ impl Writes {
     /// True if they overwrite blocks of a file that exists.
     pub const fn is_update(&self) -> bool {
         self.updates.is_some()
-    }
-
-    /// Consumption of the records that are read.
-    pub fn consumption(&self, page_bytes: u64) -> Consumption {
-        Consumption::new(Consume::Touch, page_bytes as usize, self.record_bytes.0)
     }
 
     /// The sync in whole records: an interval holds as many as fit, at least one. Otherwise a
