@@ -218,5 +218,20 @@ class Tracepoints(unittest.TestCase):
         self.assertLessEqual({"syscalls/sys_enter_pread64", "syscalls/sys_exit_close", "block/block_bio_queue"}, set(names))
 
 
+class Swept(unittest.TestCase):
+    def test_what_a_killed_test_left_is_cleaned(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(tests, "ROOT", Path(folder)):
+            (Path(folder) / "target" / "debug").mkdir(parents=True)
+            program = Path(folder) / "target" / "debug" / "pagewise"
+            program.write_text(f'#!/bin/sh\necho "$1 $PAGEWISE_STATE_DIR" >> {folder}/called\n')
+            program.chmod(0o755)
+            state = Path(folder) / "target" / "place-a1" / "state"
+            state.mkdir(parents=True)
+            with unittest.mock.patch.object(tempfile, "gettempdir", lambda: folder):
+                tests.sweep()
+            self.assertEqual((Path(folder) / "called").read_text(), f"clean {state}\n")
+            self.assertFalse(state.parent.exists())
+
+
 if __name__ == "__main__":
     unittest.main()

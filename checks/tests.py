@@ -32,9 +32,11 @@ import functools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -490,6 +492,7 @@ def main():
         machine, computed = of_machine(usual, [], report, beside, computing, apart)
         again(machine, report)
         tests = computed + machine
+    sweep()
     counts = keep(tests, time.monotonic() - started)
     if not tests:
         sys.exit("checks: no test has such a name")
@@ -502,7 +505,21 @@ def stopped(*_):
     """Ends the tests that run. They lead process groups of their own, so neither a terminal nor the end of this process does."""
     for group in list(running):
         os.killpg(group, signal.SIGKILL)
+    # Until the kernel has ended them, their runs are live.
+    time.sleep(0.3)
+    sweep()
     os._exit(130)
+
+
+def sweep():
+    """Has pagewise remove what runs of tests that were killed have left, cgroups among it: the next run of such a place, which would do
+    that, never comes. A live run is left alone."""
+    folders = {ROOT / "target", ROOT / "target" / "tmp", Path(tempfile.gettempdir())}
+    for state in [state for folder in folders for state in folder.glob("place-*/state")]:
+        environment = {**os.environ, "PAGEWISE_STATE_DIR": str(state)}
+        subprocess.run([ROOT / "target" / "debug" / "pagewise", "clean"], env=environment, stdout=subprocess.DEVNULL)
+        if ROOT in state.parents:
+            shutil.rmtree(state.parent, ignore_errors=True)
 
 
 if __name__ == "__main__":
