@@ -109,8 +109,8 @@ pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> Document {
 fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
     let mut blocks = proven(runs);
     blocks.extend(expected::blocks(situations));
+    blocks.extend(actors::rankings(runs.iter().map(|(judged, _)| *judged), true));
     blocks.extend(actors::blocks(situations));
-    blocks.extend(actors::rankings(runs.iter().map(|(judged, _)| *judged)));
     blocks.extend(syncs::blocks(situations));
     blocks.extend(without_figures(situations));
     blocks.extend(cache_unknown(runs));

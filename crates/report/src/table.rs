@@ -36,7 +36,7 @@ pub fn document(judged: &Judged) -> Document {
         (None, None) => comparisons(judged),
     };
     if judged.cliff.is_none() {
-        body.extend(rankings(std::iter::once(judged)));
+        body.extend(rankings(std::iter::once(judged), false));
         body.extend(ceilings(judged));
     }
     Document { head: heading::blocks(judged), conclusion: Vec::new(), body }

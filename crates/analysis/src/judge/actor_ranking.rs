@@ -37,6 +37,8 @@ pub enum ActorPlace {
     Less,
     /// These rounds do not decide it.
     Open,
+    /// No valid sample shows what it leaves.
+    Unknown,
 }
 
 /// The actors of a plan beside one method, the one that leaves most first.
@@ -46,6 +48,8 @@ pub struct ActorRanking {
     pub method: String,
     /// Label of its conditions, without the actors.
     pub label: String,
+    /// Id of the cell without an actor; `None` if it was not measured.
+    pub alone: Option<String>,
     /// Figure by which they are ranked.
     pub by: LeftFigure,
     /// The actors.
@@ -57,10 +61,13 @@ pub struct ActorRanking {
 pub struct RankedActor {
     /// The actor as typed.
     pub actor: String,
+    /// Id of the method's cell beside it.
+    pub cell: String,
     /// Place next to the one that leaves most.
     pub place: ActorPlace,
-    /// The figure: a share of the span, or operations per second or the inverse of a time.
-    pub left: MedianInterval,
+    /// The figure: a share of the span, or operations per second or the inverse of a time; `None`
+    /// without a valid sample.
+    pub left: Option<MedianInterval>,
     /// Times as much as it leaves that the first leaves, in pairs of rounds; `None` of the first.
     pub times_less: Option<f64>,
 }
@@ -80,13 +87,14 @@ pub(super) fn all(samples: &[CellSamples<'_>]) -> Vec<ActorRanking> {
         }
         let rivals: Vec<&CellSamples<'_>> =
             beside.iter().copied().filter(|rival| rival.cell.without_actor() == alone).collect();
-        rankings.extend(ranking(&alone, &rivals));
+        let is_measured = samples.iter().any(|samples| *samples.cell == alone);
+        rankings.extend(ranking(&alone, is_measured, &rivals));
         seen.push(alone);
     }
     rankings
 }
 
-fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
+fn ranking(alone: &Cell, is_measured: bool, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
     let is_cached = rivals.iter().all(|rival| rival.cell.conditions.shares_cache())
         && alone.depends_on_cache()
         && alone.conditions.workload().is_reading();
@@ -95,21 +103,23 @@ fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
         LeftFigure::Figure => rival.rates(),
         LeftFigure::Cached => cached(rival),
     };
-    let mut all: Vec<(String, MedianInterval, ByRound)> = rivals
+    let mut all: Vec<(&Cell, Option<MedianInterval>, ByRound)> = rivals
         .iter()
-        .filter_map(|rival| {
+        .map(|rival| {
             let figures = figures(rival);
-            let left = MedianInterval::of(&figures.values())?;
-            Some((rival.cell.conditions.beside.as_ref()?.to_string(), left, figures))
+            (rival.cell, MedianInterval::of(&figures.values()), figures)
         })
         .collect();
-    (all.len() > 1).then_some(())?;
-    all.sort_by(|(_, one, _), (_, other, _)| other.median.total_cmp(&one.median));
-    let claims = all.len() - 1;
+    let known = all.iter().filter(|(_, left, _)| left.is_some()).count();
+    (known > 1).then_some(())?;
+    let median = |left: &Option<MedianInterval>| left.map_or(f64::NEG_INFINITY, |left| left.median);
+    all.sort_by(|(_, one, _), (_, other, _)| median(other).total_cmp(&median(one)));
+    let claims = known - 1;
     let (_, _, most) = &all[0];
-    let actors = all.iter().enumerate().map(|(index, (actor, left, figures))| {
+    let actors = all.iter().enumerate().filter_map(|(index, (cell, left, figures))| {
         let (place, times_less) = match index {
             0 => (ActorPlace::Most, None),
+            _ if left.is_none() => (ActorPlace::Unknown, None),
             _ => {
                 let ratios = paired_log_ratios(most, figures);
                 let claim = ClaimedTogether::Actors(claims);
@@ -117,11 +127,13 @@ fn ranking(alone: &Cell, rivals: &[&CellSamples<'_>]) -> Option<ActorRanking> {
                 (place_of(&decision), decision.log_ratio.map(f64::exp))
             }
         };
-        RankedActor { actor: actor.clone(), place, left: *left, times_less }
+        let actor = cell.conditions.beside.as_ref()?.to_string();
+        Some(RankedActor { actor, cell: cell.id(), place, left: *left, times_less })
     });
     Some(ActorRanking {
         method: alone.method.to_string(),
         label: label(&alone.conditions),
+        alone: is_measured.then(|| alone.id()),
         by,
         actors: actors.collect(),
     })
@@ -176,6 +188,9 @@ mod tests {
             cells.iter().zip(left).map(|(cell, left)| samples(cell, left)).collect();
         let collected: Vec<CellSamples<'_>> =
             cells.iter().zip(&taken).map(|(cell, samples)| collected::of_samples(cell, samples)).collect();
+        let unseen = cell("scan:mmap,rate=max");
+        let mut collected = collected;
+        collected.push(collected::of_samples(&unseen, &[]));
         let [ranking] = &all(&collected)[..] else { panic!("one method") };
         assert_eq!((ranking.method.as_str(), ranking.by), ("pread", LeftFigure::Cached));
         let places: Vec<(&str, ActorPlace)> = ranking
@@ -188,11 +203,14 @@ mod tests {
             [
                 ("scan:pread:direct", ActorPlace::Most),
                 ("scan:pread:dontcache", ActorPlace::Alike),
-                ("scan:pread", ActorPlace::Less)
+                ("scan:pread", ActorPlace::Less),
+                ("scan:mmap", ActorPlace::Unknown)
             ]
         );
         let times = ranking.actors[2].times_less.expect("a ratio");
         assert!((3.4..4.0).contains(&times), "{times}");
+        assert_eq!(ranking.actors[0].cell, cells[1].id());
+        assert_eq!(ranking.alone, None, "it was not measured");
         assert_eq!(all(&collected[..1]), [], "one actor has no place");
     }
 }

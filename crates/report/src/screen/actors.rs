@@ -1,11 +1,13 @@
 //! Loss of the methods beside an actor.
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::{ActorRanking, CellJudgement};
-use pagewise_model::format::percent;
+use pagewise_analysis::judge::{ActorRanking, CellJudgement, LeftFigure, MedianInterval};
+use pagewise_model::format::{mebibytes, percent, rate, time};
 
 use super::situation::Situation;
 use crate::document::Block;
+use crate::table::columns::share_of_alone;
+use crate::text_table::{TextCell, TextColumn, TextTable};
 use crate::words;
 
 /// Actors that are named; the tables have all.
@@ -14,7 +16,8 @@ const MOST: usize = 3;
 /// A line for each situation with an actor: the share of its figure that each method keeps, and of
 /// its pages.
 pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
-    let lines: Vec<String> = situations.iter().filter_map(|one| line(one, situations)).collect();
+    let shown = situations.iter().filter(|one| !one.is_of_a_victim());
+    let lines: Vec<String> = shown.filter_map(|one| line(one, situations)).collect();
     if lines.is_empty() {
         return Vec::new();
     }
@@ -23,16 +26,60 @@ pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
     std::iter::once(heading).chain(lines.into_iter().take(MOST).map(Block::paragraph)).chain(more).collect()
 }
 
-/// Actors ranked by what they leave; with its conditions where a method has several rankings.
-pub(crate) fn rankings<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Block> {
-    let all: Vec<&ActorRanking> = runs.flat_map(|judged| &judged.actors).collect();
-    let sentence = |one: &&ActorRanking| {
-        let is_alone = all.iter().filter(|other| other.method == one.method).count() == 1;
-        let sentence = words::actors::ranking(one);
-        Block::paragraph(if is_alone { sentence } else { format!("{}: {sentence}", one.label) })
+/// Actors ranked by what they leave; with its conditions where a method has several rankings. A
+/// ranking is a table, or a sentence where several have to be short.
+pub(crate) fn rankings<'a>(runs: impl Iterator<Item = &'a Judged>, is_short: bool) -> Vec<Block> {
+    let all: Vec<(&Judged, &ActorRanking)> =
+        runs.flat_map(|judged| judged.actors.iter().map(move |ranking| (judged, ranking))).collect();
+    let blocks = |(judged, one): &(&Judged, &ActorRanking)| {
+        let is_alone = all.iter().filter(|(_, other)| other.method == one.method).count() == 1;
+        let name = |text: String| if is_alone { text } else { format!("{}: {text}", one.label) };
+        if is_short && all.len() > 1 {
+            return vec![Block::paragraph(name(words::actors::ranking(one)))];
+        }
+        let by_method = words::actors::by_method(one);
+        let beside = by_method.as_ref().map_or_else(String::new, |(_, actor)| format!(" beside {actor}"));
+        let of = name(format!("{}{beside}", words::actors::ranked_by(one)));
+        vec![
+            Block::paragraph(of.clone()),
+            Block::Table(ranked(judged, one, by_method.map(|(methods, _)| methods)), of),
+        ]
     };
     let heading = (!all.is_empty()).then(|| Block::heading(3, "What actors leave"));
-    heading.into_iter().chain(all.iter().map(sentence)).collect()
+    heading.into_iter().chain(all.iter().flat_map(blocks)).collect()
+}
+
+/// A row for each actor, by its method if they differ in that alone, and one without.
+fn ranked(judged: &Judged, ranking: &ActorRanking, methods: Option<Vec<String>>) -> TextTable {
+    let by_id = judged.by_id();
+    let name = if methods.is_some() { "method" } else { "actor" };
+    let mut columns: Vec<TextColumn> =
+        [name, "left", "next to the most", "of alone", "p99", "actor MiB/s"].map(TextColumn::from).to_vec();
+    (columns[3].spare, columns[4].spare, columns[5].spare) = (3, 1, 2);
+    let row = |actor: &str, id: &str, left: TextCell, place: String| {
+        let cell = by_id.get(id).copied();
+        let p99 = cell.and_then(|cell| cell.latency_ns.as_ref()?.p99);
+        let figures = cell.and_then(|cell| cell.actor);
+        vec![
+            actor.into(),
+            left,
+            place.into(),
+            figures.as_ref().map_or_else(TextCell::missing, share_of_alone),
+            TextCell::number(p99, time),
+            TextCell::number(figures.map(|actor| actor.bytes_per_second), mebibytes),
+        ]
+    };
+    let actors = ranking.actors.iter().enumerate().map(|(index, one)| {
+        let text = |left: MedianInterval| match ranking.by {
+            LeftFigure::Cached => left.text(percent),
+            LeftFigure::Figure => left.text(rate),
+        };
+        let left = one.left.map(|left| TextCell::of(text(left), left.median));
+        let actor = methods.as_ref().map_or(&one.actor, |methods| &methods[index]);
+        row(actor, &one.cell, left.unwrap_or_else(TextCell::missing), words::actors::place(one))
+    });
+    let alone = ranking.alone.iter().map(|id| row("none", id, TextCell::missing(), String::new()));
+    TextTable { columns, rows: actors.chain(alone).collect() }
 }
 
 fn line(situation: &Situation<'_>, all: &[Situation<'_>]) -> Option<String> {

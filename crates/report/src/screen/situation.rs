@@ -28,3 +28,11 @@ pub(super) fn all<'a>(runs: impl Iterator<Item = &'a Judged>) -> Vec<Situation<'
         .map(|((judged, (advice, comparison)), name)| Situation { name, judged, advice, comparison })
         .collect()
 }
+
+impl Situation<'_> {
+    /// True if its run asks which actor leaves most to one method: that has no rival.
+    pub(super) fn is_of_a_victim(&self) -> bool {
+        let judged = self.judged;
+        !judged.actors.is_empty() && judged.comparisons.iter().all(|comparison| comparison.cells.len() == 1)
+    }
+}

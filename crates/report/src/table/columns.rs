@@ -4,7 +4,7 @@
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_analysis::judge::verdict::Place;
-use pagewise_analysis::judge::{CellJudgement, FigureKind, MedianInterval, RatioToLeader, worst};
+use pagewise_analysis::judge::{ActorFigures, CellJudgement, FigureKind, RatioToLeader, worst};
 
 use super::grid::{Column, ComparisonView, median};
 use crate::text_table::TextCell;
@@ -83,10 +83,13 @@ fn shares_cache(view: &ComparisonView<'_>) -> bool {
 pub(super) static OF_ACTORS: [Column; 4] = [OF_ALONE, LEFT_IN_CACHE, ACTOR_RATE, ACTOR_FROM_DEVICE];
 /// Rate, or another figure by which methods are ranked, as a share of the same without the actor.
 const OF_ALONE: Column = Column::of("of alone", 0, |_, cell| {
-    let text = |share: MedianInterval| TextCell::of(share.text(percent), share.median);
-    cell.actor.and_then(|actor| actor.of_alone).map_or_else(TextCell::missing, text)
+    cell.actor.map_or_else(TextCell::missing, |actor| share_of_alone(&actor))
 })
 .only(has_actor);
+/// A figure beside an actor as a share of the same alone.
+pub(crate) fn share_of_alone(actor: &ActorFigures) -> TextCell {
+    actor.of_alone.map_or_else(TextCell::missing, |share| TextCell::of(share.text(percent), share.median))
+}
 /// Share of the span that the actor left in the page cache.
 const LEFT_IN_CACHE: Column = Column::of("left in cache", 1, |_, cell| {
     TextCell::number(cell.actor.and_then(|actor| actor.left_in_cache), percent)
