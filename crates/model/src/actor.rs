@@ -37,7 +37,7 @@ words! {
 
 impl ActorOrder {
     /// Size of a read or a record unless it is typed.
-    const fn usual_operation(self) -> Bytes {
+    pub const fn usual_operation(self) -> Bytes {
         match self {
             ActorOrder::Scan | ActorOrder::Append => Bytes::mib(1),
             ActorOrder::Read => Bytes::kib(16),
@@ -134,54 +134,52 @@ fn rate_of(text: &str, order: ActorOrder, op_bytes: Bytes) -> Result<Option<Sche
     })
 }
 
-impl FromStr for Actor {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = |reason: String| format!("invalid actor '{text}': {reason}");
+impl Actor {
+    /// An actor of the parts of its text; an error is the reason alone.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let usage = "write scan:METHOD, read:METHOD or append:METHOD, with rate= behind it, as in scan:pread,rate=200MiB/s";
-        let mut parts = text.split(',').map(str::trim);
-        let (order, method) =
-            parts.next().and_then(|what| what.split_once(':')).ok_or_else(|| invalid(usage.to_string()))?;
-        let order: ActorOrder = order.parse().map_err(|_| invalid(usage.to_string()))?;
-        let method: Method = method.parse().map_err(|error| invalid(format!("{error}")))?;
+        let mut parts = parts.into_iter();
+        let (order, method) = parts.next().and_then(|what| what.split_once(':')).ok_or(usage)?;
+        let order: ActorOrder = order.parse().map_err(|_| usage)?;
+        let method: Method = method.parse().map_err(|error| format!("{error}"))?;
         let (mut rate, mut size, mut file) = (None, None, None);
         for part in parts {
             let place = match part.split_once('=') {
                 Some(("rate", value)) => (&mut rate, value),
                 Some(("size", value)) => (&mut size, value),
                 Some(("file", value)) => (&mut file, value),
-                _ => return Err(invalid(format!("'{part}' is none of rate=, size= and file="))),
+                _ => return Err(format!("'{part}' is none of rate=, size= and file=")),
             };
             if place.0.replace(place.1).is_some() {
-                return Err(invalid(format!("'{part}' comes a second time")));
+                return Err(format!("'{part}' comes a second time"));
             }
         }
         let bytes_of = |value: Option<&str>| {
-            let size =
-                value.map(str::parse::<Bytes>).transpose().map_err(|error| invalid(error.to_string()))?;
+            let size = value.map(str::parse::<Bytes>).transpose().map_err(|error| error.to_string())?;
             match size {
-                Some(Bytes(0)) => Err(invalid(format!("0B holds nothing: it {} no bytes", order.verb()))),
-                Some(size) if size > MAX_FILE => {
-                    Err(invalid(format!("{size} is too large: at most {MAX_FILE}")))
-                }
+                Some(Bytes(0)) => Err(format!("0B holds nothing: it {} no bytes", order.verb())),
+                Some(size) if size > MAX_FILE => Err(format!("{size} is too large: at most {MAX_FILE}")),
                 size => Ok(size),
             }
         };
         let op_bytes = bytes_of(size)?.unwrap_or(order.usual_operation());
         if op_bytes > MAX_OPERATION {
             let operation = order.operation();
-            return Err(invalid(format!(
-                "a {operation} of {op_bytes} is too large: at most {MAX_OPERATION}"
-            )));
+            return Err(format!("a {operation} of {op_bytes} is too large: at most {MAX_OPERATION}"));
         }
-        let rate = rate.ok_or_else(|| {
-            invalid(
-                "it has no rate: write rate=200MiB/s, rate=5k, or rate=max for as fast as it can".to_string(),
-            )
-        })?;
-        let rate = rate_of(rate, order, op_bytes).map_err(invalid)?;
+        let rate =
+            rate.ok_or("it has no rate: write rate=200MiB/s, rate=5k, or rate=max for as fast as it can")?;
+        let rate = rate_of(rate, order, op_bytes)?;
         Ok(Self { order, method, op_bytes, rate, file_bytes: bytes_of(file)? })
+    }
+}
+
+impl FromStr for Actor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim);
+        Self::of_parts(parts).map_err(|reason| format!("invalid actor '{text}': {reason}"))
     }
 }
 

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, ensure};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pagewise_lab::choices::{AllArguments, LengthArguments};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::Variant;
+use pagewise_lab::plan::victim::{Exchanged, Victim};
 use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
 use pagewise_model::Workload;
 use pagewise_model::date::parse_unix_ns;
@@ -182,7 +184,7 @@ pub struct RunArguments {
 }
 
 /// A question at the top level, or the choices of `pagewise run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = run_help())]
 pub struct QuestionArguments {
     /// Your own file to read, or the directory to make files in: short for --file and --dir
@@ -214,6 +216,11 @@ pub struct QuestionArguments {
     /// Methods and conditions to measure.
     #[command(flatten)]
     pub axes: Axes,
+    /// With read, scan or append: the methods, sizes and rates are those of an actor, ranked by
+    /// what they leave to this program, which is measured: read:METHOD, scan:METHOD or
+    /// append:METHOD, then rate=, size= and file=, as in read:pread,rate=20k,size=4KiB,file=0.75x
+    #[arg(long, value_name = "VICTIM", conflicts_with_all = ["beside", "file", "trace", "workload", "resume"])]
+    pub victim: Option<Victim>,
     /// Drop the whole machine's page cache if the file does not leave it otherwise
     #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
@@ -458,6 +465,21 @@ impl QuestionArguments {
     /// The requested variant.
     pub fn variant(&self) -> Variant {
         self.length.variant().unwrap_or(Variant::Standard)
+    }
+
+    /// The question about a victim, if one is named, and its choices.
+    pub fn exchanged(&self, question: Option<&str>) -> Result<Option<(&'static str, Self)>> {
+        let Some(victim) = &self.victim else { return Ok(None) };
+        ensure!(
+            self.own_file().is_none(),
+            "an actor has a file of its own, which pagewise makes: name a directory instead of your file, or leave --victim out"
+        );
+        let Exchanged { question, workload, axes } =
+            victim.clone().exchanged(question.unwrap_or_default(), self.axes.clone())?;
+        // A victim is compared with nothing but itself.
+        let of_victim =
+            Self { axes, workload: Some(vec![workload]), victim: None, no_ceilings: true, ..self.clone() };
+        Ok(Some((question, of_victim)))
     }
 
     /// The choices typed, as the topmost layer of the plan.

@@ -14,6 +14,7 @@ pub mod resolve;
 pub mod shorten;
 pub mod text;
 pub mod validate;
+pub mod victim;
 mod works;
 
 use std::collections::BTreeMap;

@@ -101,6 +101,9 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
 
 /// Ask a question, or run a plan.
 pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
+    if let Some((question, arguments)) = arguments.exchanged(what)? {
+        return run(Some(question), &arguments);
+    }
     let options = Options {
         out: arguments.out.clone(),
         start_at: arguments.start_at,

@@ -36,6 +36,10 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
         ("beyond-memory --memory 64M --quick", "run cliff --memory 64MiB --quick"),
         ("run beyond-memory --memory 64M", "cliff --memory 64MiB"),
         ("read --read-size 4k,64K", "run read --read-size 4096B,64KiB"),
+        (
+            "scan data --victim read:pread,size=4KiB --methods pread,pread:direct --rate 400",
+            "read data --workload random-read --methods pread --read-size 4KiB --reads-per-op 1 --cache warm --threads 1 --no-ceilings --beside none --beside scan:pread,rate=400MiB/s --beside scan:pread:direct,rate=400MiB/s",
+        ),
     ] {
         match without_memory_limit().filter(|_| short.contains("--memory")) {
             None => assert_eq!(plan(&place, short), plan(&place, long), "{short}"),
@@ -43,6 +47,9 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
         }
     }
     assert_eq!(place.entries().len(), 2, "{:?}", place.entries());
+    let of_victim = |question: &[&str]| place.run(&[question, &["--victim", "read:pread"]].concat());
+    expect_message(&of_victim(&["scan", "app.log"]), 2, "name a directory instead of your file");
+    expect_message(&of_victim(&["fill"]), 2, "read, scan and append");
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! `--victim`: the methods of a question are those of an actor, and compared by what they leave to
+//! another program, which is measured.
+//!
+//! The roles are exchanged here and nowhere else: the plan is the victim's question, with an actor
+//! beside it for each method.
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail, ensure};
+use pagewise_model::{Actor, ActorOrder, Bytes, CacheState, Method, ScheduledRate, Sync, Workload};
+
+use super::matrix::vary;
+use super::{Axes, OrNone, Size, Threads};
+
+/// Size of a victim's file under a memory limit, in thousandths of the cache: hot data that fit,
+/// and do not fit together with what an actor brings in.
+const USUAL_FILE: Size = Size::Times(750);
+
+/// The program whose loss ranks the methods of an actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    order: ActorOrder,
+    method: Method,
+    op_bytes: Bytes,
+    rate: Option<ScheduledRate>,
+    file: Option<Size>,
+}
+
+/// The text of an actor, but a rate may be left out, and its file may be a multiple of the cache.
+impl FromStr for Victim {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let invalid = |reason: String| format!("invalid victim '{text}': {reason}");
+        let (files, mut parts): (Vec<&str>, Vec<&str>) =
+            text.split(',').map(str::trim).partition(|part| part.starts_with("file="));
+        if !parts.iter().any(|part| part.starts_with("rate=")) {
+            parts.push("rate=max");
+        }
+        let actor = Actor::of_parts(parts).map_err(invalid)?;
+        let file = match files[..] {
+            [] => None,
+            [file] => Some(file["file=".len()..].parse().map_err(invalid)?),
+            [_, second, ..] => return Err(invalid(format!("'{second}' comes a second time"))),
+        };
+        let Actor { order, method, op_bytes, rate, file_bytes: _ } = actor;
+        Ok(Self { order, method, op_bytes, rate, file })
+    }
+}
+
+/// A victim's question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchanged {
+    /// Name of the question.
+    pub question: &'static str,
+    /// Its workload.
+    pub workload: Workload,
+    /// Its choices.
+    pub axes: Axes,
+}
+
+impl Victim {
+    /// The question of this victim beside each method that `question` was asked about. Methods,
+    /// sizes and rates of `axes` become those of actors; all else is of the victim.
+    pub fn exchanged(self, question: &str, mut axes: Axes) -> Result<Exchanged> {
+        let beside = self.actors(question, &mut axes)?;
+        let (question, workload) = match self.order {
+            ActorOrder::Read => ("read", Workload::RandomRead),
+            ActorOrder::Scan => ("scan", Workload::Scan),
+            ActorOrder::Append => ("append", Workload::Append),
+        };
+        axes.beside = Some(beside);
+        axes.methods = Some(vec![self.method]);
+        axes.threads.get_or_insert(vec![Threads::Count(1)]);
+        axes.rate = self.rate.map(|rate| vec![OrNone(Some(rate))]);
+        let is_limited = axes.memory.iter().flatten().any(|limit| limit.0.is_some());
+        let usual = Some(USUAL_FILE).filter(|_| is_limited && self.order != ActorOrder::Append);
+        axes.file_size = self.file.or(usual).map(|file| vec![file]);
+        match self.order {
+            ActorOrder::Read => {
+                axes.read_size = Some(vec![self.op_bytes]);
+                axes.reads_per_op.get_or_insert(vec![1]);
+                axes.cache.get_or_insert(vec![CacheState::Warm]);
+            }
+            ActorOrder::Scan => {}
+            ActorOrder::Append => {
+                axes.record_size = Some(vec![self.op_bytes]);
+                axes.sync.get_or_insert(vec![Sync::Commit]);
+            }
+        }
+        Ok(Exchanged { question, workload, axes })
+    }
+
+    /// No actor, and one for each method, size and rate.
+    fn actors(&self, question: &str, axes: &mut Axes) -> Result<Vec<OrNone<Actor>>> {
+        ensure!(axes.beside.is_none(), "--victim makes an actor of each method: leave --beside out");
+        let (order, sizes, usual): (_, _, &[&str]) = match question {
+            "read" => {
+                (ActorOrder::Read, axes.read_size.take(), &["mmap", "mmap:random", "pread", "pread:direct"])
+            }
+            "scan" => (
+                ActorOrder::Scan,
+                axes.read_size.take(),
+                &["mmap", "pread", "pread:noreuse", "pread:dontcache", "pread:direct"],
+            ),
+            "append" => (
+                ActorOrder::Append,
+                axes.record_size.take(),
+                &["mmap", "pwrite", "pwrite:dontcache", "pwrite:direct+buffer=1MiB"],
+            ),
+            _ => bail!(
+                "--victim ranks methods of read, scan and append: write pagewise scan --victim read:pread, or leave it out"
+            ),
+        };
+        let usual = usual.iter().map(|method| method.parse().expect("the method is one"));
+        // O_DIRECT needs a buffer of the size of a record.
+        let is_usual_size = order != ActorOrder::Append || sizes.is_none();
+        let usual = usual.filter(|method: &Method| is_usual_size || !method.is_direct());
+        let methods: Vec<Method> = axes.methods.take().unwrap_or_else(|| usual.collect());
+        let sizes = sizes.map_or(vec![None], |sizes| sizes.into_iter().map(Some).collect());
+        let rates = axes.rate.take().unwrap_or(vec![OrNone(None)]);
+        let files = match axes.file_size.take() {
+            None => vec![None],
+            Some(sizes) => sizes.into_iter().map(file_of_actor).collect::<Result<Vec<_>>>()?,
+        };
+        let of =
+            |method| Actor { order, method, op_bytes: order.usual_operation(), rate: None, file_bytes: None };
+        let mut all: Vec<Actor> = methods.into_iter().map(of).collect();
+        all = vary(all, &sizes, |actor, size| actor.op_bytes = size.unwrap_or(actor.op_bytes))?;
+        all = vary(all, &rates, |actor, rate| actor.rate = rate.0)?;
+        all = vary(all, &files, |actor, file| actor.file_bytes = file)?;
+        // As typed: what is no actor is refused with its reason.
+        let actors = all.iter().map(|actor| actor.to_string().parse().map_err(anyhow::Error::msg));
+        std::iter::once(Ok(OrNone(None))).chain(actors.map(|actor| Ok(OrNone(Some(actor?))))).collect()
+    }
+}
+
+fn file_of_actor(size: Size) -> Result<Option<Bytes>> {
+    match size {
+        Size::Exact(bytes) => Ok(Some(bytes)),
+        Size::Times(_) => bail!(
+            "with --victim the file size is that of the actor's file: write it in bytes, or leave it out for four times the memory limit"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn victim(text: &str) -> Victim {
+        text.parse().expect("a victim")
+    }
+
+    fn limited() -> Axes {
+        Axes { memory: Some(vec!["128MiB".parse().expect("a limit")]), ..Axes::default() }
+    }
+
+    fn besides(axes: &Axes) -> Vec<String> {
+        let actors = axes.beside.iter().flatten();
+        actors.map(|one| one.0.as_ref().map_or("none".to_string(), Actor::to_string)).collect()
+    }
+
+    #[test]
+    fn methods_sizes_and_rates_become_those_of_actors() {
+        let typed = Axes {
+            methods: Some(["pread", "pread:direct"].map(|method| method.parse().expect("a method")).to_vec()),
+            rate: Some(vec![OrNone(ScheduledRate::new(400))]),
+            file_size: Some(vec![Size::Exact(Bytes::gib(1))]),
+            ..limited()
+        };
+        let Exchanged { question, workload, axes } =
+            victim("read:mmap:random,rate=20k,size=4KiB").exchanged("scan", typed).expect("a question");
+        assert_eq!((question, workload), ("read", Workload::RandomRead));
+        assert_eq!(
+            besides(&axes),
+            ["none", "scan:pread,rate=400MiB/s,file=1GiB", "scan:pread:direct,rate=400MiB/s,file=1GiB"]
+        );
+        assert_eq!(axes.methods, Some(vec!["mmap:random".parse().expect("a method")]));
+        assert_eq!(axes.rate, Some(vec![OrNone(ScheduledRate::new(20_000))]));
+        assert_eq!(axes.read_size, Some(vec![Bytes::kib(4)]));
+        assert_eq!((axes.file_size, axes.span), (Some(vec![USUAL_FILE]), None));
+    }
+
+    #[test]
+    fn a_log_is_a_victim_that_commits() {
+        let of = |text: &str| victim(text).exchanged("read", limited()).expect("a question");
+        let Exchanged { question, axes, .. } = of("append:pwrite,rate=100,size=4KiB,file=16MiB");
+        assert_eq!((question, axes.sync), ("append", Some(vec![Sync::Commit])));
+        assert_eq!(axes.record_size, Some(vec![Bytes::kib(4)]));
+        assert_eq!(axes.file_size, Some(vec![Size::Exact(Bytes::mib(16))]));
+        assert_eq!(axes.beside.map(|all| all.len()), Some(5), "none and the usual methods");
+        assert_eq!(of("scan:pread").question, "scan");
+    }
+
+    #[test]
+    fn what_is_no_victim_is_refused_with_a_reason() {
+        for (text, reason) in [
+            ("pread", "write scan:METHOD"),
+            ("read:nothing", "nothing"),
+            ("read:pread,rate=0", "rate '0'"),
+            ("read:pread,file=0.5x,file=1GiB", "second time"),
+            ("read:pread,file=x", "invalid multiple"),
+            ("read:pread,span=1GiB", "none of rate="),
+        ] {
+            let error = text.parse::<Victim>().expect_err("no victim");
+            assert!(error.starts_with("invalid victim '") && error.contains(reason), "{text}: {error}");
+        }
+        let refused = |question: &str, axes| {
+            victim("read:pread").exchanged(question, axes).expect_err("refused").to_string()
+        };
+        assert!(refused("fill", limited()).contains("read, scan and append"));
+        let times = Axes { file_size: Some(vec![Size::Times(2000)]), ..limited() };
+        assert!(refused("scan", times).contains("write it in bytes"));
+        let empty = Axes { read_size: Some(vec![Bytes(0)]), ..limited() };
+        assert!(refused("scan", empty).contains("holds nothing"));
+    }
+}
