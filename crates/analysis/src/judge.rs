@@ -218,6 +218,11 @@ fn validity(samples: &[CellSamples<'_>], checked: &Again<'_>) -> Validity {
         valid,
         invalid,
         unavailable_cells: samples.iter().filter(|cell| cell.unavailable().is_some()).count(),
+        refused: samples
+            .iter()
+            .filter(|cell| cell.unavailable().is_none())
+            .filter_map(|cell| Some(cell.refused()?.0))
+            .sum(),
         share: (taken > 0).then(|| valid as f64 / taken as f64),
         reasons,
         as_of: if checked.as_measured > 0 { AsOf::Measurement } else { AsOf::Report },

@@ -69,7 +69,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let head = heading(runs, width);
     let head_len = shown(head.clone(), Vec::new()).len();
     let mut answer = shown(head, body);
-    let mut tail = warnings(runs);
+    let mut tail = warnings(runs, &situations);
     if !tail.is_empty() {
         tail.push(Block::Lines(vec![Line::new()]));
     }
@@ -195,7 +195,9 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
             false => format!("; failed checks: {}{several}", why.join(", ")),
         };
         let samples = counted(samples as u64, "sample");
-        lines.push(Block::paragraph(format!("{valid} of {samples} valid ({share}){why}")));
+        let refused = runs.iter().map(|(judged, _)| judged.validity.refused).sum();
+        let refused = words::refused(refused).unwrap_or_default();
+        lines.push(Block::paragraph(format!("{valid} of {samples} valid ({share}){refused}{why}")));
     }
     lines
 }
@@ -365,9 +367,9 @@ fn beginning(text: &str) -> String {
 }
 
 /// Cautions about the machine, once for all runs.
-fn warnings(runs: &[RunWithPath<'_>]) -> Vec<Block> {
+fn warnings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
     let known = words::distinct(runs.iter().flat_map(|(judged, _)| words::warnings::all(judged)));
-    let short = short(runs).map(|text| Block::Warning(beginning(&text)));
+    let short = short(runs, situations).map(|text| Block::Warning(beginning(&text)));
     let mut blocks: Vec<Block> = short.into_iter().collect();
     blocks.extend(known.iter().take(MOST_WARNINGS).cloned().map(Block::Warning));
     if known.len() > MOST_WARNINGS {
@@ -378,7 +380,7 @@ fn warnings(runs: &[RunWithPath<'_>]) -> Vec<Block> {
 
 /// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of
 /// each round that was tried.
-fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
+fn short(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Option<String> {
     let short = || runs.iter().flat_map(|(run, _)| run.short_cells().map(move |cell| (*run, cell)));
     let share =
         |(run, cell): &(&Judged, &CellJudgement)| cell.samples as f64 / run.rounds_due(cell).max(1) as f64;
@@ -394,7 +396,12 @@ fn short(runs: &[RunWithPath<'_>]) -> Option<String> {
         Role::Ceiling => "the ceiling by ",
     };
     let question = &run.run.question;
-    let one = format!("{question}: {of}{} has {} of {due} samples{why}", worst.method, worst.samples);
+    let is_its =
+        |one: &&Situation<'_>| std::ptr::eq(one.judged, run) && one.comparison.cells.contains(&worst.id);
+    let its = situations.iter().find(is_its).filter(|_| run.comparisons.len() > 1);
+    let conditions = its.map_or_else(String::new, |one| format!(" ({})", one.name));
+    let (method, samples) = (&worst.method, worst.samples);
+    let one = format!("{question}: {of}{method}{conditions} has {samples} of {due} samples{why}");
     Some(match short().count() {
         1 => one,
         cells => format!("{cells} cells have fewer samples than rounds; {one}"),

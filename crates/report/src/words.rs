@@ -17,6 +17,11 @@ pub fn left_out(count: usize, what: &str) -> String {
     format!("{more} {are} left out of this page: pagewise report prints all.")
 }
 
+/// `, 2 more unavailable`: attempts of methods that could be had in others.
+pub(crate) fn refused(count: usize) -> Option<String> {
+    (count > 0).then(|| format!(", {count} more unavailable"))
+}
+
 /// `and 3 more: the tables have them`, if a screen has no room for some.
 pub(crate) fn in_tables(count: usize) -> Option<String> {
     (count > 0).then(|| format!("and {count} more: the tables have them"))

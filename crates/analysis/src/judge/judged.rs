@@ -193,6 +193,8 @@ pub struct Validity {
     pub invalid: usize,
     /// Cells that the machine does not support.
     pub unavailable_cells: usize,
+    /// Attempts of other cells that the machine refused: the disk was full, there was no huge page.
+    pub refused: usize,
     /// Valid over completed; `None` without any.
     pub share: Option<f64>,
     /// Reasons for invalid samples, the most frequent first.

@@ -290,7 +290,9 @@ fn what_was_refused_in_one_round_says_why() {
     let refused = Outcome::Unavailable { reason: "no huge page".into() };
     // Samples are ordered by round, three cells each: this is the last round of mmap.
     run.samples[21].outcome = refused;
-    let cell = &judge(&run).cells[0];
+    let judged = judge(&run);
+    assert_eq!((judged.validity.refused, judged.validity.unavailable_cells), (1, 0));
+    let cell = &judged.cells[0];
     assert_eq!((cell.status, cell.samples, cell.invalid_samples), (Status::Ok, 7, 0));
     assert_eq!(cell.reason.as_deref(), Some("unavailable in 1 of 8 attempts: no huge page"));
 }

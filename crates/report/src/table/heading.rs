@@ -120,6 +120,7 @@ pub(crate) fn validity(judged: &Judged) -> String {
         ),
         None => "no sample was taken".to_string(),
     };
+    text.extend(words::refused(validity.refused));
     if validity.unavailable_cells > 0 {
         let cells = counted(validity.unavailable_cells as u64, "cell");
         text.push_str(&format!(" · {cells} unavailable on this machine"));
