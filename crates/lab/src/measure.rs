@@ -15,7 +15,7 @@ use crate::begin::{
 };
 use crate::command_lines::typed;
 use crate::exit::Exit;
-use crate::output::{self, say};
+use crate::output::{self, STANDARD_STREAM, say};
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::validate;
 use crate::plan::{Lacking, PlanText};
@@ -23,7 +23,7 @@ use crate::prepare::{Prepared, TypedQuestion};
 use crate::rights::ensure_settable;
 use crate::session::RunSession;
 use crate::state::directories;
-use crate::store::{RunFile, STANDARD_STREAM};
+use crate::store::RunFile;
 use crate::supervise::answer_time;
 use crate::{command_lines, consent, planned};
 

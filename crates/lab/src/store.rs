@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, STANDARD_STREAM};
 
 /// A larger file is not a run file: a million samples take less.
 const MAX_RUN_BYTES: u64 = 4 << 30;
@@ -222,9 +222,6 @@ fn lock(file: &File, path: &Path, within: Duration) -> Result<()> {
         }
     }
 }
-
-/// The name of stdin as a run file that is read, and of stdout as one that is written.
-pub const STANDARD_STREAM: &str = "-";
 
 /// The header of a run file alone, as a run without samples.
 pub fn load_header(path: &Path) -> Result<Run> {

@@ -45,7 +45,7 @@ pub struct CompareArguments {
     /// Print Markdown, for a pull request
     #[arg(long, conflicts_with = "html")]
     pub markdown: bool,
-    /// Write a page with plots into a new file
+    /// Write a page with plots into a new file; - is stdout
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -60,10 +60,14 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
         CompareArguments { markdown: true, .. } => document().markdown(&mut output::stdout())?,
         CompareArguments { html: Some(path), .. } => {
             let document = document();
-            output::file(path, |out| page::write_document(out, "pagewise: runs compared", &document))?;
+            output::document(path, |out| page::write_document(out, "pagewise: runs compared", &document))?;
             // What a gate found decides the status, so it is printed too.
             if !gated.gates.is_empty() {
-                output::lines(&document.conclusion().lines(output::width()))?;
+                let lines = document.conclusion().lines(output::width());
+                match path == Path::new(output::STANDARD_STREAM) {
+                    true => output::stderr().lines(&lines, false)?,
+                    false => output::lines(&lines)?,
+                }
             }
         }
         _ => output::lines(&document().lines(output::width()))?,
@@ -91,7 +95,7 @@ fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
         CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
         CompareArguments { html: Some(path), .. } => {
             let (title, document) = (text::split_title(split), text::split_page(split));
-            output::file(path, |out| page::write_document(out, &title, &document))?;
+            output::document(path, |out| page::write_document(out, &title, &document))?;
         }
         CompareArguments { markdown: true, .. } => {
             text::split_document(split).markdown(&mut output::stdout())?

@@ -26,12 +26,15 @@ use pagewise_host::{files, process};
 use pagewise_model::Untrusted;
 use pagewise_report::line::Line;
 use pagewise_report::printed::{Escape, Printed};
-use rustix::fs::Access;
+use rustix::fs::{Access, OFlags};
 use rustix::io::Errno;
 use signal_hook::consts::SIGXFSZ;
 
 use crate::exit::Exit;
 use new_file::NewFile;
+
+/// The name of stdin as a run file that is read, and of stdout as a file that is written.
+pub const STANDARD_STREAM: &str = "-";
 
 /// Width if that of the terminal is unknown.
 const DEFAULT_WIDTH: usize = 140;
@@ -63,6 +66,16 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// True if stdout was closed when this process began: the runtime opens the null device in its
+/// place, for reading too, as no shell does.
+pub fn is_closed() -> bool {
+    let null = || rustix::fs::stat("/dev/null").ok();
+    let is_null = |stat: &rustix::fs::Stat| null().is_some_and(|null| null.st_rdev == stat.st_rdev);
+    let is_both_ways =
+        || rustix::fs::fcntl_getfl(io::stdout()).is_ok_and(|flags| flags.contains(OFlags::RDWR));
+    rustix::fs::fstat(io::stdout()).is_ok_and(|stat| is_null(&stat)) && is_both_ways()
+}
+
 /// Stderr for the document of a command whose own output has stdout.
 pub fn stderr() -> TextOutput<'static> {
     written_to(io::stderr().lock())
@@ -71,6 +84,14 @@ pub fn stderr() -> TextOutput<'static> {
 /// Print lines, coloured on a terminal.
 pub fn lines(lines: &[Line]) -> io::Result<()> {
     stdout().lines(lines, is_coloured())
+}
+
+/// Write a document into the file that was named; to stdout for `-`.
+pub fn document(path: &Path, write: impl FnOnce(&mut TextOutput<'_>) -> io::Result<()>) -> Result<()> {
+    match path == Path::new(STANDARD_STREAM) {
+        true => Ok(write(&mut stdout())?),
+        false => file(path, write),
+    }
 }
 
 /// Write a new file that appears when it is complete. An existing one, above all a run file, is

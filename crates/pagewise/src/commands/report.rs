@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_analysis::{Judged, judge_at};
 use pagewise_lab::answer::{print, print_answer};
 use pagewise_lab::exit::Exit;
-use pagewise_lab::output;
+use pagewise_lab::output::{self, STANDARD_STREAM};
 use pagewise_lab::store;
 use pagewise_model::Untrusted;
 use pagewise_model::format::counted;
@@ -35,7 +35,7 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
         return rows(&files, out, price);
     }
     let paths: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    let has_stdin = files.iter().any(|path| path == Path::new(store::STANDARD_STREAM));
+    let has_stdin = files.iter().any(|path| path == Path::new(STANDARD_STREAM));
     if files.len() > 1 && !has_stdin && (arguments.json || matches!(arguments.csv, Some(CsvRows::Cells))) {
         return one_by_one(&files, &paths, arguments, price);
     }
@@ -187,10 +187,7 @@ fn put(
     path: Option<&Path>,
     write: impl FnOnce(&mut output::TextOutput<'_>) -> io::Result<()>,
 ) -> Result<Exit> {
-    match path.filter(|path| *path != Path::new("-")) {
-        Some(path) => output::file(path, write)?,
-        None => write(&mut output::stdout())?,
-    }
+    output::document(path.unwrap_or(Path::new(STANDARD_STREAM)), write)?;
     Ok(Exit::Answered)
 }
 

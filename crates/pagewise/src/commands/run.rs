@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail, ensure};
 use pagewise_lab::begin::{Destination, Options, Taken, unix_s};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::measure::{default_destination, execute_all, leave_out_without_memory, measure};
+use pagewise_lab::output::STANDARD_STREAM;
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::shorten::{self, Unpinned};
 use pagewise_lab::plan::{Layer, PlanText, Threads, estimate, question, question_names, text};
 use pagewise_lab::prepare::{Prepared, TypedQuestion, short_hash};
 use pagewise_lab::rights::ensure_settable;
-use pagewise_lab::store::STANDARD_STREAM;
 use pagewise_lab::traced::Traced;
 use pagewise_lab::{answer, command_lines, consent, output, planned};
 use pagewise_model::format::time;
@@ -118,6 +118,10 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
     ensure!(
         !is_stdout || !output::is_terminal(),
         "--out - writes the run file to stdout, and that is a terminal: send it to a file or another program"
+    );
+    ensure!(
+        !is_stdout || !output::is_closed(),
+        "--out - writes the run file to stdout, and that is closed: send it to a file or another program"
     );
     ensure!(
         arguments.start_at.is_none_or(|at| at / 1_000_000_000 <= unix_s() + MOST_AHEAD_S),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::Value;
 
 use crate::support::terminal::Terminal;
-use crate::support::{NOBODY, Place, expect_message, is_root, skipped, without_memory_limit};
+use crate::support::{NOBODY, PAGEWISE, Place, expect_message, is_root, skipped, without_memory_limit};
 
 /// The plan of a command that takes `--dry-run --json`, without what is random.
 #[track_caller]
@@ -50,6 +50,19 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
     let of_victim = |question: &[&str]| place.run(&[question, &["--victim", "read:pread"]].concat());
     expect_message(&of_victim(&["scan", "app.log"]), 2, "name a directory instead of your file");
     expect_message(&of_victim(&["fill"]), 2, "read, scan and append");
+}
+
+#[test]
+fn a_run_file_needs_a_stdout_that_is_open() {
+    let place = Place::new();
+    let run = |to: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("exec {PAGEWISE} read --dry-run --out - {to}")]);
+        place.settle(&mut shell);
+        place.finish(shell.spawn().expect("start"))
+    };
+    expect_message(&run(">&-"), 2, "that is closed");
+    run(">/dev/null").expect_code(0);
 }
 
 #[test]

@@ -74,6 +74,9 @@ fn patterns_are_expanded_and_machines_are_distinguished_by_a_fact() {
     );
     place.run(&["compare", "--by", "readahead", "fleet-*.jsonl", "--html=map.html"]).expect_code(0);
     let page = std::fs::read_to_string(place.file("map.html")).expect("a page");
+    let printed = place.run(&["compare", "--by", "readahead", "fleet-*.jsonl", "--html=-"]).expect_code(0);
+    assert_eq!(printed.stdout, page, "- is stdout");
+    assert!(!place.file("-").exists());
     for row in ["128 KiB</th><td class=\"c0\">mmap</td>", "8 MiB</th><td class=\"c1\">pread</td>"] {
         assert!(page.contains(&format!("<tr><th scope=\"row\">{row}</tr>")), "{row}: {page}");
     }
