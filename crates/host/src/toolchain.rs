@@ -20,7 +20,6 @@ mod jvm;
 mod python;
 mod recipe;
 mod search;
-mod shell_words;
 mod sources;
 mod store;
 #[cfg(test)]
@@ -29,7 +28,6 @@ mod variables;
 
 use child::Said;
 use recipe::{Build, Recipe};
-pub use shell_words::{UnclosedQuote, split_words};
 pub use sources::SourceFile;
 use store::WorkerStore;
 use variables::ToolchainVariables;

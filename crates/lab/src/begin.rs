@@ -9,9 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
-use pagewise_host::{Space, environment, files, mounted, toolchain};
+use pagewise_host::{Space, environment, files, mounted};
 use pagewise_model::format::time;
 use pagewise_model::random::mix;
+use pagewise_model::shell_words::split_words;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
 
 use crate::choices::AllArguments;
@@ -161,7 +162,7 @@ pub fn find_workers(
     let own = match &options.worker_command {
         None => Program::Own,
         Some(command) => {
-            let words = toolchain::split_words(command)?;
+            let words = split_words(command)?;
             let (program, arguments) =
                 words.split_first().context("--worker-command is empty: write the command of a program")?;
             Program::stated(Stated::new(program, arguments))

@@ -32,6 +32,7 @@ pub mod ring;
 pub mod run;
 pub mod run_identity;
 pub mod sample;
+pub mod shell_words;
 mod sync;
 pub mod trace;
 pub mod units;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use pagewise_model::WorkerChoices;
+use pagewise_model::shell_words::split_words;
 
 use super::child::Said;
 use super::recipe::{Build, Recipe};
-use super::shell_words::split_words;
 use super::sources::JVM;
 use super::{Found, Language};
 

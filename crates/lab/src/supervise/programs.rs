@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use pagewise_host::toolchain::{self, Language};
 use pagewise_model::method::names;
+use pagewise_model::shell_words::split_words;
 use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
 use pagewise_protocol::Wait;
 use pagewise_sys::child;
@@ -76,8 +77,7 @@ fn named(
     stop: &AtomicBool,
 ) -> Result<(Result<Program, String>, WorkerFound)> {
     let Some(command) = choices.commands.get(name) else { bail!("{}", unnamed(name)) };
-    let command =
-        toolchain::split_words(command).with_context(|| format!("the command of the worker {name}"))?;
+    let command = split_words(command).with_context(|| format!("the command of the worker {name}"))?;
     let Some((program, arguments)) = command.split_first() else {
         bail!("the worker {name} has no command; write --worker {name}=COMMAND");
     };
