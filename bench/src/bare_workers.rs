@@ -169,7 +169,8 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
 
 /// pagewise's worker, and the bare program.
 fn build(language: Language, options: &Options, scratch: &Scratch) -> Result<Programs> {
-    let choices = WorkerChoices { jdk: options.jdk.clone(), ..WorkerChoices::default() };
+    let jdk = options.jdk.iter().map(|home| ("jdk".to_string(), home.clone()));
+    let choices = WorkerChoices { options: jdk.collect(), ..WorkerChoices::default() };
     let found = toolchain::find(language, &choices)?;
     let worker = toolchain::build(&found, &choices, &AtomicBool::new(false))?;
     Programs::build(&found, worker, scratch)

@@ -29,8 +29,9 @@ pub fn line(path: &Path, header: &Header, touched: bool) -> String {
     for (name, command) in &plan.workers.commands {
         add("--worker", &format!("{name}={command}"));
     }
-    plan.workers.jdk.iter().for_each(|jdk| add("--jdk", jdk));
-    plan.workers.jvm_args.iter().for_each(|arguments| add("--jvm-args", arguments));
+    for (name, value) in &plan.workers.options {
+        add(&shell_word(&format!("--{}", name.replace('_', "-"))), value);
+    }
     header.worker_command.iter().for_each(|command| add("--worker-command", command));
     if touched {
         let evict = match &plan.source {

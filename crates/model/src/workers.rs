@@ -10,12 +10,10 @@ pub struct WorkerChoices {
     /// Commands of the user's own workers by name: `--worker name=COMMAND`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub commands: BTreeMap<String, String>,
-    /// The JDK to use, if named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jdk: Option<String>,
-    /// Arguments of the JVM that replace pagewise's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jvm_args: Option<String>,
+    /// Options of workers that have some, as `jdk` and `jvm_args`: what was typed, by their names,
+    /// which have hyphens on a command line.
+    #[serde(flatten)]
+    pub options: BTreeMap<String, String>,
     /// Interval of heartbeats; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub heartbeat_ns: u64,
@@ -29,6 +27,11 @@ impl WorkerChoices {
     /// True if nothing was chosen.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The value of an option, if it was typed.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
     }
 }
 
@@ -81,4 +84,19 @@ pub struct WorkerWarmup {
     pub elapsed_ns: u64,
     /// True if the rate had stopped rising when it ended.
     pub steady: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_stand_beside_the_other_choices() {
+        let text = r#"{"commands":{"mine":"./reader"},"jdk":"/jdk","jvm_args":"-Xmx1g","heartbeat_ns":5}"#;
+        let choices: WorkerChoices = serde_json::from_str(text).expect("choices");
+        assert_eq!((choices.option("jdk"), choices.option("jvm_args")), (Some("/jdk"), Some("-Xmx1g")));
+        assert_eq!((choices.options.len(), choices.heartbeat_ns), (2, 5));
+        assert_eq!(serde_json::to_string(&choices).expect("json"), text);
+        assert!(serde_json::from_str::<WorkerChoices>("{}").expect("none").is_default());
+    }
 }

@@ -93,7 +93,7 @@ fn start(found: &Found, flags: &[String], folder: &Path) -> Vec<String> {
 
 /// The flags of the JVM: pagewise's own or the user's, and those that are always set.
 fn flags(choices: &WorkerChoices) -> Result<Vec<String>, String> {
-    let mut flags = match &choices.jvm_args {
+    let mut flags = match choices.option("jvm_args") {
         None => JVM_ARGS.map(str::to_string).to_vec(),
         Some(text) => split_words(text).map_err(|error| format!("--jvm-args: {error}"))?,
     };
@@ -114,6 +114,7 @@ fn flags(choices: &WorkerChoices) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
     use crate::toolchain::recipe::numbers;
+    use crate::toolchain::tests::chosen;
 
     fn said(stderr: &str) -> Said {
         Said { status: Default::default(), stdout: String::new(), stderr: stderr.to_string() }
@@ -151,8 +152,7 @@ mod tests {
 
     #[test]
     fn flags_are_replaced_and_native_access_stays() {
-        let chosen =
-            |text: &str| WorkerChoices { jvm_args: Some(text.to_string()), ..WorkerChoices::default() };
+        let chosen = |text: &str| chosen("jvm_args", text);
         let standard = flags(&WorkerChoices::default()).expect("flags").join(" ");
         assert!(
             standard.starts_with("-Xms256m -Xmx256m") && standard.ends_with(&ALWAYS.join(" ")),

@@ -156,6 +156,11 @@ impl Fakes {
     }
 }
 
+/// Choices with one option.
+pub(super) fn chosen(name: &str, value: &str) -> WorkerChoices {
+    WorkerChoices { options: [(name.to_string(), value.to_string())].into(), ..WorkerChoices::default() }
+}
+
 /// A `java` that describes itself.
 fn properties(home: &Path, version: &str) -> String {
     let home = home.display();

@@ -299,7 +299,7 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
             "the plan has no method of the worker {name}: add one, as in --methods pread,{name}/METHOD"
         );
     }
-    let of_jvm = workers.jdk.is_some() || workers.jvm_args.is_some();
+    let of_jvm = !workers.options.is_empty();
     ensure!(
         !of_jvm || uses(Worker::Jvm.name()),
         "a JDK and its arguments are for the jvm worker, which has no method in the plan: add one, as in --methods pread,jvm/pread"

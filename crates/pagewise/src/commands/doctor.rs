@@ -55,8 +55,9 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let control = Control::detect();
     environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
-    let jdk = arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned());
-    let workers = toolchain::capabilities(&WorkerChoices { jdk, ..WorkerChoices::default() });
+    let jdk = arguments.jdk.iter().map(|home| ("jdk".to_string(), home.to_string_lossy().into_owned()));
+    let workers =
+        toolchain::capabilities(&WorkerChoices { options: jdk.collect(), ..WorkerChoices::default() });
     let capabilities = probe::probe_all(&directory).into_iter().chain(probe::options());
     let capabilities = capabilities.chain(workers).chain(probe::observations()).map(usable);
     let findings =

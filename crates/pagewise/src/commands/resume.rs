@@ -141,8 +141,7 @@ fn expect_typed(
     let shown = path.display();
     let same_programs = header.worker_command == options.worker_command
         && then.commands == now.commands
-        && then.jdk == now.jdk
-        && then.jvm_args == now.jvm_args;
+        && then.options == now.options;
     let typed = Typed::of(&header.plan, arguments);
     // With different programs, the line contains everything that must be typed.
     let whole = line(path, header, doubt.is_some());

@@ -91,8 +91,8 @@ fn no_command_of_a_run_file_is_executed() {
 fn no_jvm_of_a_run_file_is_executed() {
     let place = stopped(|header| {
         with_method(header, "jvm/pread");
-        header.plan.workers.jdk = Some("evil".into());
-        header.plan.workers.jvm_args = Some("-XX:OnError=id".into());
+        let options = [("jdk", "evil"), ("jvm_args", "-XX:OnError=id")];
+        header.plan.workers.options = options.map(|(name, value)| (name.into(), value.into())).into();
     });
     let evil = "id > ../PWNED; id > PWNED";
     script(&place, "evil/bin/java", evil);

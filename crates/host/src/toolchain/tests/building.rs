@@ -53,7 +53,7 @@ fn another_source_or_version_is_another_folder() {
     assert_ne!(other.expect("built").folder.path(), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
     // The flags of the run do not require another build.
-    let chosen = WorkerChoices { jvm_args: Some("-Xmx1g".to_string()), ..WorkerChoices::default() };
+    let chosen = chosen("jvm_args", "-Xmx1g");
     let built = fakes.toolchain_variables.build(&found, &chosen, SOURCES, &stop).expect("built");
     assert_eq!(built.folder.path(), first);
     assert!(

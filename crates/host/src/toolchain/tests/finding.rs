@@ -94,12 +94,7 @@ fn the_jdk_that_is_named_is_the_only_one() {
     let good = fakes.jdk("good", "25");
     fakes.set("JAVA_HOME", &good);
     let old = fakes.jdk("old", "11.0.2");
-    let named = |jdk: &Path| {
-        fakes.toolchain_variables.find(
-            Language::Jvm,
-            &WorkerChoices { jdk: Some(text(jdk).to_string()), ..WorkerChoices::default() },
-        )
-    };
+    let named = |jdk: &Path| fakes.toolchain_variables.find(Language::Jvm, &chosen("jdk", text(jdk)));
     let said = named(&old).expect_err("too old");
     let shown = old.display();
     assert_eq!(
