@@ -17,7 +17,8 @@ WITHOUT_MACHINE = {
 # Programs of both kinds.
 OF_BOTH_KINDS = {
     "pagewise-host/pagewise_host", "pagewise-engine/pagewise_engine", "pagewise-protocol/pagewise_protocol",
-    "pagewise-lab/pagewise_lab", "pagewise-watch/pagewise_watch", "pagewise/pagewise",
+    "pagewise-lab/pagewise_lab", "pagewise-toolchain/pagewise_toolchain", "pagewise-watch/pagewise_watch",
+    "pagewise/pagewise",
 }
 
 # What a test without a machine does not name.

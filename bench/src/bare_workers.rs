@@ -12,12 +12,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use pagewise_analysis::statistics::median;
-use pagewise_host::toolchain::{self, Language};
 use pagewise_model::random::Random;
 use pagewise_model::units::parse_duration_ns;
-use pagewise_model::{Bytes, WorkerChoices};
+use pagewise_model::{Bytes, Worker, WorkerChoices};
+use pagewise_toolchain::WORKERS;
 
 use crate::dataset::{Dataset, Scratch};
 use crate::once::ring::{Before, RingCell, RingFile};
@@ -61,9 +61,9 @@ pub struct Options {
 }
 
 /// One comparison.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Contest {
-    language: Language,
+    worker: Worker,
     method: &'static str,
     work: Work,
 }
@@ -78,24 +78,24 @@ enum Work {
 
 impl Contest {
     fn all() -> Vec<Self> {
-        let reads = |language, methods: &[&'static str]| {
-            let of = |&method: &&'static str| Self { language, method, work: Work::Reads };
+        let reads = |worker: Worker, methods: &[&'static str]| {
+            let of = |&method: &&'static str| Self { worker: worker.clone(), method, work: Work::Reads };
             methods.iter().map(of).collect::<Vec<_>>()
         };
-        let append = |language, method, record_bytes, buffer_bytes| {
-            vec![Self { language, method, work: Work::Append { record_bytes, buffer_bytes } }]
+        let append = |worker, method, record_bytes, buffer_bytes| {
+            vec![Self { worker, method, work: Work::Append { record_bytes, buffer_bytes } }]
         };
         let jvm = ["mmap", "pread", "filechannel:direct-buffer", "filechannel:heap-buffer"];
         [
-            reads(Language::Jvm, &jvm),
-            reads(Language::Go, &["mmap", "pread"]),
-            reads(Language::Python, &["mmap", "pread", "readinto"]),
-            append(Language::Jvm, "mmap", 1 << 10, 0),
-            append(Language::Go, "mmap", 1 << 10, 0),
-            append(Language::Go, "mmap:buffer=4KiB", 100, 4 << 10),
-            append(Language::Jvm, "filechannel:direct-buffer", 200, 0),
-            append(Language::Go, "write", 200, 0),
-            append(Language::Python, "write", 200, 0),
+            reads(Worker::Jvm, &jvm),
+            reads(Worker::Go, &["mmap", "pread"]),
+            reads(Worker::Python, &["mmap", "pread", "readinto"]),
+            append(Worker::Jvm, "mmap", 1 << 10, 0),
+            append(Worker::Go, "mmap", 1 << 10, 0),
+            append(Worker::Go, "mmap:buffer=4KiB", 100, 4 << 10),
+            append(Worker::Jvm, "filechannel:direct-buffer", 200, 0),
+            append(Worker::Go, "write", 200, 0),
+            append(Worker::Python, "write", 200, 0),
         ]
         .concat()
     }
@@ -105,13 +105,13 @@ impl Contest {
             Work::Reads => "random-read".to_string(),
             Work::Append { record_bytes, .. } => format!("append {}", Bytes(record_bytes)),
         };
-        format!("{}/{} {work}", self.language.name(), self.method)
+        format!("{}/{} {work}", self.worker, self.method)
     }
 
     const fn warm_up_ns(&self) -> u64 {
-        match self.language {
-            Language::Jvm => JVM_WARM_UP_NS,
-            Language::Go | Language::Python => WARM_UP_NS,
+        match self.worker {
+            Worker::Jvm => JVM_WARM_UP_NS,
+            _ => WARM_UP_NS,
         }
     }
 }
@@ -140,13 +140,13 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     )?;
     out.flush()?;
     let mut random = Random::for_purpose(options.pairs.seed, "order");
-    let mut programs: Vec<(Language, Programs)> = Vec::new();
+    let mut programs: Vec<(&Worker, Programs)> = Vec::new();
     let mut reaching = 0;
     for contest in &contests {
-        if !programs.iter().any(|(language, _)| *language == contest.language) {
-            programs.push((contest.language, build(contest.language, options, &scratch)?));
+        if !programs.iter().any(|(worker, _)| **worker == contest.worker) {
+            programs.push((&contest.worker, build(&contest.worker, options, &scratch)?));
         }
-        let found = programs.iter().find(|(language, _)| *language == contest.language);
+        let found = programs.iter().find(|(worker, _)| **worker == contest.worker);
         let (_, programs) = found.context("just built")?;
         let files = match contest.work {
             Work::Reads => WorkFiles::Reads { dataset: &dataset, table: &table },
@@ -168,12 +168,11 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
 }
 
 /// pagewise's worker, and the bare program.
-fn build(language: Language, options: &Options, scratch: &Scratch) -> Result<Programs> {
+fn build(worker: &Worker, options: &Options, scratch: &Scratch) -> Result<Programs> {
     let jdk = options.jdk.iter().map(|home| ("jdk".to_string(), home.clone()));
     let choices = WorkerChoices { options: jdk.collect(), ..WorkerChoices::default() };
-    let found = toolchain::find(language, &choices)?;
-    let worker = toolchain::build(&found, &choices, &AtomicBool::new(false))?;
-    Programs::build(&found, worker, scratch)
+    let ready = (WORKERS.ready)(worker.name(), &choices, &AtomicBool::new(false)).map_err(Error::msg)?;
+    Programs::build(worker, ready, scratch)
 }
 
 fn ring(record_bytes: u64, buffer_bytes: u64) -> RingCell {

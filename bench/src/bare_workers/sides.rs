@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_host::toolchain::{Built, Found, Language};
+use pagewise_lab::worker_door::ReadyWorker;
+use pagewise_model::Worker;
 use pagewise_model::ring::SOURCE_PERIOD;
 use pagewise_protocol::{Go, Job, PROTOCOL_VERSION, Reply, Request};
 use pagewise_sys::child::die_with_parent;
@@ -21,7 +22,7 @@ const UNBOUNDED_NS: u64 = 60_000_000_000;
 
 /// How both sides are started.
 pub struct Programs {
-    worker: Built,
+    worker: ReadyWorker,
     /// The bare program with its first arguments.
     bare: Vec<PathBuf>,
 }
@@ -29,33 +30,35 @@ pub struct Programs {
 impl Programs {
     /// Compiles the bare program into `scratch`, where its language needs it. The JVM gets the
     /// flags of the worker.
-    pub fn build(found: &Found, worker: Built, scratch: &Scratch) -> Result<Self> {
+    pub fn build(worker: &Worker, ready: ReadyWorker, scratch: &Scratch) -> Result<Self> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bare");
-        let bare = match found.language {
-            Language::Jvm => {
+        let bare = match worker {
+            Worker::Jvm => {
                 let classes = scratch.path("classes");
-                let mut javac = Command::new(found.home.join("bin/javac"));
+                let mut javac = Command::new(ready.toolchain.with_file_name("javac"));
                 compile(javac.arg("-d").arg(&classes).arg(sources.join("java/Bare.java")))?;
-                let flags = worker.command.iter().take_while(|flag| *flag != "-cp");
+                let command = ready.program.command().into_iter();
+                let flags = command.take_while(|flag| flag != "-cp");
                 let mut command: Vec<PathBuf> = flags.map(PathBuf::from).collect();
                 command.extend(["-cp".into(), classes, "Bare".into()]);
                 command
             }
-            Language::Go => {
+            Worker::Go => {
                 let program = std::path::absolute(scratch.path("bare"))?;
-                let mut go = Command::new(&found.program);
+                let mut go = Command::new(&ready.toolchain);
                 compile(go.args(["build", "-o"]).arg(&program).arg(".").current_dir(sources.join("go")))?;
                 vec![program]
             }
-            Language::Python => vec![found.program.clone(), sources.join("python/bare.py")],
+            Worker::Python => vec![ready.toolchain.clone(), sources.join("python/bare.py")],
+            other => bail!("{other} has no bare loop"),
         };
-        Ok(Self { worker, bare })
+        Ok(Self { worker: ready, bare })
     }
 
     fn start(&self, program: &Path, arguments: impl IntoIterator<Item = String>) -> Result<Child> {
         let mut command = Command::new(program);
         die_with_parent(&mut command);
-        for name in self.worker.unset {
+        for name in self.worker.program.unset {
             command.env_remove(name);
         }
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -144,7 +147,7 @@ pub struct Side<'a> {
 impl<'a> Side<'a> {
     /// pagewise's worker. A job of reads stays open; records are a job each time.
     pub fn worker(programs: &Programs, contest: &Contest, files: &'a WorkFiles<'a>) -> Result<Self> {
-        let command = &programs.worker.command;
+        let command = programs.worker.program.command();
         let process = Process::new(programs.start(Path::new(&command[0]), command[1..].iter().cloned())?)?;
         let job = match files {
             WorkFiles::Reads { dataset, table } => Job {

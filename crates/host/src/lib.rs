@@ -36,7 +36,6 @@ mod space;
 pub mod steps;
 pub mod table;
 mod table_memory;
-pub mod toolchain;
 pub mod trusted;
 pub mod watch;
 #[cfg_attr(not(target_arch = "x86_64"), path = "windows/elsewhere.rs")]

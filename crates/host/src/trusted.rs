@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -66,6 +66,12 @@ impl Refusal {
 pub struct Directory {
     file: File,
     path: PathBuf,
+}
+
+impl From<Directory> for OwnedFd {
+    fn from(directory: Directory) -> Self {
+        directory.file.into()
+    }
 }
 
 impl Directory {

@@ -28,3 +28,4 @@ pub mod state;
 pub mod store;
 pub mod supervise;
 pub mod traced;
+pub mod worker_door;

@@ -20,6 +20,7 @@ use crate::plan::validate::refuse_unlike_recording;
 use crate::plan::{Lacking, Layer, OrNone, PlanText};
 use crate::rights;
 use crate::traced::Traced;
+use crate::worker_door;
 
 /// A question as typed.
 #[derive(Clone)]
@@ -154,6 +155,7 @@ impl Prepared {
             no_device: self.no_device.clone(),
             drop_caches: options.drop_caches,
             workers: &options.workers,
+            offered: worker_door::offered(),
             replay: self.asked.traced.as_ref().map(|traced| traced.work),
         };
         let TypedQuestion { text, variant, chosen, .. } = &mut self.asked;

@@ -22,11 +22,11 @@ use anyhow::{Context, Result, anyhow};
 use pagewise_host::file_lock::try_lock;
 use pagewise_host::settings::record;
 use pagewise_host::steps::{RunStep, reached};
-use pagewise_host::toolchain;
 use pagewise_host::trusted::Directory;
 use rustix::fs::OFlags;
 
 use crate::output::say;
+use crate::worker_door;
 use directories::StateDirectories;
 use journal::{Journal, JournalEntry};
 
@@ -242,7 +242,8 @@ pub fn sweep_machine() -> Swept {
             Err(sentence) => swept.left.push(sentence),
         }
     }
-    swept.undone.extend(toolchain::sweep().into_iter().map(Undone::Removed));
+    let of_builds = worker_door::offered().iter().flat_map(|door| (door.sweep)());
+    swept.undone.extend(of_builds.map(Undone::Removed));
     swept
 }
 

@@ -14,10 +14,11 @@ use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
 use pagewise_model::Workload;
 use pagewise_model::date::parse_unix_ns;
 use pagewise_model::expectation::Expectation;
+use pagewise_model::format::listed;
 use pagewise_model::method::options;
 use pagewise_model::units::parse_duration_ns;
 
-use crate::extras::{EXTRAS, ExtraCommand, OF_MACHINE, OF_RUNS};
+use crate::extras::{EXTRAS, ExtraCommand, OF_MACHINE, OF_RUNS, OF_WORKERS, TypedOptions, worker_options};
 use crate::schemas;
 
 /// Fastest way to read and write files on this machine, measured and verified.
@@ -263,9 +264,8 @@ pub struct QuestionArguments {
     /// UTC]; - is stdout, and the answer goes to stderr
     #[arg(long, value_name = "RUN")]
     pub out: Option<PathBuf>,
-    /// Continue the run of --out after it was stopped or killed; --worker, --jdk and --jvm-args
-    /// must be given again
-    #[arg(long, requires = "out")]
+    /// Continue the run of --out.
+    #[arg(long, requires = "out", help = resume_help())]
     pub resume: bool,
     /// Prepare everything, then begin the first sample at this time, as in 2026-11-22T11:11:05Z or
     /// in seconds since 1970: hosts begin together. If the preparation takes longer, the run goes
@@ -278,22 +278,14 @@ pub struct QuestionArguments {
 
     /// A program of your own that speaks the worker protocol (workers/PROTOCOL.md), as in
     /// mine='./reader --fast': mine/METHOD is then a method like any other. Repeat for several
-    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Workers in other languages")]
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = OF_WORKERS)]
     pub worker: Vec<String>,
-    /// The JDK of the jvm worker, 22 or newer [default: JAVA_HOME, java on PATH, the usual folders]
-    #[arg(long, value_name = "DIR", help_heading = "Workers in other languages")]
-    pub jdk: Option<PathBuf>,
-    /// Arguments of the JVM instead of pagewise's own, as in '-Xms1g -Xmx1g -XX:+UseZGC'
-    #[arg(
-        long,
-        value_name = "ARGS",
-        allow_hyphen_values = true,
-        help_heading = "Workers in other languages"
-    )]
-    pub jvm_args: Option<String>,
+    /// Options of the workers that extras offer.
+    #[command(flatten)]
+    pub worker_options: TypedOptions<false>,
     /// Let workers send heartbeats while threads are measured, and show each method's effect on
     /// everything else in the process
-    #[arg(long, help_heading = "Workers in other languages")]
+    #[arg(long, help_heading = OF_WORKERS)]
     pub stall: bool,
 
     /// Another program instead of pagewise's own worker; results are marked
@@ -314,6 +306,16 @@ Examples:
   pagewise read index.bin --cache warm --read-size 4k --reads-per-op 1
   pagewise read --out big.jsonl --full    then, after a Ctrl-C:
   pagewise run --out big.jsonl --resume";
+
+/// Help for `--resume`.
+fn resume_help() -> String {
+    let options = worker_options().map(|option| format!("--{}", option.typed()));
+    let again: Vec<String> = std::iter::once("--worker".to_string()).chain(options).collect();
+    format!(
+        "Continue the run of --out after it was stopped or killed; {} must be given again",
+        listed(&again)
+    )
+}
 
 /// Help for the registered options, and examples.
 fn run_help() -> String {
@@ -400,9 +402,9 @@ pub struct DoctorArguments {
     /// Examine the filesystem of this directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Examine only this JDK
-    #[arg(long, value_name = "DIR")]
-    pub jdk: Option<PathBuf>,
+    /// Options of the workers that extras offer.
+    #[command(flatten)]
+    pub worker_options: TypedOptions<true>,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,

@@ -1,12 +1,16 @@
-//! The extras: commands whose folder, line and feature can be deleted, and everything else works.
+//! The extras: commands and workers whose folder, line and feature can be deleted, and everything
+//! else works.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, value_parser};
 use pagewise_lab::door::Door;
 use pagewise_lab::exit::Exit;
+use pagewise_lab::worker_door::{WorkerDoor, WorkerOption};
 
 /// The place in lists behind `report`.
 pub const OF_RUNS: usize = 0;
@@ -70,6 +74,68 @@ pub const EXTRAS: &[Extra] = &[
         door: pagewise_conformance::CONFORMANCE,
     },
 ];
+
+/// Workers that the extras of this build offer.
+pub const WORKERS: &[WorkerDoor] = &[
+    #[cfg(feature = "toolchain")]
+    pagewise_toolchain::WORKERS,
+];
+
+/// Their names, each with its door.
+pub fn offered() -> impl Iterator<Item = (&'static str, &'static WorkerDoor)> {
+    WORKERS.iter().flat_map(|door| door.names.iter().map(move |name| (*name, door)))
+}
+
+/// The options of these workers.
+pub fn worker_options() -> impl Iterator<Item = &'static WorkerOption> {
+    WORKERS.iter().flat_map(|door| door.options)
+}
+
+/// Heading of options about workers in help.
+pub const OF_WORKERS: &str = "Workers in other languages";
+
+/// The options of workers as they were typed, by their names.
+#[derive(Clone, Debug)]
+pub struct TypedOptions<const IN_DOCTOR: bool>(pub BTreeMap<String, String>);
+
+impl<const IN_DOCTOR: bool> TypedOptions<IN_DOCTOR> {
+    fn argument(option: &'static WorkerOption) -> Option<Arg> {
+        let argument = Arg::new(option.name).long(option.typed()).value_name(option.value);
+        let argument = match option.is_path {
+            true => argument.value_parser(value_parser!(PathBuf)),
+            false => argument.allow_hyphen_values(true),
+        };
+        match IN_DOCTOR {
+            true => option.help_of_doctor.map(|help| argument.help(help)),
+            false => Some(argument.help(option.help).help_heading(OF_WORKERS)),
+        }
+    }
+}
+
+impl<const IN_DOCTOR: bool> Args for TypedOptions<IN_DOCTOR> {
+    fn augment_args(command: Command) -> Command {
+        command.args(worker_options().filter_map(Self::argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const IN_DOCTOR: bool> FromArgMatches for TypedOptions<IN_DOCTOR> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let typed = worker_options().filter_map(|option| {
+            let value = matches.try_get_raw(option.name).ok()??.next()?;
+            Some((option.name.to_string(), value.to_string_lossy().into_owned()))
+        });
+        Ok(Self(typed.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
 
 /// A command of an extra at a place, as it was typed.
 pub struct ExtraCommand<const PLACE: usize> {
@@ -142,6 +208,21 @@ mod tests {
         ("record", cfg!(feature = "watch")),
         ("conformance", cfg!(feature = "conformance")),
     ];
+
+    #[test]
+    fn workers_and_their_options_are_known_if_an_extra_offers_them() {
+        let is_built_in = cfg!(feature = "toolchain");
+        let names: Vec<&str> = offered().map(|(name, _)| name).collect();
+        assert_eq!(names, if is_built_in { &["jvm", "go", "python"][..] } else { &[] });
+        for line in ["read --jdk /jdk", "read --jvm-args -Xmx1g", "doctor --jdk /jdk"] {
+            let parsed = Arguments::try_parse_from(["pagewise"].into_iter().chain(line.split(' ')));
+            assert_eq!(parsed.is_ok(), is_built_in, "{line}");
+        }
+        let mut command = Arguments::command();
+        let read = command.find_subcommand_mut("read").expect("a question");
+        let help = read.render_long_help().to_string();
+        assert_eq!(help.contains("jvm"), is_built_in, "{help}");
+    }
 
     #[test]
     fn a_command_is_known_if_its_extra_is_built_in() {

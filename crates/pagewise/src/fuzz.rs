@@ -12,6 +12,7 @@ use pagewise_model::random::Random;
 use pagewise_model::{Bytes, CpuList, Environment, Plan, Source, WorkerChoices};
 
 use crate::arguments::{Arguments, Command};
+use crate::extras::WORKERS;
 
 /// Memory for one plan: 5,000 cells take a few MiB.
 const DATA_BYTES: u64 = 96 << 20;
@@ -93,6 +94,7 @@ impl Ground {
             no_device: (self.random.below(2) == 0).then(|| "it lies in memory".to_string()),
             drop_caches: false,
             workers: &self.workers,
+            offered: WORKERS,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use pagewise_model::{CpuList, Environment, Replay, WorkerChoices};
 
+use crate::worker_door::WorkerDoor;
+
 /// Facts about the machine that resolving needs.
 pub struct Machine<'a> {
     /// Environment of the directory or file.
@@ -27,4 +29,6 @@ pub struct Machine<'a> {
     pub replay: Option<Replay>,
     /// Choices about workers in other languages.
     pub workers: &'a WorkerChoices,
+    /// Workers that extras offer.
+    pub offered: &'a [WorkerDoor],
 }

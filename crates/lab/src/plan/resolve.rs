@@ -28,7 +28,7 @@ use super::validate::{
 };
 use super::works::works;
 use super::{Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Size, Threads, estimate, shorten};
-use crate::supervise::programs::unnamed;
+use crate::worker_door::{self, WorkerDoor, WorkerOption};
 use sampling::{Amount, ensure_answerable, sampling};
 
 /// Operations that are due in a sample at least, unless its length is typed: a dozen samples of
@@ -125,7 +125,7 @@ pub fn resolve(
         cells = distinct(cells);
     }
     ensure!(!cells.is_empty(), "the plan has no cell: there is nothing to measure");
-    ensure_used(&cells, machine.workers)?;
+    ensure_used(&cells, machine.workers, machine.offered)?;
     ensure_answerable(&expectations, &cells)?;
     refuse_unreachable_states(&cells, &source)?;
     let ceilings = match sampling.ceilings {
@@ -260,7 +260,7 @@ fn add_matrix(
     for workload in workloads {
         let axes = Resolved::new(layers, workload, source, machine)?;
         axes.ensure_not_absurd(cells.len())?;
-        ensure_named(&axes.methods, machine.workers)?;
+        ensure_named(&axes.methods, machine)?;
         let are_typed = layers[0].chooses_methods(workload);
         axes.add_cells(machine, are_typed, cells)?;
         ensure_suited(&axes.methods, are_typed, workload, cells, machine)?;
@@ -280,18 +280,20 @@ fn share_file(cells: &mut [Cell], layers: &[&Layer]) {
     }
 }
 
-/// Check that every worker of the user has a command.
-fn ensure_named(methods: &[Method], workers: &WorkerChoices) -> Result<()> {
+/// Check that every worker is pagewise itself, offered by an extra, or has a command.
+fn ensure_named(methods: &[Method], machine: &Machine<'_>) -> Result<()> {
     for method in methods {
         let name = method.worker().name();
-        let is_known = Worker::SHIPPED.contains(method.worker()) || workers.commands.contains_key(name);
-        ensure!(is_known, "{}", unnamed(name));
+        let is_known = *method.worker() == Worker::Native
+            || worker_door::of(name, machine.offered).is_some()
+            || machine.workers.commands.contains_key(name);
+        ensure!(is_known, "{}", worker_door::unknown(name, machine.offered));
     }
     Ok(())
 }
 
 /// Check that every choice about a worker has an effect.
-fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
+fn ensure_used(cells: &[Cell], workers: &WorkerChoices, offered: &[WorkerDoor]) -> Result<()> {
     let uses = |name: &str| cells.iter().any(|cell| cell.method.worker().name() == name);
     for name in workers.commands.keys() {
         ensure!(
@@ -299,11 +301,12 @@ fn ensure_used(cells: &[Cell], workers: &WorkerChoices) -> Result<()> {
             "the plan has no method of the worker {name}: add one, as in --methods pread,{name}/METHOD"
         );
     }
-    let of_jvm = !workers.options.is_empty();
-    ensure!(
-        !of_jvm || uses(Worker::Jvm.name()),
-        "a JDK and its arguments are for the jvm worker, which has no method in the plan: add one, as in --methods pread,jvm/pread"
-    );
+    for WorkerOption { name, worker, called, .. } in offered.iter().flat_map(|door| door.options) {
+        ensure!(
+            workers.option(name).is_none() || uses(worker),
+            "{called} are for the {worker} worker, which has no method in the plan: add one, as in --methods pread,{worker}/pread"
+        );
+    }
     Ok(())
 }
 

@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use pagewise_host::toolchain::Built;
-use pagewise_host::trusted::Directory;
-use pagewise_protocol::{Conversation, ConversationError, inherited_path};
+use pagewise_protocol::{Conversation, ConversationError};
 
 /// The program of a worker.
 #[derive(Clone, Debug)]
@@ -27,47 +25,23 @@ pub enum Program {
 /// A program with its arguments and environment.
 #[derive(Debug)]
 pub struct Stated {
-    program: PathBuf,
-    arguments: Vec<String>,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
     /// Environment variables that are removed.
     pub unset: &'static [&'static str],
     /// Recorded command, if it differs from the executed one.
-    shown: Option<Vec<String>>,
-    /// The folder whose descriptor is in its path.
-    _folder: Option<Arc<Directory>>,
-    /// Memory for its log, which it inherits.
-    log: Option<OwnedFd>,
+    pub shown: Option<Vec<String>>,
+    /// Open files whose descriptors are in its command.
+    pub held: Vec<OwnedFd>,
 }
 
 impl Stated {
     /// A program with these arguments.
     pub fn new(program: impl Into<PathBuf>, arguments: &[String]) -> Self {
         let (program, arguments) = (program.into(), arguments.to_vec());
-        Self { program, arguments, unset: &[], shown: None, _folder: None, log: None }
-    }
-
-    /// A built worker, executed by the descriptor of its folder and recorded with its path.
-    pub fn built(built: &Built) -> Self {
-        Self {
-            unset: built.unset,
-            shown: Some(built.command.clone()),
-            _folder: Some(built.folder.clone()),
-            ..Self::new(&built.by_descriptor[0], &built.by_descriptor[1..])
-        }
-    }
-
-    /// Let a JVM log its safepoints into `memory`, where its worker reads them.
-    pub fn log_safepoints(&mut self, memory: OwnedFd) {
-        let path = inherited_path(&memory);
-        let flags = [
-            format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"),
-            format!("-Dpagewise.safepoint-log={path}"),
-        ];
-        if let Some(shown) = &mut self.shown {
-            shown.splice(1..1, flags.clone());
-        }
-        self.arguments.splice(0..0, flags);
-        self.log = Some(memory);
+        Self { program, arguments, unset: &[], shown: None, held: Vec::new() }
     }
 
     /// Recorded command.

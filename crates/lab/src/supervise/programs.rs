@@ -1,20 +1,18 @@
-//! The programs of a run's workers: pagewise itself, one built with the user's toolchain, or a
-//! command of the user.
+//! The programs of a run's workers: pagewise itself, one that an extra offers, or a command of the
+//! user.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use pagewise_host::toolchain::{self, Language};
-use pagewise_model::method::names;
 use pagewise_model::shell_words::split_words;
 use pagewise_model::{Plan, Worker, WorkerChoices, WorkerFound};
 use pagewise_protocol::Wait;
 use pagewise_sys::child;
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::program::{Program, Stated};
+use crate::worker_door;
 
 /// Time limit of a worker's hello before the run.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +61,7 @@ pub fn find(
         let (program, found) = match worker {
             Worker::Native => continue,
             Worker::Other(_) => named(&name, typed, stop)?,
-            _ => shipped(&name, typed, stop)?,
+            _ => offered(&name, typed, stop)?,
         };
         all_found.push(found);
         programs.others.insert(name, program);
@@ -76,7 +74,9 @@ fn named(
     choices: &WorkerChoices,
     stop: &AtomicBool,
 ) -> Result<(Result<Program, String>, WorkerFound)> {
-    let Some(command) = choices.commands.get(name) else { bail!("{}", unnamed(name)) };
+    let Some(command) = choices.commands.get(name) else {
+        bail!("{}", worker_door::unknown(name, worker_door::offered()))
+    };
     let command = split_words(command).with_context(|| format!("the command of the worker {name}"))?;
     let Some((program, arguments)) = command.split_first() else {
         bail!("the worker {name} has no command; write --worker {name}=COMMAND");
@@ -93,43 +93,23 @@ fn name_and_version(program: &Program, stop: &AtomicBool) -> String {
     greeted.map_or(String::new(), |hello| format!("{} {}", hello.worker, hello.version).trim().to_string())
 }
 
-/// Message about a worker of a plan that the command line does not name.
-pub fn unnamed(name: &str) -> String {
-    if let Some(worker) = names::worker_of(name) {
-        let instead =
-            if worker.has_runtime() { format!("{worker}/METHOD") } else { "METHOD alone".to_string() };
-        return format!(
-            "no worker is called '{name}': write {instead}; a command of your own is named with --worker {name}=COMMAND"
-        );
-    }
-    format!(
-        "no worker is called '{name}': there are native, jvm, go and python; name the command of your own with \
-         --worker {name}=COMMAND"
-    )
-}
-
-fn shipped(
+fn offered(
     name: &str,
     choices: &WorkerChoices,
     stop: &AtomicBool,
 ) -> Result<(Result<Program, String>, WorkerFound)> {
-    let language = Language::of_name(name).context("a worker that is shipped has a language")?;
-    let built = toolchain::find(language, choices).and_then(|found| toolchain::build(&found, choices, stop));
+    let doors = worker_door::offered();
+    let Some(door) = worker_door::of(name, doors) else { bail!("{}", worker_door::unknown(name, doors)) };
     let mut found = WorkerFound { name: name.to_string(), ..WorkerFound::default() };
-    let built = match built {
-        Ok(built) => built,
-        Err(missing) => {
-            found.unavailable = Some(missing.to_string());
-            return Ok((Err(missing.to_string()), found));
+    let ready = match (door.ready)(name, choices, stop) {
+        Ok(ready) => ready,
+        Err(reason) => {
+            found.unavailable = Some(reason.clone());
+            return Ok((Err(reason), found));
         }
     };
-    let mut stated = Stated::built(&built);
-    if language == Language::Jvm && choices.heartbeat_ns > 0 {
-        let memory = memfd_create("pagewise-safepoints", MemfdFlags::empty());
-        stated.log_safepoints(memory.context("memory for the log of safepoints cannot be had")?);
-    }
-    found.version = built.version;
-    found.notes = built.notes;
-    found.command = stated.command();
-    Ok((Ok(Program::stated(stated)), found))
+    found.version = ready.version;
+    found.notes = ready.notes;
+    found.command = ready.program.command();
+    Ok((Ok(Program::stated(ready.program)), found))
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use pagewise_host::cgroup::Control;
 use pagewise_host::probe::{self, Availability, Capability};
-use pagewise_host::toolchain;
 use pagewise_host::{environment, files, mounted};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::measure::{text_of_control, text_of_memory};
@@ -19,6 +18,7 @@ use pagewise_report::text_table::{TextCell, TextTable};
 use serde::Serialize;
 
 use crate::arguments::DoctorArguments;
+use crate::extras::offered;
 
 #[derive(Serialize)]
 struct Findings {
@@ -55,9 +55,9 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<Exit> {
     let control = Control::detect();
     environment.memory_control = Some(text_of_memory(&control));
     environment.device_control = Some(text_of_control(control.device()));
-    let jdk = arguments.jdk.iter().map(|home| ("jdk".to_string(), home.to_string_lossy().into_owned()));
-    let workers =
-        toolchain::capabilities(&WorkerChoices { options: jdk.collect(), ..WorkerChoices::default() });
+    let options = arguments.worker_options.0.clone();
+    let choices = WorkerChoices { options, ..WorkerChoices::default() };
+    let workers = offered().map(|(name, door)| (door.capability)(name, &choices));
     let capabilities = probe::probe_all(&directory).into_iter().chain(probe::options());
     let capabilities = capabilities.chain(workers).chain(probe::observations()).map(usable);
     let findings =

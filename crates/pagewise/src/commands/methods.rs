@@ -1,23 +1,24 @@
 //! `pagewise methods`: every method and option, from the registries, and whether it is available
 //! here.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use pagewise_host::files;
 use pagewise_host::probe::{self, Capability};
-use pagewise_host::toolchain;
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::plan::{question, question_names};
 use pagewise_model::method::options::{OptionEntry, Since};
 use pagewise_model::method::{ListedMethod, listed, names};
-use pagewise_model::{MethodOption, Worker, WorkerChoices, Workload};
+use pagewise_model::{Method, MethodOption, Worker, WorkerChoices, Workload};
 use pagewise_report::document::{Block, Document};
 use pagewise_report::json;
 use serde::Serialize;
 
 use crate::arguments::MethodsArguments;
+use crate::extras::offered;
 
 #[derive(Serialize)]
 struct Registry {
@@ -59,12 +60,16 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         None => Workload::ALL.to_vec(),
         Some(question) => workloads_of(question)?,
     };
-    let workers = toolchain::capabilities(&WorkerChoices::default());
-    let all = listed(&workloads);
+    let choices = WorkerChoices::default();
+    let workers: BTreeMap<&str, Capability> =
+        offered().map(|(name, door)| (name, (door.capability)(name, &choices))).collect();
+    let is_known = |worker: &Worker| *worker == Worker::Native || workers.contains_key(worker.name());
+    let mut all = listed(&workloads);
+    all.retain(|method| is_known(&method.worker));
     let shown = all.iter().map(|method| {
-        let state = match &method.worker {
-            Worker::Native => probe::probe_access(method.access, &directory),
-            worker => of_worker(&workers, worker),
+        let state = match workers.get(method.worker.name()) {
+            Some(of_worker) => of_worker.clone(),
+            None => probe::probe_access(method.access, &directory),
         };
         let with = method.options.iter().map(|option| option.usage()).collect();
         let (meaning, calls) = (method.meaning.clone(), Some(method.calls.clone()));
@@ -81,7 +86,11 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         })
     });
     let options = entries.collect();
-    let names = names::BROUGHT.iter().map(|(name, methods)| Name { name, methods }).collect();
+    let has_methods = |methods: &[&str]| {
+        methods.iter().all(|method| method.parse().is_ok_and(|method: Method| is_known(method.worker())))
+    };
+    let names = names::BROUGHT.iter().filter(|(_, methods)| has_methods(methods));
+    let names = names.map(|(name, methods)| Name { name, methods }).collect();
     let registry = Registry { schema: 1, methods, options, names };
     let document = || document(&registry, arguments.question.as_deref());
     match arguments {
@@ -117,11 +126,6 @@ fn name(method: &ListedMethod) -> String {
 /// `prefetch` and `prefetch=N` share a name.
 fn is_of(option: MethodOption, entry: &OptionEntry) -> bool {
     option.usage() == entry.option.usage()
-}
-
-fn of_worker(workers: &[Capability], worker: &Worker) -> Capability {
-    let name = format!("worker {worker}");
-    workers.iter().find(|known| known.name == name).expect("doctor lists every shipped worker").clone()
 }
 
 /// The workloads of a question or of its own name.

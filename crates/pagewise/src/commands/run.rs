@@ -146,12 +146,8 @@ const HEARTBEAT_NS: u64 = 1_000_000;
 
 /// The choices about workers.
 fn worker_choices(arguments: &QuestionArguments) -> Result<WorkerChoices> {
-    let jdk = arguments.jdk.as_ref().map(|home| home.to_string_lossy().into_owned());
     let mut choices = WorkerChoices {
-        options: [("jdk", jdk), ("jvm_args", arguments.jvm_args.clone())]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_string(), value?)))
-            .collect(),
+        options: arguments.worker_options.0.clone(),
         heartbeat_ns: if arguments.stall { HEARTBEAT_NS } else { 0 },
         ..WorkerChoices::default()
     };

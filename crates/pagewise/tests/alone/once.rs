@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::support::needs::has_toolchain;
 use crate::support::paused::PausedRun;
 use crate::support::until::{
     Taken, can_limit_memory, cells, each_has_or_cannot, expect_honest, my_turn, samples, take_words, valid,
@@ -13,10 +14,9 @@ use crate::support::until::{
 use crate::support::words::RESUME;
 use crate::support::{self, PAGEWISE, Place, expect_whole, is_honest, load};
 use pagewise_host::steps::RunStep;
-use pagewise_host::toolchain::{self, Language};
 use pagewise_model::run::Run;
 use pagewise_model::sample::Written;
-use pagewise_model::{Access, Alignment, Bytes, Cell, Evidence, Method, Outcome, Role, Sync, WorkerChoices};
+use pagewise_model::{Access, Alignment, Bytes, Cell, Evidence, Method, Outcome, Role, Sync};
 
 const MIB: u64 = 1 << 20;
 /// The worker's own faults and the bytes of its answers stay below these.
@@ -325,15 +325,12 @@ fn every_update_is_whole() {
 fn updates_of_other_workers_are_whole() {
     let _turn = my_turn();
     let mut methods = vec!["pwrite"];
-    for (language, need, offered) in [
-        (Language::Go, "go", "go/pwrite,go/mmap"),
-        (Language::Python, "python", "python/pwrite,python/mmap:random"),
-        (Language::Jvm, "jvm", "jvm/mmap,jvm/filechannel:heap-buffer,jvm/filechannel:direct-buffer"),
+    for (language, offered) in [
+        ("go", "go/pwrite,go/mmap"),
+        ("python", "python/pwrite,python/mmap:random"),
+        ("jvm", "jvm/mmap,jvm/filechannel:heap-buffer,jvm/filechannel:direct-buffer"),
     ] {
-        match toolchain::find(language, &WorkerChoices::default()) {
-            Ok(_) => methods.push(offered),
-            Err(reason) => support::skipped(need, &reason.to_string()),
-        }
+        methods.extend(has_toolchain(language).then_some(offered));
     }
     let methods = format!("--methods={}", methods.join(","));
     let sizes = ["--file-size=4MiB", "--updates=200", "--reads-per-update=2", "--sync=every:64KiB"];

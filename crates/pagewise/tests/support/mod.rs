@@ -7,6 +7,7 @@
 
 pub mod documents;
 pub mod furnished;
+pub mod needs;
 pub mod outsider;
 pub mod paused;
 pub mod recorded;
@@ -29,6 +30,8 @@ use pagewise_model::run::Run;
 use pagewise_model::trace::Trace;
 use pagewise_model::{Failure, FailureKind, Outcome, Role, Sample};
 use tempfile::TempDir;
+
+pub use needs::skipped;
 
 /// Longer than any run of a test takes on a busy machine; a run that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -555,11 +558,6 @@ pub fn sees_calls() -> bool {
         skipped("tracefs", "tracefs is not mounted, or closed to this user");
     }
     open
-}
-
-/// Reports what a test needs that is not here; `checks/needs` lists what may be missing.
-pub fn skipped(need: &str, detail: &str) {
-    println!("skipped: {need}: {}", detail.trim_end().replace('\n', " "));
 }
 
 /// Exit 2, one line that says `sentence`, nothing on stdout.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::support::needs::has_toolchain;
 use crate::support::{
-    self, Finished, Place, cheating_worker, is_honest, kinds, load, misbehaving_worker, of_method, skipped,
+    self, Finished, Place, cheating_worker, is_honest, kinds, load, misbehaving_worker, of_method,
 };
-use pagewise_host::toolchain::{self, Language};
 use pagewise_model::FailureKind::{Disturbed, FalseTime, WorkerDied};
 use pagewise_model::run::Run;
-use pagewise_model::{FailureKind, Outcome, WorkerChoices};
+use pagewise_model::{FailureKind, Outcome};
 
 const ARGUMENTS: [&str; 9] = [
     "run",
@@ -157,8 +157,8 @@ fn one_whose_time_the_clock_outside_contradicts() {
 
 #[test]
 fn one_that_needs_more_than_its_heap() {
-    if let Err(reason) = toolchain::find(Language::Jvm, &WorkerChoices::default()) {
-        return skipped("jvm", &reason.to_string());
+    if !has_toolchain("jvm") {
+        return;
     }
     let place = Place::new();
     // A read goes into an array of its size, and the heap has no room for it.

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::support::needs::ready;
 use crate::support::{self, Finished, PAGEWISE, Place, skipped};
-use pagewise_host::toolchain::{self, Language};
-use pagewise_model::{Method, Worker, WorkerChoices, Workload};
+use pagewise_model::{Method, Worker, Workload};
 use pagewise_protocol::Hello;
 use serde_json::Value;
 
@@ -137,21 +137,10 @@ fn the_example_in_c_conforms() {
 
 #[test]
 fn the_worker_in_go_conforms() {
-    let found = match toolchain::find(Language::Go, &WorkerChoices::default()) {
-        Ok(found) => found,
-        Err(reason) => return skipped("go", &reason.to_string()),
-    };
-    let place = Place::new();
-    let program = place.root().join("worker");
-    let mut go = Command::new(&found.program);
-    // Built as pagewise builds it, so that the packages that it needs are compiled once.
-    go.args(["build", "-trimpath", "-buildvcs=false", "-o"])
-        .arg(&program)
-        .arg(".")
-        .current_dir(shipped("go"));
-    go.env("GOWORK", "off").env("CGO_ENABLED", "0");
-    compile(&mut go).unwrap_or_else(|reason| panic!("{reason}"));
-    let judged = conforms(&place, &[text(&program)], &NO_SUCH_SYNC);
+    let Some(ready) = ready("go") else { return };
+    let command = ready.program.command();
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let judged = conforms(&Place::new(), &command, &NO_SUCH_SYNC);
     assert_eq!(judged["worker"], "go");
     let tried = [
         "append mmap: a sync of each record by msync",
@@ -163,17 +152,14 @@ fn the_worker_in_go_conforms() {
         "append pwrite: commits of records of 300 B",
     ];
     syncs_as_offered(&judged, &tried);
-    offers_what_is_known(&Worker::Go, &[text(&program)]);
+    offers_what_is_known(&Worker::Go, &command);
 }
 
 #[test]
 fn the_worker_in_python_conforms() {
-    let found = match toolchain::find(Language::Python, &WorkerChoices::default()) {
-        Ok(found) => found,
-        Err(reason) => return skipped("python", &reason.to_string()),
-    };
-    let script = shipped("python/worker.py");
-    let command = [text(&found.program), text(&script)];
+    let Some(ready) = ready("python") else { return };
+    let command = ready.program.command();
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
     // Threads cannot share a position; numpy may be missing.
     let may_lack = [&NO_SUCH_SYNC[..], &["readinto", "numpy-memmap"]].concat();
     let judged = conforms(&Place::new(), &command, &may_lack);
@@ -191,23 +177,12 @@ fn the_worker_in_python_conforms() {
 
 #[test]
 fn the_worker_in_java_conforms() {
-    let found = match toolchain::find(Language::Jvm, &WorkerChoices::default()) {
-        Ok(found) => found,
-        Err(reason) => return skipped("jvm", &reason.to_string()),
-    };
-    let place = Place::new();
-    let classes = place.root().join("classes");
-    let mut javac = Command::new(found.home.join("bin/javac"));
-    let sources = std::fs::read_dir(shipped("jvm/pagewise")).expect("the folder");
-    javac.arg("-d").arg(&classes).args(sources.map(|entry| entry.expect("an entry").path()));
-    compile(&mut javac).unwrap_or_else(|reason| panic!("{reason}"));
-    let flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED"];
-    let mut command = vec![text(&found.program)];
-    command.extend(flags);
-    command.extend(["-cp", text(&classes), "pagewise.Worker"]);
+    let Some(ready) = ready("jvm") else { return };
+    let command = ready.program.command();
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let may_lack =
         [&NO_SUCH_SYNC[..], &["prefetch", "buffered-reader", "mmap: a sync", "mmap:buffer=64KiB: a sync"]];
-    let judged = conforms(&place, &command, &may_lack.concat());
+    let judged = conforms(&Place::new(), &command, &may_lack.concat());
     assert_eq!(judged["worker"], "jvm");
     let tried = [
         "append mmap: a sync of each record by msync",

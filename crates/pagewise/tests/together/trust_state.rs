@@ -7,13 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::needs::has_toolchain;
 use crate::support::{
     self, Finished, NOBODY, OWN_FILESYSTEM, PAGEWISE, Place, cheating_worker, expect_refused, in_own_mounts,
     is_root, load, skipped, wait_for,
 };
 use pagewise_host::Readahead;
-use pagewise_host::toolchain::{self, Language};
-use pagewise_model::WorkerChoices;
 
 const SMALL: [&str; 12] = [
     "run",
@@ -161,24 +160,20 @@ fn as_root_nothing_is_made_in_another_users_home() {
     let finished = run(&SMALL);
     finished.expect_code_for(&load(&place.file("run.jsonl")));
     assert!(has_journal(&own.join(".local/state/pagewise")), "the state is in root's own home");
-    for (language, method) in [(Language::Python, "python/pread"), (Language::Go, "go/pread")] {
-        if let Err(missing) = toolchain::find(language, &WorkerChoices::default()) {
-            skipped(language.name(), &missing.to_string());
+    for (language, typed) in [("python", "--methods=python/pread"), ("go", "--methods=go/pread")] {
+        if !has_toolchain(language) {
             continue;
         }
         fs::remove_file(place.file("run.jsonl")).expect("remove");
         let mut words = SMALL.to_vec();
-        words[3] = match language {
-            Language::Python => "--methods=python/pread",
-            _ => "--methods=go/pread",
-        };
+        words[3] = typed;
         let finished = run(&words);
         assert!(
             finished.stderr.contains("theirs, which is another user's: root's own was used"),
             "{finished:?}"
         );
         let run = load(&place.file("run.jsonl"));
-        assert_eq!(run.header.workers[0].unavailable, None, "{method}");
+        assert_eq!(run.header.workers[0].unavailable, None, "{typed}");
     }
     let built = fs::read_dir(own.join(".cache/pagewise/workers")).map_or(0, Iterator::count);
     assert!(built > 0, "workers are built in root's own home");

@@ -4,17 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::skipped;
-use pagewise_host::toolchain::{self, Found, Language};
-use pagewise_model::WorkerChoices;
+use crate::support::needs::ready;
 
 fn workers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers").canonicalize().expect("the workers")
-}
-
-fn found(language: Language) -> Option<Found> {
-    let found = toolchain::find(language, &WorkerChoices::default());
-    found.inspect_err(|reason| skipped(language.name(), &reason.to_string())).ok()
 }
 
 #[track_caller]
@@ -25,8 +18,8 @@ fn succeeds(command: &mut Command) {
 
 #[test]
 fn the_worker_in_go_reproduces_the_vectors() {
-    let Some(found) = found(Language::Go) else { return };
-    let mut go = Command::new(&found.program);
+    let Some(ready) = ready("go") else { return };
+    let mut go = Command::new(&ready.toolchain);
     // Built as the worker is, so that the packages that it needs are compiled once.
     go.args(["test", "-trimpath", "-count=1", "."]).current_dir(workers().join("go"));
     succeeds(go.env("GOWORK", "off").env("CGO_ENABLED", "0").env("GO111MODULE", "on"));
@@ -34,20 +27,20 @@ fn the_worker_in_go_reproduces_the_vectors() {
 
 #[test]
 fn the_worker_in_java_reproduces_the_vectors() {
-    let Some(found) = found(Language::Jvm) else { return };
+    let Some(ready) = ready("jvm") else { return };
     let classes = tempfile::tempdir().expect("a folder");
     let sources = std::fs::read_dir(workers().join("jvm/pagewise")).expect("the folder");
-    let mut javac = Command::new(found.home.join("bin/javac"));
+    let mut javac = Command::new(ready.toolchain.with_file_name("javac"));
     javac.arg("-d").arg(classes.path()).args(sources.map(|entry| entry.expect("an entry").path()));
     succeeds(javac.arg(workers().join("jvm/tests/Vectors.java")));
-    let mut java = Command::new(&found.program);
+    let mut java = Command::new(&ready.toolchain);
     succeeds(java.arg("-cp").arg(classes.path()).arg("pagewise.Vectors").arg(workers().join("vectors.json")));
 }
 
 #[test]
 fn the_worker_in_python_reproduces_the_vectors() {
-    let Some(found) = found(Language::Python) else { return };
-    let mut python = Command::new(&found.program);
+    let Some(ready) = ready("python") else { return };
+    let mut python = Command::new(&ready.toolchain);
     python.args(["-B", "vectors.py", "../vectors.json"]).current_dir(workers().join("python"));
     succeeds(&mut python);
 }

@@ -2,6 +2,7 @@
 
 mod actors;
 mod rates;
+mod workers;
 
 use pagewise_model::plan::FileIdentity;
 
@@ -10,8 +11,8 @@ use pagewise_model::Content;
 use pagewise_model::{CpuList, Environment};
 
 use super::*;
-use crate::plan::Sampling;
-use crate::plan::{QUESTIONS, text};
+use crate::plan::{QUESTIONS, Sampling, text};
+use workers::{OFFERED, no_workers};
 
 fn environment() -> Environment {
     Environment {
@@ -21,12 +22,6 @@ fn environment() -> Environment {
         last_level_cache_bytes: Some(Bytes::mib(32)),
         ..Environment::default()
     }
-}
-
-/// Nothing chosen of workers.
-fn no_workers() -> &'static WorkerChoices {
-    static NONE: std::sync::LazyLock<WorkerChoices> = std::sync::LazyLock::new(WorkerChoices::default);
-    &NONE
 }
 
 fn machine(environment: &Environment) -> Machine<'_> {
@@ -42,6 +37,7 @@ fn machine(environment: &Environment) -> Machine<'_> {
         no_device: None,
         drop_caches: false,
         workers: no_workers(),
+        offered: OFFERED,
     }
 }
 
@@ -399,15 +395,6 @@ fn what_is_measured_besides_shares_the_file() {
     // 256 MiB less a JVM, which native methods compared with it leave unused too.
     assert_eq!(states, [(CacheState::Warm, 95), (CacheState::Warm, 380), (CacheState::ColdStart, 95)]);
     assert_eq!(plan.datasets().len(), 1);
-}
-
-#[test]
-fn a_worker_that_nobody_named_is_refused() {
-    let unnamed = refused("workload = \"random-read\"\nmethods = \"mine/get\"");
-    assert!(unnamed.contains("name the command of your own with --worker mine=COMMAND"), "{unnamed}");
-    let plan = resolve_text("workload = \"random-read\"\nmethods = [\"go/pread\", \"pread\"]", dataset());
-    let workers: Vec<String> = plan.expect("plan").workers().iter().map(ToString::to_string).collect();
-    assert_eq!(workers, ["native", "go"]);
 }
 
 #[test]

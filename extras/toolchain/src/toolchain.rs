@@ -6,13 +6,13 @@
 //! is never replaced by another toolchain.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pagewise_host::trusted::Directory;
+use pagewise_host::{Availability, Capability};
+use pagewise_lab::supervise::program::Stated;
+use pagewise_lab::worker_door::ReadyWorker;
 use pagewise_model::WorkerChoices;
-
-use crate::probe::{Availability, Capability};
-use crate::trusted::Directory;
 
 mod child;
 mod go;
@@ -27,8 +27,9 @@ mod tests;
 mod variables;
 
 use child::Said;
+pub use jvm::OPTIONS;
 use recipe::{Build, Recipe};
-pub use sources::SourceFile;
+use sources::SourceFile;
 use store::WorkerStore;
 use variables::ToolchainVariables;
 
@@ -48,7 +49,7 @@ impl Language {
     pub const ALL: [Language; 3] = [Language::Jvm, Language::Go, Language::Python];
 
     /// Name of the worker in methods.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Language::Jvm => "jvm",
             Language::Go => "go",
@@ -56,9 +57,10 @@ impl Language {
         }
     }
 
-    /// The language of this name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|language| language.name() == name)
+    /// The language of a worker.
+    fn of_name(name: &str) -> Self {
+        let language = Self::ALL.into_iter().find(|language| language.name() == name);
+        language.expect("only workers that are offered are asked for")
     }
 
     fn recipe(self) -> &'static Recipe {
@@ -93,17 +95,10 @@ impl Found {
     }
 }
 
-/// Reason that a worker is unavailable: one sentence with the candidates, their paths, and their
-/// faults.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolchainError(pub String);
-
 /// The command of a worker that is ready to start.
 #[derive(Debug)]
 pub struct Built {
-    /// Program and arguments, with the path of its folder. More options of a JVM may be inserted
-    /// after the program.
+    /// Program and arguments, with the path of its folder.
     pub command: Vec<String>,
     /// Program and arguments by the descriptor of the folder, while that is held open. (A JVM makes
     /// a path of it again, whose steps nobody else can exchange.)
@@ -114,20 +109,33 @@ pub struct Built {
     /// Version of the toolchain, as in [`Found`].
     pub version: String,
     /// Folder, held open.
-    pub folder: Arc<Directory>,
+    pub folder: Directory,
     /// Sentences about skipped candidates, including those of [`Found`].
     pub notes: Vec<String>,
 }
 
-/// Look for a toolchain. Only the JDK that the user named is considered.
-pub fn find(language: Language, choices: &WorkerChoices) -> Result<Found, ToolchainError> {
-    ToolchainVariables::here().find(language, choices).map_err(ToolchainError)
-}
-
-/// Build the worker, or use the one built before. Ends soon after `stop` is set.
-pub fn build(found: &Found, choices: &WorkerChoices, stop: &AtomicBool) -> Result<Built, ToolchainError> {
-    let sources = found.language.recipe().sources;
-    ToolchainVariables::here().build(found, choices, sources, stop).map_err(ToolchainError)
+/// Find the toolchain of a worker, and build the worker or use the one built before. It is executed
+/// by the descriptor of its folder and recorded with its path. An error is one sentence with the
+/// candidates, their paths, and their faults.
+pub fn ready(name: &str, choices: &WorkerChoices, stop: &AtomicBool) -> Result<ReadyWorker, String> {
+    let (variables, language) = (ToolchainVariables::here(), Language::of_name(name));
+    let found = variables.find(language, choices)?;
+    let built = variables.build(&found, choices, language.recipe().sources, stop)?;
+    let [mut shown, mut command] = [built.command, built.by_descriptor];
+    let mut held = vec![built.folder.into()];
+    if language == Language::Jvm && choices.heartbeat_ns > 0 {
+        let (log, flags) = jvm::log_of_safepoints()?;
+        shown.splice(1..1, flags.clone());
+        command.splice(1..1, flags);
+        held.push(log);
+    }
+    let stated = Stated::new(&command[0], &command[1..]);
+    Ok(ReadyWorker {
+        program: Stated { unset: built.unset, shown: Some(shown), held, ..stated },
+        toolchain: found.program,
+        version: built.version,
+        notes: built.notes,
+    })
 }
 
 /// Remove the remains of killed builds, and return their paths. Builds in progress are left alone.
@@ -135,11 +143,9 @@ pub fn sweep() -> Vec<PathBuf> {
     WorkerStore::of(&ToolchainVariables::here()).map_or(Vec::new(), |store| store.sweep_dead())
 }
 
-/// Capabilities for `doctor`: one line for each worker. Toolchains are asked for their version, and
-/// nothing is built.
-pub fn capabilities(choices: &WorkerChoices) -> Vec<Capability> {
-    let variables = ToolchainVariables::here();
-    Language::ALL.into_iter().map(|language| variables.capability(language, choices)).collect()
+/// The line of a worker in `doctor`. Its toolchain is asked for its version, and nothing is built.
+pub fn capability(name: &str, choices: &WorkerChoices) -> Capability {
+    ToolchainVariables::here().capability(Language::of_name(name), choices)
 }
 
 impl ToolchainVariables {
@@ -166,7 +172,7 @@ impl ToolchainVariables {
             by_descriptor: (recipe.start)(found, &flags, &made.through("")),
             unset: recipe.unset,
             version: found.version.clone(),
-            folder: Arc::new(made),
+            folder: made,
             notes: found.notes.iter().cloned().chain(kept).chain(self.skipped_for_cache()).collect(),
         })
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::Access;
 
-use crate::accounts;
+use pagewise_host::accounts;
 
 /// A toolchain reports its version in well under a second; one on a network filesystem may take
 /// longer.

@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pagewise_host::file_lock::try_lock;
+use pagewise_host::trusted::{Directory, Refusal};
 use rustix::fs::{Access, OFlags};
 
 use super::SourceFile;
 use super::variables::ToolchainVariables;
-use crate::file_lock::try_lock;
-use crate::trusted::{Directory, Refusal};
 
 /// Lists every product of its folder.
 const STAMP: &str = "complete";

@@ -1,10 +1,14 @@
 //! The JDK, and the worker that its `javac` builds.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 
+use pagewise_lab::worker_door::WorkerOption;
 use pagewise_model::WorkerChoices;
 use pagewise_model::shell_words::split_words;
+use pagewise_protocol::inherited_path;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::Said;
 use super::recipe::{Build, Recipe};
@@ -21,6 +25,31 @@ const ALWAYS: [&str; 3] =
 /// Flags of a JVM that decide what it runs, which the user may not choose.
 const NOT_TO_CHOOSE: &str =
     "-cp -classpath --class-path -jar -m --module --source -version --version -help --help -h -? -X";
+
+pub(super) const JDK: &str = "jdk";
+const ARGUMENTS: &str = "jvm_args";
+
+/// Options of the worker.
+pub const OPTIONS: &[WorkerOption] = &[
+    WorkerOption {
+        name: JDK,
+        value: "DIR",
+        is_path: true,
+        help: "The JDK of the jvm worker, 22 or newer [default: JAVA_HOME, java on PATH, the usual folders]",
+        help_of_doctor: Some("Examine only this JDK"),
+        worker: Language::Jvm.name(),
+        called: "a JDK and its arguments",
+    },
+    WorkerOption {
+        name: ARGUMENTS,
+        value: "ARGS",
+        is_path: false,
+        help: "Arguments of the JVM instead of pagewise's own, as in '-Xms1g -Xmx1g -XX:+UseZGC'",
+        help_of_doctor: None,
+        worker: Language::Jvm.name(),
+        called: "a JDK and its arguments",
+    },
+];
 
 pub(super) const RECIPE: Recipe = Recipe {
     capability: "worker jvm",
@@ -91,9 +120,22 @@ fn start(found: &Found, flags: &[String], folder: &Path) -> Vec<String> {
         .concat()
 }
 
+/// Memory for the log of a JVM's safepoints, which it inherits, and the flags by which the JVM
+/// writes there and its worker reads.
+pub(super) fn log_of_safepoints() -> Result<(OwnedFd, [String; 2]), String> {
+    let memory = memfd_create("pagewise-safepoints", MemfdFlags::empty())
+        .map_err(|errno| format!("memory for the log of safepoints cannot be had: {errno}"))?;
+    let path = inherited_path(&memory);
+    let flags = [
+        format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"),
+        format!("-Dpagewise.safepoint-log={path}"),
+    ];
+    Ok((memory, flags))
+}
+
 /// The flags of the JVM: pagewise's own or the user's, and those that are always set.
 fn flags(choices: &WorkerChoices) -> Result<Vec<String>, String> {
-    let mut flags = match choices.option("jvm_args") {
+    let mut flags = match choices.option(ARGUMENTS) {
         None => JVM_ARGS.map(str::to_string).to_vec(),
         Some(text) => split_words(text).map_err(|error| format!("--jvm-args: {error}"))?,
     };
@@ -152,7 +194,7 @@ mod tests {
 
     #[test]
     fn flags_are_replaced_and_native_access_stays() {
-        let chosen = |text: &str| chosen("jvm_args", text);
+        let chosen = |text: &str| chosen(ARGUMENTS, text);
         let standard = flags(&WorkerChoices::default()).expect("flags").join(" ");
         assert!(
             standard.starts_with("-Xms256m -Xmx256m") && standard.ends_with(&ALWAYS.join(" ")),

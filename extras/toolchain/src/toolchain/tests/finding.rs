@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::tmpfs::text;
 use super::*;
-use crate::probe::Availability;
+use pagewise_host::Availability;
 
 const JDKS: &str = "system/usr/lib/jvm";
 

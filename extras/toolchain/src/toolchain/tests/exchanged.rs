@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 use super::*;
 use crate::toolchain::store::stamp_of;
-use crate::trusted::Directory;
+use pagewise_host::trusted::Directory;
 
 const NOBODY: u32 = 65_534;
 

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pagewise_model::WorkerChoices;
 
 use super::child::{self, Said};
+use super::jvm::JDK;
 use super::recipe::{Recipe, numbers};
 use super::variables::{ToolchainVariables, is_program};
 use super::{Found, Language};
@@ -19,7 +20,7 @@ impl ToolchainVariables {
     /// The first suitable candidate, or a sentence about all of them.
     pub fn find(&self, language: Language, choices: &WorkerChoices) -> Result<Found, String> {
         let recipe = language.recipe();
-        if let (Some(jdk), Some(_)) = (choices.option("jdk"), recipe.home) {
+        if let (Some(jdk), Some(_)) = (choices.option(JDK), recipe.home) {
             let found = self.examine(recipe, &program_of(recipe, Path::new(jdk)));
             return found.map_err(|why| format!("--jdk {jdk}: {why}; a {} is needed", recipe.wanted));
         }
