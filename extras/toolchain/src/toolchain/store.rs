@@ -33,8 +33,6 @@ use super::variables::ToolchainVariables;
 const STAMP: &str = "complete";
 const LOCK: &str = ".lock";
 const TEMPORARY: &str = ".tmp-";
-/// Number of folders of one language that are kept: the newest.
-const KEPT: usize = 4;
 /// Time for a compiler that dies with its build to end.
 const DYING: Duration = Duration::from_secs(5);
 /// Time between a fork and its exec, beyond which the lock belongs to a live build.
@@ -178,7 +176,6 @@ impl Workshop {
             rename(folder, &self.folder().join("old"))?;
         }
         rename(&product, folder)?;
-        keep_newest(&self.workers, &name(folder));
         self.workers.below(&name(folder)).map_err(of_storage)
     }
 }
@@ -251,19 +248,6 @@ fn is_removed(folder: &Path) -> bool {
             }
             Err(_) => return false,
         }
-    }
-}
-
-/// Keep a few folders of each language, for other versions of pagewise or of the toolchain.
-fn keep_newest(workers: &Directory, newest: &str) {
-    let language = newest.split_inclusive('-').next().unwrap_or(newest);
-    let names = workers.names().unwrap_or_default().into_iter();
-    let others = names.filter(|name| begins(name, language) && name != newest);
-    let modified = |name: &_| fs::metadata(workers.through(name)).and_then(|found| found.modified()).ok();
-    let mut others: Vec<_> = others.filter_map(|name| Some((modified(&name)?, name))).collect();
-    others.sort();
-    for (_, name) in others.iter().rev().skip(KEPT - 1) {
-        let _ = fs::remove_dir_all(workers.through(name));
     }
 }
 

@@ -65,20 +65,6 @@ fn another_source_or_version_is_another_folder() {
 }
 
 #[test]
-fn a_few_folders_of_a_language_stay() {
-    let (fakes, found) = with_jdk(JAVAC);
-    fs::create_dir_all(fakes.workers().join("go-0123456789abcdef")).expect("folder");
-    let mut last = PathBuf::new();
-    for number in 0..7 {
-        let found = Found { release: format!("25.0.{number}"), ..found.clone() };
-        last = fakes.build(&found).expect("built").folder.path().to_path_buf();
-    }
-    let left = names(&fakes.workers());
-    assert_eq!(left.len(), 5, "four, and that of another language: {left:?}");
-    assert!(last.is_dir());
-}
-
-#[test]
 fn a_truncated_product_is_built_anew() {
     let (fakes, found) = with_jdk(JAVAC);
     let folder = fakes.build(&found).expect("built").folder.path().to_path_buf();
