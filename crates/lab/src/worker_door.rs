@@ -53,6 +53,7 @@ impl WorkerOption {
 }
 
 /// A worker that can be started.
+#[derive(Debug)]
 pub struct ReadyWorker {
     /// Its program.
     pub program: Stated,

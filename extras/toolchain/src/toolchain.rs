@@ -8,7 +8,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use pagewise_host::trusted::Directory;
 use pagewise_host::{Availability, Capability};
 use pagewise_lab::supervise::program::Stated;
 use pagewise_lab::worker_door::ReadyWorker;
@@ -28,7 +27,7 @@ mod variables;
 
 use child::Said;
 pub use jvm::OPTIONS;
-use recipe::{Build, Recipe};
+use recipe::{Build, Flags, Recipe};
 use sources::SourceFile;
 use store::WorkerStore;
 use variables::ToolchainVariables;
@@ -95,47 +94,12 @@ impl Found {
     }
 }
 
-/// The command of a worker that is ready to start.
-#[derive(Debug)]
-pub struct Built {
-    /// Program and arguments, with the path of its folder.
-    pub command: Vec<String>,
-    /// Program and arguments by the descriptor of the folder, while that is held open. (A JVM makes
-    /// a path of it again, whose steps nobody else can exchange.)
-    pub by_descriptor: Vec<String>,
-    /// Variables that must not reach the worker: they would change it without showing in its
-    /// command.
-    pub unset: &'static [&'static str],
-    /// Version of the toolchain, as in [`Found`].
-    pub version: String,
-    /// Folder, held open.
-    pub folder: Directory,
-    /// Sentences about skipped candidates, including those of [`Found`].
-    pub notes: Vec<String>,
-}
-
-/// Find the toolchain of a worker, and build the worker or use the one built before. It is executed
-/// by the descriptor of its folder and recorded with its path. An error is one sentence with the
-/// candidates, their paths, and their faults.
+/// Find the toolchain of a worker, and build the worker or use the one built before. An error is
+/// one sentence with the candidates, their paths, and their faults.
 pub fn ready(name: &str, choices: &WorkerChoices, stop: &AtomicBool) -> Result<ReadyWorker, String> {
     let (variables, language) = (ToolchainVariables::here(), Language::of_name(name));
     let found = variables.find(language, choices)?;
-    let built = variables.build(&found, choices, language.recipe().sources, stop)?;
-    let [mut shown, mut command] = [built.command, built.by_descriptor];
-    let mut held = vec![built.folder.into()];
-    if language == Language::Jvm && choices.heartbeat_ns > 0 {
-        let (log, flags) = jvm::log_of_safepoints()?;
-        shown.splice(1..1, flags.clone());
-        command.splice(1..1, flags);
-        held.push(log);
-    }
-    let stated = Stated::new(&command[0], &command[1..]);
-    Ok(ReadyWorker {
-        program: Stated { unset: built.unset, shown: Some(shown), held, ..stated },
-        toolchain: found.program,
-        version: built.version,
-        notes: built.notes,
-    })
+    variables.build(&found, choices, language.recipe().sources, stop)
 }
 
 /// Remove the remains of killed builds, and return their paths. Builds in progress are left alone.
@@ -149,15 +113,18 @@ pub fn capability(name: &str, choices: &WorkerChoices) -> Capability {
 }
 
 impl ToolchainVariables {
+    /// Build a worker, or use the one built before. It is executed by the descriptor of its folder,
+    /// and recorded with its path. (A JVM makes a path of it again, whose steps nobody else can
+    /// exchange.)
     fn build(
         &self,
         found: &Found,
         choices: &WorkerChoices,
         sources: &[SourceFile],
         stop: &AtomicBool,
-    ) -> Result<Built, String> {
+    ) -> Result<ReadyWorker, String> {
         let (recipe, language) = (found.language.recipe(), found.language.name());
-        let flags = (recipe.flags)(choices)?;
+        let Flags { words, log } = (recipe.flags)(choices)?;
         let (store, folder) = self.folder_for(found, sources)?;
         let made = store.worker(&folder, stop, |workshop| {
             let build = Build { variables: self, found, sources, workshop };
@@ -167,13 +134,16 @@ impl ToolchainVariables {
         let set = recipe.unset.iter().filter(|name| self.variable(name).is_some());
         let kept =
             set.map(|name| format!("{name} is set and is kept from the {language} worker{}", recipe.instead));
-        Ok(Built {
-            command: (recipe.start)(found, &flags, made.path()),
-            by_descriptor: (recipe.start)(found, &flags, &made.through("")),
-            unset: recipe.unset,
+        let notes = found.notes.iter().cloned().chain(kept).chain(self.skipped_for_cache()).collect();
+        let [shown, executed] =
+            [made.path(), &made.through("")].map(|folder| (recipe.start)(found, &words, folder));
+        let held = std::iter::once(made.into()).chain(log).collect();
+        let stated = Stated::new(&executed[0], &executed[1..]);
+        Ok(ReadyWorker {
+            program: Stated { unset: recipe.unset, shown: Some(shown), held, ..stated },
+            toolchain: found.program.clone(),
             version: found.version.clone(),
-            folder: made,
-            notes: found.notes.iter().cloned().chain(kept).chain(self.skipped_for_cache()).collect(),
+            notes,
         })
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::fs::StatVfsMountFlags;
 
 use super::child::Said;
-use super::recipe::{Build, Recipe, numbers};
+use super::recipe::{Build, Flags, Recipe, numbers};
 use super::sources::GO;
 use super::store::nearest;
 use super::{Found, Language};
@@ -42,7 +42,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     build_flags: &["build", "-trimpath", "-buildvcs=false"],
     compile,
     unsuitable,
-    flags: |_| Ok(Vec::new()),
+    flags: |_| Ok(Flags::default()),
     start: |_, _, folder| vec![folder.join(PROGRAM).to_string_lossy().into_owned()],
 };
 

@@ -1,6 +1,5 @@
 //! The JDK, and the worker that its `javac` builds.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +10,7 @@ use pagewise_protocol::inherited_path;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::Said;
-use super::recipe::{Build, Recipe};
+use super::recipe::{Build, Flags, Recipe};
 use super::sources::JVM;
 use super::{Found, Language};
 
@@ -120,36 +119,32 @@ fn start(found: &Found, flags: &[String], folder: &Path) -> Vec<String> {
         .concat()
 }
 
-/// Memory for the log of a JVM's safepoints, which it inherits, and the flags by which the JVM
-/// writes there and its worker reads.
-pub(super) fn log_of_safepoints() -> Result<(OwnedFd, [String; 2]), String> {
-    let memory = memfd_create("pagewise-safepoints", MemfdFlags::empty())
-        .map_err(|errno| format!("memory for the log of safepoints cannot be had: {errno}"))?;
-    let path = inherited_path(&memory);
-    let flags = [
-        format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0"),
-        format!("-Dpagewise.safepoint-log={path}"),
-    ];
-    Ok((memory, flags))
-}
-
 /// The flags of the JVM: pagewise's own or the user's, and those that are always set.
-fn flags(choices: &WorkerChoices) -> Result<Vec<String>, String> {
-    let mut flags = match choices.option(ARGUMENTS) {
+fn flags(choices: &WorkerChoices) -> Result<Flags, String> {
+    let mut words = match choices.option(ARGUMENTS) {
         None => JVM_ARGS.map(str::to_string).to_vec(),
         Some(text) => split_words(text).map_err(|error| format!("--jvm-args: {error}"))?,
     };
-    if let Some(first) = flags.first()
+    if let Some(first) = words.first()
         && !first.starts_with(['-', '@'])
     {
         return Err(format!("--jvm-args: '{first}' is not a flag of a JVM: flags begin with '-'"));
     }
     let decides = |flag: &&String| NOT_TO_CHOOSE.split(' ').any(|name| flag.split('=').next() == Some(name));
-    if let Some(flag) = flags.iter().find(decides) {
+    if let Some(flag) = words.iter().find(decides) {
         return Err(format!("--jvm-args: '{flag}' would run something else than the worker"));
     }
-    flags.extend(ALWAYS.map(str::to_string));
-    Ok(flags)
+    words.extend(ALWAYS.map(str::to_string));
+    if choices.heartbeat_ns == 0 {
+        return Ok(Flags { words, log: None });
+    }
+    // Safepoints are logged where the worker reads them.
+    let log = memfd_create("pagewise-safepoints", MemfdFlags::empty())
+        .map_err(|errno| format!("memory for the log of safepoints cannot be had: {errno}"))?;
+    let path = inherited_path(&log);
+    let logged = format!("-Xlog:safepoint=info:file={path}:uptimenanos:filecount=0");
+    words.splice(0..0, [logged, format!("-Dpagewise.safepoint-log={path}")]);
+    Ok(Flags { words, log: Some(log) })
 }
 
 #[cfg(test)]
@@ -195,15 +190,20 @@ mod tests {
     #[test]
     fn flags_are_replaced_and_native_access_stays() {
         let chosen = |text: &str| chosen(ARGUMENTS, text);
-        let standard = flags(&WorkerChoices::default()).expect("flags").join(" ");
+        let standard = flags(&WorkerChoices::default()).expect("flags").words.join(" ");
         assert!(
             standard.starts_with("-Xms256m -Xmx256m") && standard.ends_with(&ALWAYS.join(" ")),
             "{standard}"
         );
-        let own = flags(&chosen("-Xmx1g  '-Da=b c'")).expect("flags");
+        let Flags { words: own, log } = flags(&chosen("-Xmx1g  '-Da=b c'")).expect("flags");
         assert_eq!(own[..2], ["-Xmx1g", "-Da=b c"]);
         assert_eq!(own[2..], ALWAYS);
-        assert_eq!(flags(&chosen("")).expect("flags"), ALWAYS);
+        assert!(log.is_none());
+        assert_eq!(flags(&chosen("")).expect("flags").words, ALWAYS);
+        let beating = WorkerChoices { heartbeat_ns: 1, ..chosen("-Xmx1g") };
+        let Flags { words: own, log } = flags(&beating).expect("flags");
+        let path = inherited_path(&log.expect("memory for the log"));
+        assert!(own[0].contains(&path) && own[1].ends_with(&path) && own[2] == "-Xmx1g", "{own:?}");
         for (text, sentence) in [
             ("-Xmx1g \"-Da", "--jvm-args: '-Xmx1g \"-Da' has an unclosed \""),
             ("Xmx1g", "'Xmx1g' is not a flag of a JVM"),

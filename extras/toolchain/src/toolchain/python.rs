@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::child::Said;
-use super::recipe::Recipe;
+use super::recipe::{Flags, Recipe};
 use super::sources::PYTHON;
 use super::variables::is_program;
 use super::{Found, Language};
@@ -28,7 +28,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     unsuitable: |_| None,
     // Unbuffered, so that the last output is not lost; no files are written next to the script. Not
     // isolated (`-I`): numpy may be in the user's own folder.
-    flags: |_| Ok(["-u", "-B"].map(str::to_string).to_vec()),
+    flags: |_| Ok(Flags { words: ["-u", "-B"].map(str::to_string).to_vec(), log: None }),
     start,
 };
 

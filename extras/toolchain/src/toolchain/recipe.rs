@@ -1,5 +1,6 @@
 //! The facts in which the languages differ.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 
@@ -49,9 +50,17 @@ pub(super) struct Recipe {
     /// Reason that a worker in this folder could not be started.
     pub unsuitable: fn(&Path) -> Option<String>,
     /// Flags of its runtime, which the worker is started with.
-    pub flags: fn(&WorkerChoices) -> Result<Vec<String>, String>,
+    pub flags: fn(&WorkerChoices) -> Result<Flags, String>,
     /// Program and arguments of the worker in a folder, with these flags.
     pub start: fn(&Found, &[String], &Path) -> Vec<String>,
+}
+
+/// Flags of a runtime.
+#[derive(Debug, Default)]
+pub(super) struct Flags {
+    pub words: Vec<String>,
+    /// Memory for a log that they name, which the worker inherits.
+    pub log: Option<OwnedFd>,
 }
 
 /// A worker that is being built.

@@ -18,7 +18,7 @@ use pagewise_model::WorkerChoices;
 use tempfile::TempDir;
 
 use super::variables::ToolchainVariables;
-use super::{Built, Found, Language, SourceFile};
+use super::{Found, Language, ReadyWorker, SourceFile};
 
 const SOURCE: &str = "the source of a worker\n";
 /// The fake compilers ignore names, and Python is started with this one.
@@ -133,7 +133,7 @@ impl Fakes {
         sentence
     }
 
-    fn build(&self, found: &Found) -> Result<Built, String> {
+    fn build(&self, found: &Found) -> Result<ReadyWorker, String> {
         self.toolchain_variables.build(found, &WorkerChoices::default(), SOURCES, &AtomicBool::new(false))
     }
 
@@ -154,6 +154,14 @@ impl Fakes {
     fn builds(&self) -> usize {
         fs::read_to_string(self.path("home/built")).map_or(0, |text| text.lines().count())
     }
+}
+
+/// The folder of a worker: that of its classes, or of its program or script.
+fn folder_of(built: &ReadyWorker) -> PathBuf {
+    let command = built.program.command();
+    let classes = command.iter().position(|word| word == "-cp").map(|at| PathBuf::from(&command[at + 1]));
+    let file = Path::new(command.last().expect("a program"));
+    classes.unwrap_or_else(|| file.parent().expect("a folder").to_path_buf())
 }
 
 /// Choices with one option.

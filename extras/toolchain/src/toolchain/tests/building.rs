@@ -30,36 +30,36 @@ fn a_jvm_worker_is_built_once() {
     let (fakes, found) = with_jdk(JAVAC);
     let built = fakes.build(&found).expect("built");
     let flags = format!("-Xms256m -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData {ALWAYS}");
-    let (java, folder) = (found.home.join("bin/java"), built.folder.path());
+    let (java, folder) = (found.home.join("bin/java"), folder_of(&built));
     let command = format!("{} {flags} -cp {} pagewise.Worker", java.display(), folder.display());
-    assert_eq!(built.command.join(" "), command);
+    assert_eq!(built.program.command().join(" "), command);
     assert_eq!((&*built.version, &*built.notes), ("25.0.1 (Fake)", &[] as &[String]));
-    assert_eq!(names(&fakes.workers()), [built.folder.path().file_name().expect("name").to_string_lossy()]);
-    assert_eq!(names(built.folder.path()), BUILT);
+    assert_eq!(names(&fakes.workers()), [folder_of(&built).file_name().expect("name").to_string_lossy()]);
+    assert_eq!(names(&folder_of(&built)), BUILT);
     assert_eq!(fs::metadata(fakes.workers()).expect("stat").mode() & 0o777, 0o700);
-    assert_eq!(fakes.build(&found).expect("built before").command, built.command);
+    assert_eq!(fakes.build(&found).expect("built before").program.command(), built.program.command());
     assert_eq!(fakes.builds(), 1);
 }
 
 #[test]
 fn another_source_or_version_is_another_folder() {
     let (fakes, found) = with_jdk(JAVAC);
-    let first = fakes.build(&found).expect("built").folder.path().to_path_buf();
+    let first = folder_of(&fakes.build(&found).expect("built"));
     let newer = Found { release: "25.0.2 (Fake)".to_string(), ..found.clone() };
-    assert_ne!(fakes.build(&newer).expect("built").folder.path(), first);
+    assert_ne!(folder_of(&fakes.build(&newer).expect("built")), first);
     let stop = AtomicBool::new(false);
     let another = [SourceFile { name: "worker.py", text: "another source\n" }];
     let other = fakes.toolchain_variables.build(&found, &WorkerChoices::default(), &another, &stop);
-    assert_ne!(other.expect("built").folder.path(), first);
+    assert_ne!(folder_of(&other.expect("built")), first);
     assert_eq!((names(&fakes.workers()).len(), fakes.builds()), (3, 3));
     // The flags of the run do not require another build.
     let chosen = chosen("jvm_args", "-Xmx1g");
     let built = fakes.toolchain_variables.build(&found, &chosen, SOURCES, &stop).expect("built");
-    assert_eq!(built.folder.path(), first);
+    assert_eq!(folder_of(&built), first);
     assert!(
-        built.command.join(" ").contains(&format!("/bin/java -Xmx1g {ALWAYS} -cp ")),
+        built.program.command().join(" ").contains(&format!("/bin/java -Xmx1g {ALWAYS} -cp ")),
         "{:?}",
-        built.command
+        built.program.command()
     );
     assert_eq!(fakes.builds(), 3);
 }
@@ -67,7 +67,7 @@ fn another_source_or_version_is_another_folder() {
 #[test]
 fn a_truncated_product_is_built_anew() {
     let (fakes, found) = with_jdk(JAVAC);
-    let folder = fakes.build(&found).expect("built").folder.path().to_path_buf();
+    let folder = folder_of(&fakes.build(&found).expect("built"));
     let damage: [&dyn Fn(); 4] = [
         &|| {
             File::options()
@@ -82,7 +82,7 @@ fn a_truncated_product_is_built_anew() {
     ];
     for (index, damage) in damage.iter().enumerate() {
         damage();
-        assert_eq!(fakes.build(&found).expect("built").folder.path(), folder);
+        assert_eq!(folder_of(&fakes.build(&found).expect("built")), folder);
         assert_eq!(fakes.builds(), index + 2);
         assert_eq!(names(&folder), BUILT);
     }
@@ -98,7 +98,7 @@ fn many_at_once_build_one() {
             .map(|_| {
                 scope.spawn(|| {
                     start.wait();
-                    fakes.build(&found).expect("built").folder.path().to_path_buf()
+                    folder_of(&fakes.build(&found).expect("built"))
                 })
             })
             .collect();
@@ -237,8 +237,8 @@ fn a_go_worker_is_built_without_settings_of_the_user() {
     fakes.go("system/usr/local/go", "1.26.8");
     let found = fakes.found(Language::Go);
     let built = fakes.build(&found).expect("built");
-    let program = built.folder.path().join("worker");
-    assert_eq!((&*built.command, &*built.version), (&[text(&program).to_string()][..], "1.26.8"));
+    let program = folder_of(&built).join("worker");
+    assert_eq!((&*built.program.command(), &*built.version), (&[text(&program).to_string()][..], "1.26.8"));
     // The fake writes its environment, and the module, into the program.
     let said = fs::read_to_string(&program).expect("read");
     let wanted = [
@@ -260,12 +260,12 @@ fn a_python_worker_is_its_script() {
     fakes.python("bin/python3", "3.11.7", "without numpy");
     let found = fakes.found(Language::Python);
     let built = fakes.build(&found).expect("built");
-    let script = built.folder.path().join("worker.py");
+    let script = folder_of(&built).join("worker.py");
     assert_eq!(fs::read_to_string(&script).expect("read"), SOURCE);
-    assert_eq!(built.command, [text(&fakes.path("bin/python3")), "-u", "-B", text(&script)]);
+    assert_eq!(built.program.command(), [text(&fakes.path("bin/python3")), "-u", "-B", text(&script)]);
     // numpy is not part of the script: the folder is the same with it.
     let numpy = Found { version: "3.11.7, numpy 2.1.0".to_string(), ..found };
-    assert_eq!(fakes.build(&numpy).expect("built").folder.path(), built.folder.path());
+    assert_eq!(folder_of(&fakes.build(&numpy).expect("built")), folder_of(&built));
 }
 
 #[test]
@@ -274,11 +274,11 @@ fn settings_that_would_change_the_jvm_are_noted() {
     fakes.set("JAVA_TOOL_OPTIONS", "-Xmx64m");
     fakes.set("XDG_CACHE_HOME", "relative");
     let built = fakes.build(&fakes.found(Language::Jvm)).expect("built");
-    assert!(built.unset.contains(&"JAVA_TOOL_OPTIONS"));
+    assert!(built.program.unset.contains(&"JAVA_TOOL_OPTIONS"));
     assert_eq!(built.notes.len(), 2, "{:?}", built.notes);
     assert_says(&built.notes[0], &["JAVA_TOOL_OPTIONS is set and is kept from the jvm worker"]);
     assert_says(&built.notes[1], &["XDG_CACHE_HOME is relative, which is not absolute"]);
-    assert!(built.folder.path().starts_with(fakes.workers()));
+    assert!(folder_of(&built).starts_with(fakes.workers()));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_read_only_cache_folder_is_named() {
     mounted.remount("rw");
     let built = fakes.build(&found).expect("built");
     mounted.remount("ro");
-    assert_eq!(fakes.build(&found).expect("built before").command, built.command);
+    assert_eq!(fakes.build(&found).expect("built before").program.command(), built.program.command());
 }
 
 #[test]

@@ -19,12 +19,12 @@ fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
     fakes.python("bin/python3", "3.11.7", "without numpy");
     let found = fakes.found(Language::Python);
     fakes.set("XDG_CACHE_HOME", fakes.path("attack"));
-    let folder = fakes.build(&found).expect("built").folder.path().to_path_buf();
+    let folder = folder_of(&fakes.build(&found).expect("built"));
     fs::write(folder.join("worker.py"), "evil\n").expect("write");
     let stamp = stamp_of(&Directory::open(&folder).expect("open")).expect("a stamp");
     fs::write(folder.join("complete"), stamp).expect("write");
-    let taken = fakes.build(&found).expect("taken").folder;
-    assert_eq!(fs::read_to_string(taken.path().join("worker.py")).expect("read"), "evil\n", "it is complete");
+    let taken = folder_of(&fakes.build(&found).expect("taken"));
+    assert_eq!(fs::read_to_string(taken.join("worker.py")).expect("read"), "evil\n", "it is complete");
     (found, fakes.path("attack/pagewise"))
 }
 
@@ -69,11 +69,11 @@ fn what_another_user_prepared_is_not_run() {
     }
     let _ = fs::remove_file(step.join("workers/.lock"));
     let built = fakes.build(&found).expect("built");
-    assert_eq!(fs::read_to_string(built.folder.path().join("worker.py")).expect("read"), SOURCE);
+    assert_eq!(fs::read_to_string(folder_of(&built).join("worker.py")).expect("read"), SOURCE);
     // Only a file theirs.
-    chown(built.folder.path().join("worker.py"), Some(NOBODY), None).expect("chown");
+    chown(folder_of(&built).join("worker.py"), Some(NOBODY), None).expect("chown");
     let built = fakes.build(&found).expect("built");
-    let metadata = fs::metadata(built.folder.path().join("worker.py")).expect("stat");
+    let metadata = fs::metadata(folder_of(&built).join("worker.py")).expect("stat");
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&metadata), 0);
 }
 
@@ -100,13 +100,13 @@ fn a_worker_is_reached_by_the_folder_that_was_looked_at() {
     let fakes = Fakes::new();
     fakes.python("bin/python3", "3.11.7", "without numpy");
     let built = fakes.build(&fakes.found(Language::Python)).expect("built");
-    assert_eq!(built.by_descriptor[..3], built.command[..3]);
-    let script = &built.by_descriptor[3];
+    assert_eq!(built.program.arguments[..2], built.program.command()[1..3]);
+    let script = &built.program.arguments[2];
     assert!(script.starts_with("/proc/") && script.ends_with("/worker.py"), "{script}");
     // Whatever has its name by now.
-    let folder = built.folder.path();
-    fs::rename(folder, folder.with_extension("old")).expect("rename");
-    fs::create_dir(folder).expect("folder");
+    let folder = folder_of(&built);
+    fs::rename(&folder, folder.with_extension("old")).expect("rename");
+    fs::create_dir(&folder).expect("folder");
     fs::write(folder.join("worker.py"), "evil\n").expect("write");
     assert_eq!(fs::read_to_string(script).expect("read"), SOURCE);
 }
@@ -120,7 +120,7 @@ echo built >> "$HOME/built"; /bin/mkdir "$out/pagewise"; echo class > "$out/page
     fakes.jdk_with("system/usr/lib/jvm/jdk-25", "25.0.1", umask);
     let found = fakes.found(Language::Jvm);
     let built = fakes.build(&found).expect("built");
-    let class = fs::metadata(built.folder.path().join("pagewise/Worker.class")).expect("stat");
+    let class = fs::metadata(folder_of(&built).join("pagewise/Worker.class")).expect("stat");
     assert_eq!(class.permissions().mode() & 0o022, 0);
     fakes.build(&found).expect("built before");
     assert_eq!(fakes.builds(), 1);

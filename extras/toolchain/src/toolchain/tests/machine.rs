@@ -30,16 +30,16 @@ fn hello(language: Language, name: &'static str, text: &'static str) {
     let built =
         machine.build(&found, &WorkerChoices::default(), &[SourceFile { name, text }], &stop).expect("built");
     println!("{built:?}");
-    let mut command = Command::new(&built.command[0]);
-    built.unset.iter().for_each(|name| {
+    let mut command = Command::new(&built.program.program);
+    built.program.unset.iter().for_each(|name| {
         command.env_remove(name);
     });
-    let output = command.args(&built.command[1..]).output().expect("start");
+    let output = command.args(&built.program.arguments).output().expect("start");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n", "{output:?}");
     let again = machine
         .build(&found, &WorkerChoices::default(), &[SourceFile { name, text }], &stop)
         .expect("built before");
-    assert_eq!(again.command, built.command);
+    assert_eq!(again.program.command(), built.program.command());
     let broken = [SourceFile { name, text: "no program at all(\n" }];
     let broken = machine.build(&found, &WorkerChoices::default(), &broken, &stop);
     if language != Language::Python {
@@ -122,16 +122,16 @@ fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
     let built =
         machine.build(&found, &WorkerChoices::default(), sources, &AtomicBool::new(false)).expect("built");
     // Whatever has its name by now.
-    let folder = built.folder.path();
-    fs::rename(folder, folder.with_extension("old")).expect("rename");
-    fs::create_dir(folder).expect("folder");
+    let folder = folder_of(&built);
+    fs::rename(&folder, folder.with_extension("old")).expect("rename");
+    fs::create_dir(&folder).expect("folder");
     for source in sources {
         fs::write(folder.join(source.name), "raise SystemExit('evil')\n").expect("write");
     }
     for (name, value) in [("PYTHONSAFEPATH", ""), ("PYTHONSAFEPATH", "1")] {
-        let mut command = Command::new(&built.by_descriptor[0]);
+        let mut command = Command::new(&built.program.program);
         let output = command
-            .args(&built.by_descriptor[1..])
+            .args(&built.program.arguments)
             .env(name, value)
             .stdin(Stdio::null())
             .output()
