@@ -6,11 +6,9 @@ mod toolchain;
 
 use pagewise_lab::worker_door::WorkerDoor;
 
-use toolchain::Language;
-
 /// The workers `jvm`, `go` and `python`.
 pub const WORKERS: WorkerDoor = WorkerDoor {
-    names: &[Language::Jvm.name(), Language::Go.name(), Language::Python.name()],
+    names: toolchain::NAMES,
     options: toolchain::OPTIONS,
     ready: toolchain::ready,
     capability: toolchain::capability,

@@ -33,73 +33,45 @@ use store::WorkerStore;
 use variables::ToolchainVariables;
 
 /// The languages with a shipped worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// Java, built by `javac`.
-    Jvm,
-    /// Go, built by `go build`.
-    Go,
-    /// Python, used as it is.
-    Python,
-}
+const RECIPES: [&Recipe; 3] = [&jvm::RECIPE, &go::RECIPE, &python::RECIPE];
+/// Their workers, as methods name them.
+pub const NAMES: &[&str] = &[RECIPES[0].name, RECIPES[1].name, RECIPES[2].name];
 
-impl Language {
-    /// All of them.
-    pub const ALL: [Language; 3] = [Language::Jvm, Language::Go, Language::Python];
-
-    /// Name of the worker in methods.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Language::Jvm => "jvm",
-            Language::Go => "go",
-            Language::Python => "python",
-        }
-    }
-
-    /// The language of a worker.
-    fn of_name(name: &str) -> Self {
-        let language = Self::ALL.into_iter().find(|language| language.name() == name);
-        language.expect("only workers that are offered are asked for")
-    }
-
-    fn recipe(self) -> &'static Recipe {
-        match self {
-            Language::Jvm => &jvm::RECIPE,
-            Language::Go => &go::RECIPE,
-            Language::Python => &python::RECIPE,
-        }
-    }
+/// The recipe of a worker.
+fn recipe_of(name: &str) -> &'static Recipe {
+    let recipe = RECIPES.into_iter().find(|recipe| recipe.name == name);
+    recipe.expect("only workers that are offered are asked for")
 }
 
 /// A suitable toolchain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Language.
-    pub language: Language,
+#[derive(Clone, Debug)]
+struct Found {
+    /// Its language.
+    recipe: &'static Recipe,
     /// The home of the JDK, GOROOT, or the Python that runs.
-    pub home: PathBuf,
+    home: PathBuf,
     /// The program to start: `java`, `go`, `python3`.
-    pub program: PathBuf,
+    program: PathBuf,
     /// Version as text: `25.0.1 (Temurin)`, `1.26.8`, `3.11.7, without numpy`.
-    pub version: String,
+    version: String,
     /// Sentences about candidates that the user had set but that were skipped.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
     /// The part of the version that a built worker depends on, without optional packages.
     release: String,
 }
 
 impl Found {
-    fn new(language: Language, home: &Path, program: PathBuf, release: String) -> Self {
-        Self { language, home: home.into(), program, version: release.clone(), notes: Vec::new(), release }
+    fn new(recipe: &'static Recipe, home: &Path, program: PathBuf, release: String) -> Self {
+        Self { recipe, home: home.into(), program, version: release.clone(), notes: Vec::new(), release }
     }
 }
 
 /// Find the toolchain of a worker, and build the worker or use the one built before. An error is
 /// one sentence with the candidates, their paths, and their faults.
 pub fn ready(name: &str, choices: &WorkerChoices, stop: &AtomicBool) -> Result<ReadyWorker, String> {
-    let (variables, language) = (ToolchainVariables::here(), Language::of_name(name));
-    let found = variables.find(language, choices)?;
-    variables.build(&found, choices, language.recipe().sources, stop)
+    let (variables, recipe) = (ToolchainVariables::here(), recipe_of(name));
+    let found = variables.find(recipe, choices)?;
+    variables.build(&found, choices, recipe.sources, stop)
 }
 
 /// Remove the remains of killed builds, and return their paths. Builds in progress are left alone.
@@ -109,7 +81,7 @@ pub fn sweep() -> Vec<PathBuf> {
 
 /// The line of a worker in `doctor`. Its toolchain is asked for its version, and nothing is built.
 pub fn capability(name: &str, choices: &WorkerChoices) -> Capability {
-    ToolchainVariables::here().capability(Language::of_name(name), choices)
+    ToolchainVariables::here().capability(recipe_of(name), choices)
 }
 
 impl ToolchainVariables {
@@ -123,7 +95,7 @@ impl ToolchainVariables {
         sources: &[SourceFile],
         stop: &AtomicBool,
     ) -> Result<ReadyWorker, String> {
-        let (recipe, language) = (found.language.recipe(), found.language.name());
+        let (recipe, language) = (found.recipe, found.recipe.name);
         let Flags { words, log } = (recipe.flags)(choices)?;
         let (store, folder) = self.folder_for(found, sources)?;
         let made = store.worker(&folder, stop, |workshop| {
@@ -149,9 +121,8 @@ impl ToolchainVariables {
 
     /// The folder of a toolchain's built worker, which the worker can be started from.
     fn folder_for(&self, found: &Found, sources: &[SourceFile]) -> Result<(WorkerStore, PathBuf), String> {
-        let (recipe, language) = (found.language.recipe(), found.language.name());
-        let store = WorkerStore::of(self)?;
-        let folder = store.folder(language, &found.release, recipe.build_flags, sources);
+        let (recipe, store) = (found.recipe, WorkerStore::of(self)?);
+        let folder = store.folder(recipe.name, &found.release, recipe.build_flags, sources);
         match (recipe.unsuitable)(&folder) {
             Some(why) => Err(why),
             None => Ok((store, folder)),
@@ -160,7 +131,7 @@ impl ToolchainVariables {
 
     /// Make the product of a worker.
     fn make(&self, build: &Build<'_>, stop: &AtomicBool) -> Result<(), String> {
-        let (recipe, workshop) = (build.found.language.recipe(), build.workshop);
+        let (recipe, workshop) = (build.found.recipe, build.workshop);
         let folder = if recipe.compiler.is_some() { workshop.work() } else { workshop.product() };
         for source in build.sources {
             workshop.write(&folder.join(source.name), source.text)?;
@@ -176,9 +147,8 @@ impl ToolchainVariables {
         })
     }
 
-    fn capability(&self, language: Language, choices: &WorkerChoices) -> Capability {
-        let recipe = language.recipe();
-        let usable = self.find(language, choices).and_then(|found| {
+    fn capability(&self, recipe: &'static Recipe, choices: &WorkerChoices) -> Capability {
+        let usable = self.find(recipe, choices).and_then(|found| {
             let (store, folder) = self.folder_for(&found, recipe.sources)?;
             store.check(&folder).map_err(|why| format!("its worker cannot be built: {why}"))?;
             Ok(found)

@@ -6,15 +6,16 @@ use std::process::Command;
 
 use rustix::fs::StatVfsMountFlags;
 
+use super::Found;
 use super::child::Said;
 use super::recipe::{Build, Flags, Recipe, numbers};
 use super::sources::GO;
 use super::store::nearest;
-use super::{Found, Language};
 
 const PROGRAM: &str = "worker";
 
 pub(super) const RECIPE: Recipe = Recipe {
+    name: "go",
     capability: "worker go",
     sources: GO,
     wanted: "Go 1.21 or newer",
@@ -50,7 +51,7 @@ pub(super) const RECIPE: Recipe = Recipe {
 fn answer(said: &Said, _: &Path) -> Option<Found> {
     let (version, root) = said.stdout.split_once('\n')?;
     let home = Path::new(root.trim());
-    Some(Found::new(Language::Go, home, home.join("bin/go"), parse_version(version)?))
+    Some(Found::new(&RECIPE, home, home.join("bin/go"), parse_version(version)?))
 }
 
 /// `go1.26.8`, `devel go1.27-0123abc …`.

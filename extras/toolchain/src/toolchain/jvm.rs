@@ -9,10 +9,10 @@ use pagewise_model::shell_words::split_words;
 use pagewise_protocol::inherited_path;
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::Found;
 use super::child::Said;
 use super::recipe::{Build, Flags, Recipe};
 use super::sources::JVM;
-use super::{Found, Language};
 
 /// A heap of fixed size and a collector without threads of its own, to reduce variation.
 const JVM_ARGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData"];
@@ -36,7 +36,7 @@ pub const OPTIONS: &[WorkerOption] = &[
         is_path: true,
         help: "The JDK of the jvm worker, 22 or newer [default: JAVA_HOME, java on PATH, the usual folders]",
         help_of_doctor: Some("Examine only this JDK"),
-        worker: Language::Jvm.name(),
+        worker: RECIPE.name,
         called: "a JDK and its arguments",
     },
     WorkerOption {
@@ -45,12 +45,13 @@ pub const OPTIONS: &[WorkerOption] = &[
         is_path: false,
         help: "Arguments of the JVM instead of pagewise's own, as in '-Xms1g -Xmx1g -XX:+UseZGC'",
         help_of_doctor: None,
-        worker: Language::Jvm.name(),
+        worker: RECIPE.name,
         called: "a JDK and its arguments",
     },
 ];
 
 pub(super) const RECIPE: Recipe = Recipe {
+    name: "jvm",
     capability: "worker jvm",
     sources: JVM,
     wanted: "JDK of version 22 or newer with its compiler",
@@ -95,7 +96,7 @@ fn answer(said: &Said, _: &Path) -> Option<Found> {
         None => version.to_string(),
     };
     let home = Path::new(property("java.home")?);
-    Some(Found::new(Language::Jvm, home, home.join("bin/java"), release))
+    Some(Found::new(&RECIPE, home, home.join("bin/java"), release))
 }
 
 fn compile(command: &mut Command, build: &Build<'_>) -> Result<(), String> {

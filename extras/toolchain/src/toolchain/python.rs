@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use super::Found;
 use super::child::Said;
 use super::recipe::{Flags, Recipe};
 use super::sources::PYTHON;
 use super::variables::is_program;
-use super::{Found, Language};
 
 pub(super) const RECIPE: Recipe = Recipe {
+    name: "python",
     capability: "worker python",
     sources: PYTHON,
     wanted: "Python 3.8 or newer",
@@ -56,7 +57,7 @@ fn answer(said: &Said, asked: &Path) -> Option<Found> {
     let version = format!("{release}, {}", said.value("pagewise numpy ").unwrap_or("without numpy"));
     // The program on PATH may be a script of a version manager that depends on the current folder.
     let own = said.value("pagewise program ").map(Path::new).filter(|own| is_program(own)).unwrap_or(asked);
-    Some(Found { version, ..Found::new(Language::Python, own, own.to_path_buf(), release) })
+    Some(Found { version, ..Found::new(&RECIPE, own, own.to_path_buf(), release) })
 }
 
 fn start(found: &Found, flags: &[String], folder: &Path) -> Vec<String> {

@@ -12,7 +12,10 @@ use super::variables::ToolchainVariables;
 use super::{Found, SourceFile};
 
 /// A language's toolchain, and the way from the sources of its worker to a command.
+#[derive(Debug)]
 pub(super) struct Recipe {
+    /// Name of its worker in methods.
+    pub name: &'static str,
     /// Line in `doctor`.
     pub capability: &'static str,
     /// The files of its worker.

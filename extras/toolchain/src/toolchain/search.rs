@@ -7,19 +7,18 @@ use std::sync::atomic::AtomicBool;
 
 use pagewise_model::WorkerChoices;
 
+use super::Found;
 use super::child::{self, Said};
 use super::jvm::JDK;
 use super::recipe::{Recipe, numbers};
 use super::variables::{ToolchainVariables, is_program};
-use super::{Found, Language};
 
 /// Fault of a program that is broken, or hangs.
 const NO_VERSION: &str = "does not say its version";
 
 impl ToolchainVariables {
     /// The first suitable candidate, or a sentence about all of them.
-    pub fn find(&self, language: Language, choices: &WorkerChoices) -> Result<Found, String> {
-        let recipe = language.recipe();
+    pub fn find(&self, recipe: &'static Recipe, choices: &WorkerChoices) -> Result<Found, String> {
         if let (Some(jdk), Some(_)) = (choices.option(JDK), recipe.home) {
             let found = self.examine(recipe, &program_of(recipe, Path::new(jdk)));
             return found.map_err(|why| format!("--jdk {jdk}: {why}; a {} is needed", recipe.wanted));

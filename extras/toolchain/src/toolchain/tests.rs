@@ -18,7 +18,7 @@ use pagewise_model::WorkerChoices;
 use tempfile::TempDir;
 
 use super::variables::ToolchainVariables;
-use super::{Found, Language, ReadyWorker, SourceFile};
+use super::{Found, RECIPES, ReadyWorker, Recipe, SourceFile, go, jvm, python};
 
 const SOURCE: &str = "the source of a worker\n";
 /// The fake compilers ignore names, and Python is started with this one.
@@ -115,19 +115,19 @@ impl Fakes {
         self.program(below, &script)
     }
 
-    fn find(&self, language: Language) -> Result<Found, String> {
-        self.toolchain_variables.find(language, &WorkerChoices::default())
+    fn find(&self, recipe: &'static Recipe) -> Result<Found, String> {
+        self.toolchain_variables.find(recipe, &WorkerChoices::default())
     }
 
     #[track_caller]
-    fn found(&self, language: Language) -> Found {
-        self.find(language).expect("one that will do")
+    fn found(&self, recipe: &'static Recipe) -> Found {
+        self.find(recipe).expect("one that will do")
     }
 
     /// Reason that there is none.
     #[track_caller]
-    fn missing(&self, language: Language) -> String {
-        let sentence = self.find(language).expect_err("none will do");
+    fn missing(&self, recipe: &'static Recipe) -> String {
+        let sentence = self.find(recipe).expect_err("none will do");
         println!("{sentence}");
         assert_eq!(sentence.lines().count(), 1, "{sentence}");
         sentence

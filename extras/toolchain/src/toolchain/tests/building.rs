@@ -21,7 +21,7 @@ const BUILT: [&str; 2] = ["complete", "pagewise"];
 fn with_jdk(javac: &str) -> (Fakes, Found) {
     let fakes = Fakes::new();
     fakes.jdk_with("system/usr/lib/jvm/jdk-25", "25.0.1", javac);
-    let found = fakes.found(Language::Jvm);
+    let found = fakes.found(&jvm::RECIPE);
     (fakes, found)
 }
 
@@ -235,7 +235,7 @@ fn a_go_worker_is_built_without_settings_of_the_user() {
         fakes.set(name, value);
     }
     fakes.go("system/usr/local/go", "1.26.8");
-    let found = fakes.found(Language::Go);
+    let found = fakes.found(&go::RECIPE);
     let built = fakes.build(&found).expect("built");
     let program = folder_of(&built).join("worker");
     assert_eq!((&*built.program.command(), &*built.version), (&[text(&program).to_string()][..], "1.26.8"));
@@ -258,7 +258,7 @@ fn a_go_worker_is_built_without_settings_of_the_user() {
 fn a_python_worker_is_its_script() {
     let fakes = Fakes::new();
     fakes.python("bin/python3", "3.11.7", "without numpy");
-    let found = fakes.found(Language::Python);
+    let found = fakes.found(&python::RECIPE);
     let built = fakes.build(&found).expect("built");
     let script = folder_of(&built).join("worker.py");
     assert_eq!(fs::read_to_string(&script).expect("read"), SOURCE);
@@ -273,7 +273,7 @@ fn settings_that_would_change_the_jvm_are_noted() {
     let (mut fakes, _) = with_jdk(JAVAC);
     fakes.set("JAVA_TOOL_OPTIONS", "-Xmx64m");
     fakes.set("XDG_CACHE_HOME", "relative");
-    let built = fakes.build(&fakes.found(Language::Jvm)).expect("built");
+    let built = fakes.build(&fakes.found(&jvm::RECIPE)).expect("built");
     assert!(built.program.unset.contains(&"JAVA_TOOL_OPTIONS"));
     assert_eq!(built.notes.len(), 2, "{:?}", built.notes);
     assert_says(&built.notes[0], &["JAVA_TOOL_OPTIONS is set and is kept from the jvm worker"]);
@@ -329,7 +329,7 @@ fn a_read_only_cache_folder_is_named() {
     let wanted =
         format!("mkdir {}/pagewise: Read-only file system (os error 30)", fakes.path("cache").display());
     assert_says(&said, &[&wanted, "; set XDG_CACHE_HOME to a writable folder"]);
-    let line = fakes.toolchain_variables.capability(Language::Jvm, &WorkerChoices::default());
+    let line = fakes.toolchain_variables.capability(&jvm::RECIPE, &WorkerChoices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("Read-only file system")), "{line}");
     // The worker built before is used.
     mounted.remount("rw");
@@ -365,7 +365,7 @@ fn a_program_is_not_built_where_none_may_be_run() {
     let mut fakes = Fakes::new();
     fakes.go("system/usr/local/go", "1.26.8");
     let Some(_mounted) = mount(&mut fakes, "size=1m,noexec") else { return };
-    assert_says(&fakes.unbuilt(&fakes.found(Language::Go)), &["it is mounted noexec; set XDG_CACHE_HOME"]);
-    let line = fakes.toolchain_variables.capability(Language::Go, &WorkerChoices::default());
+    assert_says(&fakes.unbuilt(&fakes.found(&go::RECIPE)), &["it is mounted noexec; set XDG_CACHE_HOME"]);
+    let line = fakes.toolchain_variables.capability(&go::RECIPE, &WorkerChoices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("it is mounted noexec")), "{line}");
 }

@@ -17,7 +17,7 @@ fn mode(path: &Path, mode: u32) {
 /// Python, its worker as another user would prepare it, and its path below the cache folder.
 fn prepared(fakes: &mut Fakes) -> (Found, PathBuf) {
     fakes.python("bin/python3", "3.11.7", "without numpy");
-    let found = fakes.found(Language::Python);
+    let found = fakes.found(&python::RECIPE);
     fakes.set("XDG_CACHE_HOME", fakes.path("attack"));
     let folder = folder_of(&fakes.build(&found).expect("built"));
     fs::write(folder.join("worker.py"), "evil\n").expect("write");
@@ -81,13 +81,13 @@ fn what_another_user_prepared_is_not_run() {
 fn a_cache_folder_that_others_write_is_refused_and_nothing_is_made() {
     let mut fakes = Fakes::new();
     fakes.python("bin/python3", "3.11.7", "without numpy");
-    let found = fakes.found(Language::Python);
+    let found = fakes.found(&python::RECIPE);
     let shared = fakes.path("shared");
     fs::create_dir(&shared).expect("folder");
     mode(&shared, 0o777);
     fakes.set("XDG_CACHE_HOME", &shared);
     assert_says(&fakes.unbuilt(&found), &["shared can be written by others; set XDG_CACHE_HOME"]);
-    let line = fakes.toolchain_variables.capability(Language::Python, &WorkerChoices::default());
+    let line = fakes.toolchain_variables.capability(&python::RECIPE, &WorkerChoices::default());
     assert!(line.reason().is_some_and(|reason| reason.contains("shared can be written by others")), "{line}");
     assert_eq!(names(&shared), Vec::<String>::new());
     // The sticky bit keeps others from exchanging what is made there.
@@ -99,7 +99,7 @@ fn a_cache_folder_that_others_write_is_refused_and_nothing_is_made() {
 fn a_worker_is_reached_by_the_folder_that_was_looked_at() {
     let fakes = Fakes::new();
     fakes.python("bin/python3", "3.11.7", "without numpy");
-    let built = fakes.build(&fakes.found(Language::Python)).expect("built");
+    let built = fakes.build(&fakes.found(&python::RECIPE)).expect("built");
     assert_eq!(built.program.arguments[..2], built.program.command()[1..3]);
     let script = &built.program.arguments[2];
     assert!(script.starts_with("/proc/") && script.ends_with("/worker.py"), "{script}");
@@ -118,7 +118,7 @@ fn whatever_the_umask_others_cannot_write_what_is_run() {
 while [ $# -gt 0 ]; do [ "$1" = -d ] && out=$2; shift; done
 echo built >> "$HOME/built"; /bin/mkdir "$out/pagewise"; echo class > "$out/pagewise/Worker.class""#;
     fakes.jdk_with("system/usr/lib/jvm/jdk-25", "25.0.1", umask);
-    let found = fakes.found(Language::Jvm);
+    let found = fakes.found(&jvm::RECIPE);
     let built = fakes.build(&found).expect("built");
     let class = fs::metadata(folder_of(&built).join("pagewise/Worker.class")).expect("stat");
     assert_eq!(class.permissions().mode() & 0o022, 0);

@@ -16,16 +16,16 @@ fn machine(cache: &Path) -> ToolchainVariables {
 }
 
 /// Find the toolchain, or print the reason that the test is skipped.
-fn found(machine: &ToolchainVariables, language: Language) -> Option<Found> {
-    let found = machine.find(language, &WorkerChoices::default());
-    found.inspect_err(|missing| println!("skipped: {}: {missing}", language.name())).ok()
+fn found(machine: &ToolchainVariables, recipe: &'static Recipe) -> Option<Found> {
+    let found = machine.find(recipe, &WorkerChoices::default());
+    found.inspect_err(|missing| println!("skipped: {}: {missing}", recipe.name)).ok()
 }
 
 /// Build a program in the language and run it.
-fn hello(language: Language, name: &'static str, text: &'static str) {
+fn hello(recipe: &'static Recipe, name: &'static str, text: &'static str) {
     let folder = tempfile::tempdir().expect("folder");
     let machine = machine(folder.path());
-    let Some(found) = found(&machine, language) else { return };
+    let Some(found) = found(&machine, recipe) else { return };
     let stop = AtomicBool::new(false);
     let built =
         machine.build(&found, &WorkerChoices::default(), &[SourceFile { name, text }], &stop).expect("built");
@@ -42,7 +42,7 @@ fn hello(language: Language, name: &'static str, text: &'static str) {
     assert_eq!(again.program.command(), built.program.command());
     let broken = [SourceFile { name, text: "no program at all(\n" }];
     let broken = machine.build(&found, &WorkerChoices::default(), &broken, &stop);
-    if language != Language::Python {
+    if recipe.compiler.is_some() {
         let said = broken.expect_err("no program");
         println!("{said}");
         assert!(said.contains("exit status: 1: ") && said.lines().count() == 1, "{said}");
@@ -53,18 +53,18 @@ fn hello(language: Language, name: &'static str, text: &'static str) {
 fn a_java_program_is_built_and_runs() {
     let source = "package pagewise;\n\npublic class Worker {\n    public static void main(String[] arguments) {\n        \
                   System.out.println(\"hello\");\n    }\n}\n";
-    hello(Language::Jvm, "Worker.java", source);
+    hello(&jvm::RECIPE, "Worker.java", source);
 }
 
 #[test]
 fn a_go_program_is_built_and_runs() {
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
-    hello(Language::Go, "main.go", source);
+    hello(&go::RECIPE, "main.go", source);
 }
 
 #[test]
 fn a_python_program_runs() {
-    hello(Language::Python, "worker.py", "print('hello')\n");
+    hello(&python::RECIPE, "worker.py", "print('hello')\n");
 }
 
 #[test]
@@ -72,11 +72,11 @@ fn a_newer_jdk_is_found_beside_the_one_on_path() {
     let folder = tempfile::tempdir().expect("folder");
     let mut machine = machine(folder.path());
     machine.variables.remove(std::ffi::OsStr::new("JAVA_HOME"));
-    let Some(found) = found(&machine, Language::Jvm) else { return };
+    let Some(found) = found(&machine, &jvm::RECIPE) else { return };
     let first: u64 = found.version.split('.').next().and_then(|text| text.parse().ok()).expect("a version");
     assert!(first >= 22, "{found:?}");
-    for language in Language::ALL {
-        println!("{}", machine.capability(language, &WorkerChoices::default()));
+    for recipe in RECIPES {
+        println!("{}", machine.capability(recipe, &WorkerChoices::default()));
     }
     assert_eq!(fs::read_dir(folder.path()).expect("list").count(), 0);
 }
@@ -87,7 +87,7 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
     let point = folder.path().join("mounted");
     fs::create_dir(&point).expect("folder");
     let machine = machine(&point);
-    let Some(found) = found(&machine, Language::Go) else { return };
+    let Some(found) = found(&machine, &go::RECIPE) else { return };
     let Some(_mounted) = tmpfs::Tmpfs::mount(&point, "size=512k") else { return };
     let source = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n";
     let source = [SourceFile { name: "main.go", text: source }];
@@ -105,10 +105,10 @@ fn a_go_program_that_does_not_fit_leaves_nothing() {
 fn the_shipped_sources_build() {
     let folder = tempfile::tempdir().expect("folder");
     let machine = machine(folder.path());
-    for language in Language::ALL {
-        let Some(found) = found(&machine, language) else { continue };
+    for recipe in RECIPES {
+        let Some(found) = found(&machine, recipe) else { continue };
         let stop = AtomicBool::new(false);
-        let built = machine.build(&found, &WorkerChoices::default(), language.recipe().sources, &stop);
+        let built = machine.build(&found, &WorkerChoices::default(), recipe.sources, &stop);
         println!("{:?}", built.expect("the worker builds"));
     }
 }
@@ -117,8 +117,8 @@ fn the_shipped_sources_build() {
 fn the_shipped_python_worker_imports_from_the_folder_that_was_looked_at() {
     let cache = tempfile::tempdir().expect("folder");
     let machine = machine(cache.path());
-    let Some(found) = found(&machine, Language::Python) else { return };
-    let sources = Language::Python.recipe().sources;
+    let Some(found) = found(&machine, &python::RECIPE) else { return };
+    let sources = python::RECIPE.sources;
     let built =
         machine.build(&found, &WorkerChoices::default(), sources, &AtomicBool::new(false)).expect("built");
     // Whatever has its name by now.
