@@ -62,6 +62,12 @@ impl Bounds {
         Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed, policy: job.policy })
     }
 
+    /// Bounds of the records of a job, which are all written.
+    pub fn records(job: &Job) -> Self {
+        let whole = |schedule| Bounds::Paced(paced::Pace::whole(job, schedule, job.records));
+        job.schedule().map_or(Self::fixed(job, job.records), whole)
+    }
+
     /// Bounds of the records of a job that are committed.
     pub fn commits(job: &Job) -> Self {
         let records = commits::Commits { records: job.records, stall_ns: job.policy.stall_ns };

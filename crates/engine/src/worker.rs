@@ -177,7 +177,7 @@ impl ParsedJob {
         if let Some(writes) = self.work.writes() {
             let bounds = match writes.sync {
                 Sync::Commit => Bounds::commits(job),
-                _ => Bounds::fixed(job, job.records),
+                _ => Bounds::records(job),
             };
             return Ok((writer::open_threads(&self.method, job, writes, table)?, bounds));
         }

@@ -92,8 +92,8 @@ pub struct Conditions {
     pub cache: CacheState,
     /// One descriptor and mapping, or one each.
     pub descriptor: Descriptor,
-    /// Reads or records per second at which operations are due; `None`: each as soon as the one
-    /// before it is done.
+    /// Reads, records or updates per second at which operations are due; `None`: each as soon as
+    /// the one before it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<ScheduledRate>,
     /// Another program that is at work meanwhile, under the same memory limit.
@@ -207,7 +207,11 @@ impl Conditions {
     /// The rate as text, exact: `20k reads/s`.
     pub fn rate_text(&self) -> Option<String> {
         let rate = self.rate?.to_string();
-        let unit = if self.reads().is_some() { "reads" } else { "records" };
+        let unit = match self.workload() {
+            Workload::Append => "records",
+            Workload::Update => "updates",
+            _ => "reads",
+        };
         Some(format!("{} {unit}/s", rate.trim_end_matches("/s")))
     }
 

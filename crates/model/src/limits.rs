@@ -22,6 +22,8 @@ pub const MAX_RETAKES: u32 = 100;
 pub const MAX_THREADS: u32 = 1024;
 /// Updates of a sample, and the reads before them: the worker keeps their order in memory.
 const MAX_UPDATES: u64 = 1 << 24;
+/// The longest schedule of updates: a sample does all of them.
+const MOST_SCHEDULED_NS: u64 = 10_000_000_000;
 /// Fewest operations of a thread that are due within a sample.
 const MIN_DUE: u64 = 10;
 /// Blocks of a file of which some are read while others are updated.
@@ -58,13 +60,25 @@ impl Conditions {
     /// Check that operations can be due at a rate: one after the other, as long as a sample lasts.
     fn check_rate(&self) -> Result<(), String> {
         let Some(rate) = self.rate else { return Ok(()) };
-        ensure(self.reads().is_some() || self.is_committing(), || match self.workload() {
+        let updates = self.writes().and_then(|writes| writes.updates);
+        let takes_rate = self.reads().is_some() || self.is_committing() || updates.is_some();
+        ensure(takes_rate, || match self.workload() {
             Workload::Append => {
                 format!("a rate of {rate} is for records that are committed: write --sync commit too")
             }
             workload => {
-                format!("a rate of {rate} is for random-read, sequential-read and append, not for {workload}")
+                format!(
+                    "a rate of {rate} is for random-read, sequential-read, append and update, not for {workload}"
+                )
             }
+        })?;
+        let all_ns = self.schedule().zip(updates).map(|(schedule, all)| schedule.due_ns(0, u64::from(all)));
+        ensure(all_ns.is_none_or(|all_ns| all_ns <= MOST_SCHEDULED_NS), || {
+            format!(
+                "at {rate} the updates of a sample take {}, at most {} are possible: write fewer --updates or a higher rate",
+                time(all_ns.unwrap_or(0)),
+                time(MOST_SCHEDULED_NS)
+            )
         })?;
         ensure(self.cache != CacheState::ColdStart, || {
             "a cold start is ranked by the time until it is warm, as fast as it gets: leave the rate out"

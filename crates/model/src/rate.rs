@@ -10,7 +10,7 @@ const SECOND_NS: u128 = 1_000_000_000;
 /// Hundredths of the operations that are due: with fewer done in time, a rate is not kept.
 const KEPT_HUNDREDTHS: u64 = 99;
 
-/// Reads or records per second, of all threads together.
+/// Reads, records or updates per second, of all threads together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct ScheduledRate(NonZeroU64);
@@ -24,7 +24,7 @@ impl ScheduledRate {
         NonZeroU64::new(per_second).filter(|rate| rate.get() <= Self::MAX).map(Self)
     }
 
-    /// Reads or records per second.
+    /// Reads, records or updates per second.
     pub const fn per_second(self) -> u64 {
         self.0.get()
     }
@@ -65,7 +65,7 @@ impl fmt::Display for ScheduledRate {
 /// The moments at which operations of a sample are due, in turn by one thread after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSchedule {
-    /// Reads or records per second.
+    /// Reads, records or updates per second.
     pub rate: ScheduledRate,
     /// Reads in an operation; 1 of records.
     pub reads_per_op: u32,

@@ -71,6 +71,8 @@ pub struct Asked {
     pub sync: Sync,
     /// The moments at which operations are due.
     pub schedule: Option<RateSchedule>,
+    /// True if each operation is done, however late: none that was due is timed without an end.
+    pub is_whole: bool,
     /// The call that puts them there is the write itself, of which there may be several at once.
     pub writes_sync: bool,
     /// Bytes of the largest write: a record, or a buffer of them.
@@ -91,6 +93,7 @@ impl Asked {
             depth,
             is_filled: conditions.reads().is_some() || conditions.is_committing(),
             schedule: conditions.schedule(),
+            is_whole: conditions.is_one_shot(),
             sync: writes.map_or(Sync::None, |writes| writes.sync_of_records()),
             writes_sync: writes.and_then(|writes| writes.sync_call).is_some_and(SyncCall::is_write),
             write_bytes: conditions.op_bytes(),
@@ -188,10 +191,10 @@ impl<'a> Claims<'a> {
     }
 
     /// Operations whose latency is reported, of how many, in a phase of how many ns.
-    fn timed(&self) -> (u128, u64, u64) {
+    fn timed(&self, asked: &Asked) -> (u128, u64, u64) {
         let timed = self.latency_counts.iter().copied().map(u128::from).sum();
         match self.latency_operations {
-            0 if self.due_operations > 0 => (timed, self.due_operations, self.elapsed_ns),
+            0 if self.due_operations > 0 && !asked.is_whole => (timed, self.due_operations, self.elapsed_ns),
             0 => (timed, self.operations, self.elapsed_ns),
             of_phase => (timed, of_phase, self.latency_elapsed_ns),
         }
@@ -246,11 +249,11 @@ impl<'a> Claims<'a> {
 
     /// A latency phase times each of its operations; without one, no more operations are timed than
     /// were done. Stalls have a length if and only if there are any.
-    pub fn wrong_latencies(&self) -> Option<String> {
+    pub fn wrong_latencies(&self, asked: &Asked) -> Option<String> {
         if let Some(wrong) = wrong_histogram("latency", self.latency_ns, self.latency_counts) {
             return Some(wrong);
         }
-        let (timed, of, _) = self.timed();
+        let (timed, of, _) = self.timed(asked);
         let times_all = self.latency_operations > 0 || self.due_operations > 0;
         if timed > u128::from(of) || times_all && timed != u128::from(of) {
             return Some(format!(
@@ -308,7 +311,7 @@ impl<'a> Claims<'a> {
     /// their latencies cannot add up to more than the time in which they ran, nor can one take
     /// longer. Threads that waited for a CPU for `waited_ns` may have done so between operations.
     pub fn false_latencies(&self, asked: &Asked, waited_ns: u64) -> Option<String> {
-        let (timed, of, phase_ns) = self.timed();
+        let (timed, of, phase_ns) = self.timed(asked);
         let all = self.latency_ns.iter().zip(self.latency_counts);
         let total: f64 = all.map(|(upper_ns, count)| *upper_ns as f64 * *count as f64).sum();
         let slowest = longest(self.latency_ns, self.latency_counts).unwrap_or(0);
@@ -419,6 +422,7 @@ mod tests {
         depth: 1,
         is_filled: true,
         schedule: None,
+        is_whole: false,
         sync: Sync::None,
         writes_sync: false,
         write_bytes: 10,
@@ -441,7 +445,7 @@ mod tests {
 
     fn wrong(sample: &SampleReply, asked: &Asked) -> Option<String> {
         let claims = sample.claims();
-        let numbers = claims.wrong_operations(asked).or_else(|| claims.wrong_latencies());
+        let numbers = claims.wrong_operations(asked).or_else(|| claims.wrong_latencies(asked));
         numbers.or_else(|| claims.false_latencies(asked, 0)).or_else(|| claims.false_elapsed(2000, 0))
     }
 
@@ -494,7 +498,7 @@ mod tests {
             change(&mut sample);
             let claims = sample.claims();
             let numbers = claims.wrong_schedule(asked).or_else(|| claims.wrong_operations(asked));
-            numbers.or_else(|| claims.wrong_latencies()).or_else(|| claims.false_latencies(asked, 0))
+            numbers.or_else(|| claims.wrong_latencies(asked)).or_else(|| claims.false_latencies(asked, 0))
         };
         assert_eq!(wrong(|_| (), &asked), None);
         assert_eq!(wrong(|sample| sample.elapsed_ns = 1_009_000, &asked), None, "late ones were done");
@@ -518,6 +522,10 @@ mod tests {
             sample.latency_ns[0] = 400_000;
         };
         assert_eq!(wrong(waiting, &asked), None, "operations wait for each other, some for ever");
+        let late = |sample: &mut SampleReply| (sample.due_operations, sample.elapsed_ns) = (200, 2_000_000);
+        let whole = Asked { is_whole: true, ..asked };
+        assert_eq!(wrong(late, &whole), None, "all work was done, and each operation ended");
+        assert!(wrong(late, &asked).is_some_and(|seen| seen.contains("200 operations were timed")));
     }
 
     #[test]

@@ -278,8 +278,8 @@ pub struct Job {
     /// Of `replay`: memory without a file to be held besides, all of it in place.
     #[serde(default)]
     pub ballast_bytes: u64,
-    /// Reads or records per second at which operations are due, of all threads together; 0: each as
-    /// soon as the one before it is done.
+    /// Reads, records or updates per second at which operations are due, of all threads together;
+    /// 0: each as soon as the one before it is done.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rate: u64,
     /// Interval of heartbeats; 0: none.

@@ -68,7 +68,7 @@ pub struct Parameters {
     pub updates: Option<u32>,
     /// Number of other blocks that are read before each of them.
     pub reads_per_update: Option<u32>,
-    /// Reads or records per second at which operations are due.
+    /// Reads, records or updates per second at which operations are due.
     pub rate: Option<u64>,
     /// The actor at work meanwhile, as typed.
     pub beside: Option<String>,

@@ -146,7 +146,7 @@ pub(super) fn inconsistent_operations(subject: &Subject<'_>) -> Option<String> {
 
 /// So must latencies and stalls.
 pub(super) fn inconsistent_latencies(subject: &Subject<'_>) -> Option<String> {
-    subject.claims().wrong_latencies()
+    subject.claims().wrong_latencies(&subject.asked())
 }
 
 /// At a rate, the operations that were due must be those of the schedule.

@@ -7,7 +7,9 @@
 //!
 //! The region lasts as long as the schedule. Operations that are late at its end are done within
 //! another hundredth of it. The others have no end: what they have waited until then is their
-//! latency, which is too little.
+//! latency, which is too little. Work of a fixed amount is done whole, however late: the region
+//! ends with it, and what would be due before its last operation begins, though there is none of
+//! it, shows by how much the rate was missed.
 
 use std::time::Duration;
 
@@ -38,6 +40,8 @@ pub struct Pace {
     pub most: u64,
     /// None is done from this position on.
     pub end: u64,
+    /// True if there are `most` operations, and each is done, however late.
+    pub is_whole: bool,
     /// Bytes that storage may read for the worker; 0: any number.
     pub device_bytes: u64,
     /// Of the job.
@@ -48,7 +52,13 @@ impl Pace {
     /// Any number of operations of a job.
     pub const fn of(job: &Job, schedule: RateSchedule, device_bytes: u64) -> Self {
         let device_check_ns = job.policy.device_check_ns;
-        Self { schedule, most: u64::MAX, end: u64::MAX, device_bytes, device_check_ns }
+        Self { schedule, most: u64::MAX, end: u64::MAX, is_whole: false, device_bytes, device_check_ns }
+    }
+
+    /// Operations of a job that are all done.
+    pub const fn whole(job: &Job, schedule: RateSchedule, operations: u64) -> Self {
+        let any = Self::of(job, schedule, 0);
+        Self { most: operations, end: operations, is_whole: true, ..any }
     }
 }
 
@@ -91,6 +101,9 @@ pub fn sample(
     let started_ns = clock();
     let due_at = |operation| started_ns.saturating_add(pace.schedule.due_ns(turn.thread, operation));
     let mut due = pace.schedule.due_within(turn.thread, turn.sample_ns).min(pace.most);
+    if pace.is_whole {
+        due = pace.most;
+    }
     // A table that ends early ends the region with the time of its last operation.
     let mut region_ends = started_ns.saturating_add(turn.sample_ns);
     if due == pace.most {
@@ -98,14 +111,16 @@ pub fn sample(
     }
     // Nothing is read ahead past what the thread may do.
     let end = pace.end.min(turn.first_operation.saturating_add(pace.most));
-    let last = region_ends.saturating_add((region_ends - started_ns) / BEYOND);
+    let beyond = if pace.is_whole { u64::MAX } else { (region_ends - started_ns) / BEYOND };
+    let last = region_ends.saturating_add(beyond);
     let (mut operations, mut late_starts, mut checksum, mut is_cut_short) = (0, 0, 0u64, false);
-    let mut now = started_ns;
+    let (mut now, mut last_begun) = (started_ns, started_ns);
     while operations < due && now < last {
         let moment = due_at(operations);
+        let mut begun = now;
         if now < moment {
             // No clock is read between this and the operation.
-            let begun = wait_until(moment);
+            begun = wait_until(moment);
             late_starts += u64::from(begun - moment > LATE_NS);
         }
         let done = work.perform(turn.first_operation.saturating_add(operations), 1, end)?;
@@ -114,7 +129,12 @@ pub fn sample(
             (due, region_ends) = (operations, now);
             break;
         }
-        checksum = checksum.wrapping_add(done.checksum).wrapping_add(work.finish()?);
+        checksum = checksum.wrapping_add(done.checksum);
+        // Of whole work the last operation has what the end of all takes, a sync of the rest.
+        if !pace.is_whole || operations + 1 == due {
+            checksum = checksum.wrapping_add(work.finish()?);
+        }
+        last_begun = begun;
         now = clock();
         operations += 1;
         latencies.saturating_record(now - moment);
@@ -138,6 +158,9 @@ pub fn sample(
         let alike = pace.schedule.due_within(turn.thread, alike_ns).clamp(undone + 1, due);
         latencies.saturating_record_n(waited_ns, alike - undone);
         undone = alike;
+    }
+    if pace.is_whole {
+        due = pace.schedule.due_within(turn.thread, last_begun - started_ns).max(operations);
     }
     Ok(ThreadSample {
         started_ns,
@@ -240,6 +263,25 @@ mod tests {
         let mut work = FakeWork { op_ns: 1_000, slow: vec![(95, 46_000)], ..FakeWork::new(&time) };
         let sample = sampled(&mut work, |_| (), None);
         assert_eq!((sample.operations, took(&sample)), (100, 1_001_000));
+    }
+
+    #[test]
+    fn work_of_a_fixed_amount_is_done_whole_and_what_was_due_meanwhile_shows_a_missed_rate() {
+        let whole = |work: &mut FakeWork<'_>| {
+            sampled(work, |pace| *pace = Pace::whole(&Job::default(), pace.schedule, 40), None)
+        };
+        let time = fake::Time::default();
+        let mut work = FakeWork { op_ns: 300, ..FakeWork::new(&time) };
+        let sample = whole(&mut work);
+        assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 40, 400_000));
+        assert_eq!((work.finished, sample.latencies.max()), (1, 300), "finished once, behind all");
+        let time = fake::Time::default();
+        let sample = whole(&mut FakeWork { op_ns: 20_000, ..FakeWork::new(&time) });
+        assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 78, 800_000));
+        assert_eq!(sample.latencies.len(), 40, "each that was done has a latency, and no other");
+        let time = fake::Time::default();
+        let sample = whole(&mut FakeWork { slow: vec![(39, 500_000)], ..FakeWork::new(&time) });
+        assert_eq!((sample.operations, sample.at_rate.due_operations, took(&sample)), (40, 40, 890_001));
     }
 
     #[test]

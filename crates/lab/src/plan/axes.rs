@@ -148,9 +148,10 @@ axes! {
     /// Distribution of offsets: uniform, or zipf with its exponent, as in zipf:0.99
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     skew: Skew;
-    /// Reads or records per second, of all threads together, as in 5k,20k. They are due at moments
-    /// that do not depend on how long each takes; latency counts from there, and methods are ranked
-    /// by it. Or none: each as soon as the one before it is done. append: with --sync commit
+    /// Reads, records or updates per second, of all threads together, as in 5k,20k. They are due at
+    /// moments that do not depend on how long each takes; latency counts from there, and methods
+    /// are ranked by it. Or none: each as soon as the one before it is done. append: with --sync
+    /// commit
     #[arg(long, value_name = "RATES", value_delimiter = ',')]
     rate: OrNone<ScheduledRate>;
     /// Actor at work meanwhile, on a file of its own and under the same memory limit: scan:METHOD

@@ -156,7 +156,9 @@ fn once_ns(cell: &Cell) -> Option<u64> {
     };
     let by_requests_ns = requests(cell, bytes).saturating_mul(REQUEST_NS);
     let of_records = of_records.saturating_add(reads_between_ns(cell, operations));
-    Some(bytes.saturating_mul(of_device).max(by_requests_ns).saturating_add(of_records))
+    let scheduled_ns = conditions.schedule().map_or(0, |schedule| schedule.due_ns(0, operations));
+    let at_once_ns = bytes.saturating_mul(of_device).max(by_requests_ns).saturating_add(of_records);
+    Some(at_once_ns.max(scheduled_ns))
 }
 
 /// Duration of the reads between updates: each is a request, unless the page cache has its block.

@@ -95,6 +95,11 @@ impl Method {
     /// Operations at a rate are done one at a time, so only reads of one operation are in flight.
     fn refuses_rate(&self, conditions: &Conditions) -> Option<String> {
         let is_single = conditions.schedule()?.reads_per_op == 1;
+        if conditions.writes().is_some() && self.access() == Access::Uring {
+            return Some(format!(
+                "{self} at a rate: operations are due one at a time, so a ring has no use for them; write pwrite"
+            ));
+        }
         (is_single && self.depth() > 1).then(|| {
             format!(
                 "{self} at a rate: operations are due one at a time, so a depth of {} has no use for single reads; write depth=1, or --reads-per-op 2 or more",

@@ -27,7 +27,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     starts_cold: false,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pwrite", "pwrite:direct"],
-    axes: &["block_size", "updates", "reads_per_update", "sync", "sync_call"],
+    axes: &["block_size", "updates", "reads_per_update", "sync", "sync_call", "rate"],
 };
 /// Reads before an update: with more, an operation is hardly one.
 const MAX_READS: u32 = 1000;

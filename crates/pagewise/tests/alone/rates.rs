@@ -48,6 +48,33 @@ fn records_are_committed_as_they_are_due() {
 }
 
 #[test]
+fn updates_are_all_done_however_late() {
+    let place = Place::new();
+    let update =
+        ["run", "update", "--file-size=8MiB", "--updates=200", "--sync=every:64KiB", "--rate=2k,1000k"];
+    let words = [&update[..], &["--methods=pwrite,mmap", "--cache=warm-small"], &COMMON].concat();
+    let taken = take_words(&place, &words, |run| each_has_or_cannot(run, 1));
+    for is_fast in [false, true] {
+        let has_rate = |cell: &pagewise_model::Cell| {
+            cell.conditions.rate.is_some_and(|rate| (rate.per_second() > 2000) == is_fast)
+        };
+        let seen = valid(&taken.run, has_rate);
+        assert!(!seen.is_empty());
+        for (measurement, _) in seen {
+            assert_eq!((measurement.operations, measurement.latency_counts.iter().sum::<u64>()), (200, 200));
+            // One sync for each 16, and one of the rest.
+            assert_eq!(measurement.sync_duration_counts.iter().sum::<u64>(), 13);
+            match is_fast {
+                false => assert!(measurement.measured_ns >= 100_000_000, "{measurement:?}"),
+                // An update and its read are two calls, which take longer than 1 us.
+                true => assert!(measurement.due_operations > 200, "{measurement:?}"),
+            }
+        }
+    }
+    expect_honest(&taken.run);
+}
+
+#[test]
 fn a_rate_that_cannot_be_kept_is_an_answer() {
     let place = Place::new();
     let rate = "--rate=100000k";

@@ -47,7 +47,7 @@ pub const AXES: &[Described] = &[
     ("reads_per_update", "Other blocks that are read before each of them."),
     (
         "rate",
-        "Reads or records per second at which operations are due; empty: each as soon as the one before it is done.",
+        "Reads, records or updates per second at which operations are due; empty: each as soon as the one before it is done.",
     ),
     ("passes", "Passes over the ring of an append."),
     ("sync", "Time by which written bytes must be on the device."),

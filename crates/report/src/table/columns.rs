@@ -52,7 +52,7 @@ fn synced<T: Number + Copy>(
 }
 
 /// True if operations were due at a rate.
-fn has_rate(view: &ComparisonView<'_>) -> bool {
+pub(super) fn has_rate(view: &ComparisonView<'_>) -> bool {
     view.comparison.conditions.conditions.rate.is_some()
 }
 

@@ -5,8 +5,8 @@ use pagewise_model::Access;
 use pagewise_model::format::{bytes, grouped, rate};
 
 use super::columns::{
-    INTERVAL, METHOD, PLACE, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND, VS_BEST, limit, longest,
-    p999, stalls,
+    INTERVAL, LATE_STARTS, METHOD, PLACE, RATE_MISSED, SYNC_LONGEST, SYNC_P50, SYNC_P99, SYNCS_PER_SECOND,
+    USUAL_LATENCY, VS_BEST, has_rate, limit, longest, p999, quantile, stalls,
 };
 use super::grid::{Column, ComparisonView, median};
 use super::one_shot::{faults, in_units, mebi, seen};
@@ -19,6 +19,9 @@ pub(super) const COLUMNS: &[Column] = &[
     METHOD,
     PLACE,
     Column::of("updates/s", 0, |_, cell| median(cell.ops_per_second, rate)),
+    USUAL_LATENCY,
+    RATE_MISSED,
+    LATE_STARTS,
     Column::of("total ms", 0, |_, cell| in_units(cell.total_ns, MILLISECOND_NS)),
     Column::of("device writes each", 0, |view, cell| each(view, cell, |_| written_in_region(cell))),
     Column::of("device reads each", 1, |view, cell| each(view, cell, read_in_all)),
@@ -36,6 +39,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::of("set-up ms", 5, |_, cell| in_units(cell.prepared_ns(), MILLISECOND_NS)),
     Column::of("tear-down ms", 7, |_, cell| in_units(cell.teardown_ns, MILLISECOND_NS)),
     Column::of("faults", 6, |_, cell| seen(cell, faults, grouped)),
+    Column::of("p99", 1, |_, cell| quantile(cell, |latency| latency.p99)).only(has_rate),
     Column::of("p99.9", 3, |_, cell| p999(cell)),
     Column::of("longest of", 4, |_, cell| longest(cell)),
     stalls(1),

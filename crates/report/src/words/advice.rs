@@ -7,7 +7,7 @@ use pagewise_analysis::judge::advice::{
 use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
 use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
-use pagewise_analysis::judge::{ComparedConditions, Comparison, RatioToLeader, Stall};
+use pagewise_analysis::judge::{ComparedConditions, Comparison, FigureKind, RatioToLeader, Stall};
 use pagewise_model::format::{bytes, capitalized, counted, factor, listed, percent, percent_up, time, times};
 use pagewise_model::{Bytes, CacheState, Consume};
 
@@ -315,7 +315,7 @@ fn subject(conditions: &ComparedConditions) -> String {
 fn lead(comparison: &Comparison) -> String {
     let is = match comparison.conditions.conditions.cache {
         CacheState::ColdStart => "it is warm",
-        _ if comparison.conditions.conditions.is_one_shot() => "in total it is",
+        _ if FigureKind::of(&comparison.conditions.conditions) == FigureKind::TimeInTotal => "in total it is",
         _ => "it is",
     };
     if let Some((method, ratio)) = comparison.closest_unranked() {
