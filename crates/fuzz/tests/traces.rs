@@ -28,10 +28,11 @@ fn accesses(random: &mut Random) -> Vec<TraceAccess> {
         let offset = number(random);
         let len = number(random).min(u64::MAX - offset);
         let (file, thread) = (random.below(3) as u32, random.below(2) as u32);
-        let time_ns = number(random);
+        let time_ns = number(random) / 2;
+        let took_ns = (random.below(4) > 0).then(|| number(random) / 2);
         let kind =
             if random.below(2) == 0 { AccessKind::Read } else { AccessKind::Touch { opens_window: false } };
-        all.push(TraceAccess { time_ns, file, thread, offset, len, kind });
+        all.push(TraceAccess { time_ns, took_ns, file, thread, offset, len, kind });
     }
     all
 }
@@ -122,6 +123,8 @@ fn changed_traces_are_read_or_refused() {
                     assert_eq!(table.entries.len() as u64, trace.entry_count(file));
                     assert_eq!(table.thread_reads.iter().sum::<u64>(), trace.entry_count(file));
                     assert!(table.thread_reads.len() <= 2 && !table.thread_reads.contains(&0));
+                    let gaps = trace.gaps(file).map(|gaps| gaps.len());
+                    assert!(gaps.is_ok_and(|gaps| gaps == table.entries.len()) || gaps.is_err());
                 }
             }
             Err(reason) => {

@@ -7,6 +7,7 @@
 
 mod columns;
 pub mod entry;
+mod gaps;
 pub mod key;
 mod resident;
 mod table;
@@ -22,6 +23,7 @@ use crate::random::{STEP, mix};
 use crate::units::Bytes;
 use crate::watched::{Missing, ReadOrder, Tally};
 pub use entry::{END_OF_ENTRIES, LONGEST_ENTRY, entry, range_of};
+pub use gaps::NoGaps;
 pub use key::TraceKey;
 pub use resident::{MOST_RUNS, ResidentPages};
 pub use table::RecordedTable;
@@ -30,6 +32,8 @@ pub use table::RecordedTable;
 pub const FORMAT: u32 = 3;
 /// The first format that has a digest of its lines.
 const DIGEST_OF_LINES: u32 = 3;
+/// The first format that has the durations of calls.
+const DURATIONS: u32 = 3;
 /// Accesses in a block.
 pub const BLOCK_ACCESSES: usize = 8192;
 
@@ -233,11 +237,13 @@ pub struct ProgramCost {
     pub ended: String,
 }
 
-/// A read by a call.
+/// A read by a call, or a touch of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceAccess {
     /// When the call was made, from the beginning of the recording on.
     pub time_ns: u64,
+    /// Time until it returned; `None` of a touch, whose end is not seen, and in earlier formats.
+    pub took_ns: Option<u64>,
     /// Index of the file.
     pub file: u32,
     /// Index of the thread.
@@ -387,6 +393,7 @@ impl Trace {
             .map_err(|error| damaged(&format!("its first line: {error}")))?;
         let (mut rest, mut accesses, mut digest) = (&bytes[first + 1..], Vec::new(), TraceDigest::default());
         let (mut resident, mut runs) = (BTreeMap::new(), 0);
+        let has_durations = version.pagewise_trace >= DURATIONS;
         let torn = || "it is torn: its end is missing".to_string();
         let no_pages = || damaged("the pages in the page cache are not those of a file");
         let trailer: TraceTrailer = loop {
@@ -407,7 +414,7 @@ impl Trace {
                     let len = len as usize;
                     let content = behind.get(8..8 + len).ok_or_else(torn)?;
                     if kind == BLOCK {
-                        columns::decode(content, first as usize, &mut accesses)
+                        columns::decode(content, first as usize, has_durations, &mut accesses)
                             .ok_or_else(|| damaged("a block does not hold what it says"))?;
                     } else {
                         let pages = ResidentPages::decode(content, MOST_RUNS - runs);

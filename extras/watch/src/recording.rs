@@ -109,7 +109,7 @@ impl Recording {
     /// Add an access to the file with this identity; returns a block whenever one is full. Pages
     /// that a thread touches one after the other are one access.
     pub fn add(&mut self, identity: Identity, access: Accessed) -> Option<Vec<u8>> {
-        let Accessed { time_ns, process, thread, file, offset, len, mut kind, window } = access;
+        let Accessed { time_ns, took_ns, process, thread, file, offset, len, mut kind, window } = access;
         let file = self.files.number(file);
         if self.identities.len() <= file as usize {
             self.identities.push(identity);
@@ -149,7 +149,7 @@ impl Recording {
         }
         let time_ns = time_ns.saturating_sub(self.began_ns);
         self.last.insert(thread, self.pending.len());
-        self.pending.push(TraceAccess { time_ns, file, thread, offset, len, kind });
+        self.pending.push(TraceAccess { time_ns, took_ns, file, thread, offset, len, kind });
         if self.pending.len() == BLOCK_ACCESSES { self.block() } else { None }
     }
 
@@ -342,15 +342,22 @@ mod tests {
         let first = trace::header(&trace::TraceHeader::default()).expect("json");
         bytes.extend(trace::trailer(&first, &end).expect("json"));
         let found = trace::Trace::parse(&bytes).expect("a trace");
-        let access =
-            |time_ns, file, offset, len, kind| TraceAccess { time_ns, file, thread: file, offset, len, kind };
+        let access = |(time_ns, took_ns), file, offset, len, kind| TraceAccess {
+            time_ns,
+            took_ns: Some(took_ns),
+            file,
+            thread: file,
+            offset,
+            len,
+            kind,
+        };
         // In the order of calls; files and threads are numbered as their first reads ended.
         assert_eq!(
             found.accesses,
             [
-                access(1000, 1, 4096, 50, AccessKind::Pread),
-                access(1100, 0, 0, 100, AccessKind::Read),
-                access(1400, 0, 100, 7, AccessKind::Read)
+                access((1000, 300), 1, 4096, 50, AccessKind::Pread),
+                access((1100, 100), 0, 0, 100, AccessKind::Read),
+                access((1400, 100), 0, 100, 7, AccessKind::Read)
             ]
         );
         let [second, first, unread] = &found.trailer.files[..] else { panic!("three files") };

@@ -1,8 +1,10 @@
 //! The columns of a block: numbers of seven bits a byte, the least first (LEB128), each column as
 //! differences that are small.
 //!
-//! Files, threads and kinds of calls are runs of equal values. An offset is the difference to where
-//! the access before it in the same file and block ended: 0 for one in order.
+//! Files, threads and kinds of calls are runs of equal values. A time is the difference to when the
+//! access before it in the same block ended, or began where its end is not known. A duration is one
+//! more than its nanoseconds, and 0 where it is not known. An offset is the difference to where the
+//! access before it in the same file and block ended: 0 for one in order.
 
 use std::collections::HashMap;
 
@@ -17,7 +19,8 @@ pub(super) fn encode(accesses: &[TraceAccess]) -> Vec<u8> {
     let mut before = 0;
     for access in accesses {
         put(&mut out, zigzag(access.time_ns.wrapping_sub(before)));
-        before = access.time_ns;
+        put(&mut out, access.took_ns.map_or(0, |took_ns| took_ns.saturating_add(1)));
+        before = access.time_ns.wrapping_add(access.took_ns.unwrap_or(0));
     }
     let mut files = HashMap::new();
     for access in accesses {
@@ -29,8 +32,14 @@ pub(super) fn encode(accesses: &[TraceAccess]) -> Vec<u8> {
     out
 }
 
-/// Add the accesses of a block of `count`; `None` if the columns do not hold exactly these.
-pub(super) fn decode(columns: &[u8], count: usize, into: &mut Vec<TraceAccess>) -> Option<()> {
+/// Add the accesses of a block of `count`; `None` if the columns do not hold exactly these, or one
+/// of them ends after the last moment that there is. Earlier formats have no durations.
+pub(super) fn decode(
+    columns: &[u8],
+    count: usize,
+    has_durations: bool,
+    into: &mut Vec<TraceAccess>,
+) -> Option<()> {
     if count > BLOCK_ACCESSES {
         return None;
     }
@@ -40,8 +49,10 @@ pub(super) fn decode(columns: &[u8], count: usize, into: &mut Vec<TraceAccess>) 
     let kinds = runs_back(&mut input, count)?;
     let (mut times, mut before) = (Vec::with_capacity(count), 0u64);
     for _ in 0..count {
-        before = before.wrapping_add(unzigzag(take(&mut input)?));
-        times.push(before);
+        let time_ns = before.wrapping_add(unzigzag(take(&mut input)?));
+        let took_ns = if has_durations { take(&mut input)?.checked_sub(1) } else { None };
+        times.push((time_ns, took_ns));
+        before = time_ns.checked_add(took_ns.unwrap_or(0))?;
     }
     let mut ends: HashMap<u64, (u64, u64)> = HashMap::new();
     for index in 0..count {
@@ -50,7 +61,8 @@ pub(super) fn decode(columns: &[u8], count: usize, into: &mut Vec<TraceAccess>) 
         let len = before.wrapping_add(unzigzag(take(&mut input)?));
         (*end, *before) = (offset.checked_add(len)?, len);
         into.push(TraceAccess {
-            time_ns: times[index],
+            time_ns: times[index].0,
+            took_ns: times[index].1,
             file: files[index].try_into().ok()?,
             thread: threads[index].try_into().ok()?,
             offset,

@@ -82,7 +82,7 @@ impl Trace {
         Some(RecordedTable { entries, thread_reads, recorded_threads, joined_threads, own_descriptors })
     }
 
-    fn reads_of(&self, file: u32) -> impl Iterator<Item = &TraceAccess> {
+    pub(super) fn reads_of(&self, file: u32) -> impl Iterator<Item = &TraceAccess> {
         // A read of nothing at the end of a file is no access.
         self.accesses.iter().filter(move |access| access.file == file && access.len > 0)
     }
@@ -124,4 +124,4 @@ fn replayers(lives: Vec<Life>, most_threads: usize) -> (HashMap<u32, usize>, u64
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -13,14 +13,18 @@ fn first_line() -> TraceHeader {
 }
 
 fn bytes_of(blocks: &[Vec<TraceAccess>]) -> Vec<u8> {
+    let of_block = |accesses: &Vec<TraceAccess>| block(accesses);
+    bytes_with(&blocks.iter().map(of_block).collect::<Vec<_>>(), &blocks.concat())
+}
+
+/// A trace of these blocks, which hold these accesses.
+fn bytes_with(blocks: &[Vec<u8>], all: &[TraceAccess]) -> Vec<u8> {
     let mut bytes = header(&first_line()).expect("json");
     let mut digest = TraceDigest::default();
-    for accesses in blocks {
-        let block = block(accesses);
-        digest.add(&block);
+    for block in blocks {
+        digest.add(block);
         bytes.extend(block);
     }
-    let all: Vec<&TraceAccess> = blocks.iter().flatten().collect();
     let file = TraceFile { path: "/data".into(), said_to_be_read: ReadOrder::Random, ..TraceFile::default() };
     let end = TraceTrailer {
         accesses: all.len() as u64,
@@ -45,6 +49,7 @@ fn first_end(bytes: &[u8]) -> usize {
 fn access(index: u64) -> TraceAccess {
     TraceAccess {
         time_ns: index * 40_000,
+        took_ns: Some(35_000 - index % 1000),
         file: 0,
         thread: 0,
         offset: mix(index) % (256 << 20) / 4096 * 4096,
@@ -54,8 +59,8 @@ fn access(index: u64) -> TraceAccess {
 }
 
 prop_compose! {
-    fn any_access()(time_ns: u64, file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, kind in 0u64..4) -> TraceAccess {
-        TraceAccess { time_ns, file, thread, offset, len, kind: AccessKind::of_number(kind).expect("a kind") }
+    fn any_access()(time_ns in 0..u64::MAX / 2, took_ns in prop::option::of(0..u64::MAX / 2), file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, kind in 0u64..4) -> TraceAccess {
+        TraceAccess { time_ns, took_ns, file, thread, offset, len, kind: AccessKind::of_number(kind).expect("a kind") }
     }
 }
 
@@ -79,9 +84,9 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_refused(bytes: Vec<u8>, columns: Vec<u8>, count in 0usize..100) {
+    fn nonsense_is_refused(bytes: Vec<u8>, columns: Vec<u8>, count in 0usize..100, has_durations: bool) {
         prop_assert!(Trace::parse(&bytes).is_err());
-        let _ = columns::decode(&columns, count, &mut Vec::new());
+        let _ = columns::decode(&columns, count, has_durations, &mut Vec::new());
     }
 }
 
@@ -106,18 +111,37 @@ fn each_defect_has_its_sentence() {
 }
 
 /// The first format had no touches, the second no pages in the page cache; they are parts of this
-/// one.
+/// one. Neither had durations.
 #[test]
 fn a_trace_of_an_earlier_format_is_read() {
+    let first = TraceAccess { took_ns: None, ..access(0) };
+    let mut without_durations = block(&[first]);
+    // Behind the lengths of the block, three runs and the time.
+    assert_eq!(without_durations.remove(9 + 7), 0);
+    without_durations[5] -= 1;
     for format in [1, 2] {
-        let mut whole = bytes_of(&[vec![access(1)]]);
+        let mut whole = bytes_with(std::slice::from_ref(&without_durations), &[first]);
         let version = whole.iter().position(|byte| *byte == b'3').expect("the version is the first number");
         whole[version] = b'0' + format;
         // Nothing followed the last line.
         whole.truncate(whole.len() - 17);
         let trace = Trace::parse(&whole).expect("a trace");
-        assert_eq!((trace.header.pagewise_trace, trace.accesses), (u32::from(format), vec![access(1)]));
+        assert_eq!((trace.header.pagewise_trace, trace.accesses), (u32::from(format), vec![first]));
     }
+    let of_this_format = bytes_with(&[without_durations], &[first]);
+    assert!(Trace::parse(&of_this_format).is_err());
+}
+
+/// Nothing ends after the last moment that there is.
+#[test]
+fn a_duration_that_no_clock_can_show_is_refused() {
+    let endless =
+        |time_ns, took_ns| bytes_of(&[vec![TraceAccess { time_ns, took_ns: Some(took_ns), ..access(1) }]]);
+    assert!(Trace::parse(&endless(5, 10_u64.pow(18))).is_ok());
+    assert_eq!(
+        Trace::parse(&endless(5, u64::MAX - 3)),
+        Err("it is damaged: a block does not hold what it says".to_string())
+    );
 }
 
 /// A trace of two files with these blocks of pages; its digest is that of what it holds.
@@ -157,11 +181,11 @@ fn pages_in_the_page_cache_are_read_back_or_refused() {
 #[test]
 fn an_access_takes_few_bytes() {
     let random: Vec<TraceAccess> = (0..BLOCK_ACCESSES as u64).map(access).collect();
-    assert!(block(&random).len() <= 9 * BLOCK_ACCESSES, "{}", block(&random).len());
+    assert!(block(&random).len() <= 11 * BLOCK_ACCESSES, "{}", block(&random).len());
     let ordered: Vec<TraceAccess> = (0..BLOCK_ACCESSES as u64)
         .map(|index| TraceAccess { offset: index * 4096, ..access(index) })
         .collect();
-    assert!(block(&ordered).len() <= 6 * BLOCK_ACCESSES, "{}", block(&ordered).len());
+    assert!(block(&ordered).len() <= 8 * BLOCK_ACCESSES, "{}", block(&ordered).len());
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub fn in_order() -> Vec<TraceAccess> {
         .step_by(100_000)
         .map(|offset| TraceAccess {
             time_ns: offset,
+            took_ns: None,
             file: 0,
             thread: 0,
             offset,

@@ -41,6 +41,7 @@ fn scattered() -> Vec<TraceAccess> {
     order.sort_by_key(|page| mix(*page));
     let read = |(time_ns, page): (u64, u64)| TraceAccess {
         time_ns,
+        took_ns: None,
         file: 0,
         thread: 0,
         offset: page * PAGE,

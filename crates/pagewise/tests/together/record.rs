@@ -32,6 +32,13 @@ fn expect_given_back(trace: &Trace, path: &str) {
         let read = |access: &TraceAccess| (access.offset, access.len, access.kind == AccessKind::Read);
         assert_eq!(of_thread.map(read).collect::<Vec<_>>(), expected);
     }
+    for thread in &threads {
+        let of_thread: Vec<&TraceAccess> = of_file().filter(|access| access.thread == *thread).collect();
+        let end =
+            |access: &TraceAccess| access.time_ns + access.took_ns.expect("both ends of a call are seen");
+        assert!(of_thread.windows(2).all(|pair| end(pair[0]) <= pair[1].time_ns));
+    }
+    assert_eq!(trace.gaps(number).map(|gaps| gaps.len()), Ok(400));
     assert!(trace.accesses.is_sorted_by_key(|access| access.time_ns));
     assert!(trace.trailer.complete, "{:?}", trace.trailer.events);
     assert_eq!(trace.trailer.program.ended, "it ended with status 7");

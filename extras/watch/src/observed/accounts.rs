@@ -83,6 +83,8 @@ struct Extent {
 pub struct Accessed {
     /// When the call was made.
     pub time_ns: u64,
+    /// Time until it returned; `None` of a touch.
+    pub took_ns: Option<u64>,
     /// The process.
     pub process: u32,
     /// The thread.
@@ -207,7 +209,17 @@ impl Accounts {
                 let (file, offset) = found?;
                 let (offset, len) = (offset - offset % self.page_bytes, self.page_bytes);
                 let (kind, window) = (AccessKind::Touch { opens_window: false }, Some(window?));
-                return Some(Accessed { time_ns, process, thread, file, offset, len, kind, window });
+                return Some(Accessed {
+                    time_ns,
+                    took_ns: None,
+                    process,
+                    thread,
+                    file,
+                    offset,
+                    len,
+                    kind,
+                    window,
+                });
             }
             What::BroughtIn(pages) => self.brought_in(process, thread, time_ns, pages),
             What::AskedDevice { device, bytes } => {
@@ -388,7 +400,8 @@ impl Accounts {
         let extent = extent.filter(|_| by == By::Reads)?;
         let kind = if access.at == Position::Current { AccessKind::Read } else { AccessKind::Pread };
         let (time_ns, Extent { offset, len, .. }) = (call.at_ns, extent);
-        Some(Accessed { time_ns, process, thread, file, offset, len, kind, window: None })
+        let took_ns = Some(now_ns.saturating_sub(call.at_ns));
+        Some(Accessed { time_ns, took_ns, process, thread, file, offset, len, kind, window: None })
     }
 
     fn descriptor(&mut self, process: u32, descriptor: i32) -> Option<&mut Descriptor> {

@@ -7,11 +7,12 @@ use crate::trace::{TraceHeader, TraceThread, TraceTrailer, range_of};
 
 /// A trace of reads of 10 bytes: when, by which thread, of which file, where. Threads of a hundred
 /// are a process.
-fn trace(reads: &[(u64, u32, u32, u64)]) -> Trace {
+pub(in crate::trace) fn trace(reads: &[(u64, u32, u32, u64)]) -> Trace {
     let accesses: Vec<TraceAccess> = reads
         .iter()
         .map(|(time_ns, thread, file, offset)| TraceAccess {
             time_ns: *time_ns,
+            took_ns: None,
             file: *file,
             thread: *thread,
             offset: *offset,
