@@ -20,6 +20,7 @@ mod judged;
 pub mod label;
 pub mod latency;
 pub mod method_tables;
+mod parameters;
 pub mod race;
 pub mod schema;
 pub mod self_replay;
@@ -51,7 +52,7 @@ use crate::statistics::{ByRound, paired_log_ratios};
 
 pub use actor::ActorFigures;
 pub use actor_ranking::{ActorPlace, ActorRanking, LeftFigure, RankedActor};
-pub use cell::{ById, CellJudgement, Parameters, SLOW, Status};
+pub use cell::{ById, CellJudgement, SLOW, Status};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
@@ -59,6 +60,7 @@ pub use figure::{FigureKind, MedianInterval};
 pub use judged::{
     AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, UnlikeItself, Validity, WorkerSummary,
 };
+pub use parameters::Parameters;
 pub use stall::{Lateness, Stall, stall_withheld, worst};
 
 /// Judge a run, complete or not, with the usual price of simplicity.

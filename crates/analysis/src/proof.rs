@@ -2,7 +2,8 @@
 //!
 //! [`failures`] is called while samples are taken, and by [`again`] for those of a run file. The
 //! checks by subject: the worker's claims in [`claims`]; the cache and the method's own options in
-//! [`conditions`]; the cache as it was recorded in `as_recorded`; the end of a cold sample in
+//! [`conditions`]; the cache as it was recorded in `as_recorded`, and the gaps of the
+//! program in `gaps`; the end of a cold sample in
 //! [`overrun`]; written files in [`writes`], and their syncs in `syncs`; scans in [`scans`]; limits
 //! and settings in [`settings`]; the counters of a method in [`mod@expected`] and [`faults`];
 //! allowances for a runtime in [`runtime`]; unexpected mappings in [`mappings`]; activity outside
@@ -21,6 +22,7 @@ mod copies;
 mod cpu_waits;
 pub mod expected;
 pub mod faults;
+mod gaps;
 pub mod heartbeats;
 mod kinds;
 pub mod mappings;

@@ -137,6 +137,7 @@ impl Traced {
             trace_threads: table.thread_reads.len() as u32,
             ballast: Bytes(end.program.anonymous_bytes.unwrap_or(0)),
             consume: Consume::Touch,
+            gaps_ns: None,
         };
         let planned = PlannedTrace {
             path: path

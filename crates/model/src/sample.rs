@@ -154,6 +154,14 @@ pub struct Measurement {
     /// The part of it in the throughput phase.
     #[serde(default)]
     pub unaccounted_in_region_ns: u64,
+    /// Of a replay: the gaps between its reads that are kept, by the trace. They are in the
+    /// throughput phase, and no part of the total.
+    #[serde(default)]
+    pub gaps_ns: u64,
+    /// The time that was waited in them, by the worker's clock: more than they are by as much as
+    /// the waits ended late.
+    #[serde(default)]
+    pub gap_wait_ns: u64,
     /// The latency phase; 0 if latencies were taken in the throughput phase.
     pub latency_phase_ns: u64,
     /// Operations in the latency phase.

@@ -382,6 +382,7 @@ impl Job {
                 trace_threads: self.threads,
                 ballast: Bytes(self.ballast_bytes),
                 consume: consume()?,
+                gaps_ns: None,
             }),
             Workload::Append => {
                 Work::Append(Append { record_bytes, passes, sync: sync()?, sync_call: sync_call()? })

@@ -154,7 +154,8 @@ impl<'a> Limit<'a> {
 /// The bound of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bound {
-    /// The limiting resource; `None` without a valid sample.
+    /// The limiting resource; `None` without a valid sample, and of a replay with gaps that is at
+    /// no ceiling.
     pub bound: Option<BoundName>,
     /// Certainty; `None` if it is unknown.
     pub bound_certainty: Option<Certainty>,
@@ -280,7 +281,10 @@ impl Ceilings {
                 limits.into_iter().flatten().collect()
             }
         };
-        Bound::among(ceilings, limits_of_time(cell, activity))
+        let bound = Bound::among(ceilings, limits_of_time(cell, activity));
+        // What its time went to is not known on purpose.
+        let keeps_gaps = cell.conditions.work.parameters().gaps_ns() > 0;
+        if keeps_gaps && bound.bound == Some(BoundName::Unknown) { Bound::default() } else { bound }
     }
 
     /// Device bytes per second as a share of the device's maximum for cells with `conditions`;

@@ -11,7 +11,7 @@ use pagewise_model::{Cell, CheckContext as Context, Evidence, Failure, FailureKi
 use super::cpu_waits::{self, TimedCheck, TimedPart};
 use super::subject::Subject;
 use super::{
-    actors, as_recorded, claims, conditions, copies, expected, faults, heartbeats, mappings, outside,
+    actors, as_recorded, claims, conditions, copies, expected, faults, gaps, heartbeats, mappings, outside,
     overrun, plausible, runtime, scans, settings, syncs, threads, writes,
 };
 
@@ -71,6 +71,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::NotInForce, syncs::synced_bytes_missing),
     (FailureKind::NotInForce, syncs::not_flushed),
     (FailureKind::NotInForce, faults::not_prepared),
+    (FailureKind::NotInForce, gaps::not_kept),
     (FailureKind::NotDirect, conditions::not_direct),
     (FailureKind::NotDirect, plausible::requests_missing),
     (FailureKind::NotDirect, writes::written_not_direct),
@@ -84,6 +85,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::Contaminated, conditions::cold_start_lost_pages),
     (FailureKind::Disturbed, cpu_waits::lacked_a_cpu),
     (FailureKind::Disturbed, cpu_waits::woken_late),
+    (FailureKind::Disturbed, gaps::ended_late),
     (FailureKind::LimitNotHeld, settings::limit_not_held),
     (FailureKind::ChargedToOtherCgroup, settings::charged_to_other_cgroup),
     (FailureKind::ChargedToOtherCgroup, settings::kept_elsewhere),

@@ -10,9 +10,9 @@ use pagewise_model::{Access, Failure, FailureKind};
 use super::subject::Subject;
 
 /// Share of the ranked time that threads may wait for a CPU: as much as the hypervisor may take.
-const WAIT_SHARE: f64 = 0.20;
+pub(super) const WAIT_SHARE: f64 = 0.20;
 /// One time slice of another program, which a short sample may meet by chance.
-const SLICE_NS: u64 = 5_000_000;
+pub(super) const SLICE_NS: u64 = 5_000_000;
 /// Ticks in which the CPU time of each processor may begin and end.
 const TICKS_NS: u64 = 20_000_000;
 const NS_PER_MS: u64 = 1_000_000;

@@ -17,10 +17,12 @@ pub fn operations(measurement: &Measurement) -> u64 {
 }
 
 /// Sum of set-up, the time between it and the throughput phase, that phase, tear-down, and what the
-/// worker's clock leaves out of them: work done before the clock starts counts.
+/// worker's clock leaves out of them: work done before the clock starts counts. The gaps of a
+/// replay do not, in which it waits as its program did.
 pub fn total_ns(measurement: &Measurement) -> u64 {
-    let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns, .. } = measurement;
-    total([setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns])
+    let Measurement { setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns, gaps_ns, .. } =
+        measurement;
+    total([setup_ns, warmup_ns, measured_ns, teardown_ns, unaccounted_ns]).saturating_sub(*gaps_ns)
 }
 
 /// The completed share of fixed work: of the ring in all passes, or of the file. `None` if the work
@@ -35,8 +37,14 @@ pub(crate) fn is_done(cell: &Cell, measurement: &Measurement) -> bool {
     cell.conditions.fixed_operations().is_none_or(|all| measurement.operations >= all)
 }
 
-/// The throughput phase, with what the worker's clock leaves out of it.
+/// The throughput phase, with what the worker's clock leaves out of it, less the gaps of a replay.
 pub fn region_ns(measurement: &Measurement) -> u64 {
+    region_with_gaps_ns(measurement).saturating_sub(measurement.gaps_ns)
+}
+
+/// The throughput phase, with what the worker's clock leaves out of it: the time that the device
+/// had for its reads.
+pub fn region_with_gaps_ns(measurement: &Measurement) -> u64 {
     measurement.measured_ns.saturating_add(measurement.unaccounted_in_region_ns)
 }
 
@@ -135,6 +143,9 @@ mod tests {
             ..Measurement::default()
         };
         assert_eq!(total_ns(&measurement), 54_321);
-        assert_eq!(total_ns(&Measurement { warmup_ns: u64::MAX, ..measurement }), u64::MAX);
+        assert_eq!(total_ns(&Measurement { warmup_ns: u64::MAX, ..measurement.clone() }), u64::MAX);
+        let with_gaps = Measurement { gaps_ns: 120, unaccounted_in_region_ns: 5, ..measurement };
+        assert_eq!((total_ns(&with_gaps), region_ns(&with_gaps)), (54_201, 185));
+        assert_eq!(region_with_gaps_ns(&with_gaps), 305);
     }
 }

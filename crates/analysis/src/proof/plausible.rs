@@ -67,7 +67,8 @@ pub(super) fn faster_than_memory(subject: &Subject<'_>) -> Option<String> {
 
 /// Bytes of all operations over the time of the measured region.
 fn region_rate(cell: &Cell, measurement: &Measurement) -> f64 {
-    cell.conditions.bytes_of(measurement.operations) as f64 * 1e9 / measurement.measured_ns.max(1) as f64
+    let reading_ns = measurement.measured_ns.saturating_sub(measurement.gaps_ns).max(1);
+    cell.conditions.bytes_of(measurement.operations) as f64 * 1e9 / reading_ns as f64
 }
 
 /// Latencies must scatter.

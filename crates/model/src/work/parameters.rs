@@ -75,6 +75,11 @@ pub trait WorkParameters: fmt::Display {
         0
     }
 
+    /// Sum of the gaps between its reads that are kept, in ns: no part of what it is ranked by.
+    fn gaps_ns(&self) -> u64 {
+        0
+    }
+
     /// Part of the span that a cold sample may bring into the page cache, as its divisor. A file
     /// that fills up while it is measured is no longer cold.
     fn cold_divisor(&self) -> u64 {

@@ -8,7 +8,7 @@ use super::{FileExtent, Offer, OtherWorkers, WorkParameters, WorkloadFacts, Work
 use crate::checksum::{Consume, Consumption};
 use crate::content::Content;
 use crate::ensure::ensure;
-use crate::format::{bytes, counted};
+use crate::format::{bytes, counted, time};
 use crate::trace::entry::LONGEST_ENTRY;
 use crate::trace::key::TraceKey;
 use crate::units::Bytes;
@@ -31,6 +31,9 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     axes: &["consume", "descriptor"],
 };
 
+/// The most gaps of a replay, in ns: each method waits for them in each round.
+pub const MOST_GAPS_NS: u64 = 2_000_000_000;
+
 /// The reads of a trace of one file, each thread's in its order. An operation is the reads of one
 /// thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -52,6 +55,10 @@ pub struct Replay {
     pub ballast: Bytes,
     /// Consumption of the bytes.
     pub consume: Consume,
+    /// Sum of the gaps between the reads, in which the program did something else, if they are
+    /// kept; `None`: the reads are as fast as possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps_ns: Option<u64>,
 }
 
 fn one_thread() -> u32 {
@@ -81,7 +88,11 @@ impl WorkParameters for Replay {
         let order = if self.trace_threads == 1 { "in their order" } else { "in the order of each thread" };
         let (reads, read_bytes) = (counted(self.reads, "read"), bytes(self.read_bytes));
         // The program did something else between them.
-        vec![format!("{reads} of {read_bytes} in all, {order}, as fast as possible")]
+        let pace = match self.gaps_ns {
+            None => "as fast as possible".to_string(),
+            Some(gaps_ns) => format!("with the program's gaps between them ({} in all)", time(gaps_ns)),
+        };
+        vec![format!("{reads} of {read_bytes} in all, {order}, {pace}")]
     }
 
     fn details(&self) -> Vec<String> {
@@ -97,6 +108,12 @@ impl WorkParameters for Replay {
             format!("a trace of {recorded} is replayed by as many, and not by {threads}")
         })?;
         ensure(u64::from(threads) <= self.reads, || "a thread of a trace without a read".to_string())?;
+        ensure(self.gaps_ns.is_none() || threads == 1, || {
+            format!("the gaps of a trace are kept by one thread, and not by {threads}")
+        })?;
+        ensure(self.gaps_ns() <= MOST_GAPS_NS, || {
+            format!("gaps of {} in all: a replay keeps at most {}", time(self.gaps_ns()), time(MOST_GAPS_NS))
+        })?;
         ensure((1..=LONGEST_ENTRY).contains(&self.longest.0), || {
             format!("a read of {} in a trace: it has at most {}", self.longest, Bytes(LONGEST_ENTRY))
         })
@@ -134,6 +151,10 @@ impl WorkParameters for Replay {
         self.ballast.0
     }
 
+    fn gaps_ns(&self) -> u64 {
+        self.gaps_ns.unwrap_or(0)
+    }
+
     /// A trace is replayed to its end.
     fn cold_divisor(&self) -> u64 {
         1
@@ -142,7 +163,18 @@ impl WorkParameters for Replay {
 
 impl fmt::Display for Replay {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replay { trace, file, reads, read_bytes, longest: _, trace_threads: _, ballast, consume } = self;
-        write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")
+        let Replay {
+            trace,
+            file,
+            reads,
+            read_bytes,
+            longest: _,
+            trace_threads: _,
+            ballast,
+            consume,
+            gaps_ns,
+        } = self;
+        write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")?;
+        gaps_ns.map_or(Ok(()), |gaps_ns| write!(formatter, ",gaps={gaps_ns}ns"))
     }
 }

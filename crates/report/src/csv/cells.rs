@@ -68,7 +68,7 @@ const COLUMNS: &[Column] = &[
     Column("reads_per_second_high", HIGH, |row| high(row.view.cell.reads_per_second)),
     Column(
         "ops_per_second_median",
-        "Operations or records per second of the measured region, with what the worker's clock left out of it, median over rounds.",
+        "Operations or records per second of the measured region, with what the worker's clock left out of it and without the gaps of a replay, median over rounds.",
         |row| median(row.view.cell.ops_per_second),
     ),
     Column("ops_per_second_low", LOW, |row| low(row.view.cell.ops_per_second)),
@@ -82,7 +82,7 @@ const COLUMNS: &[Column] = &[
     Column("bytes_per_second_high", HIGH, |row| high(row.view.cell.bytes_per_second)),
     Column(
         "total_ns_median",
-        "Set-up, warm-up, measured region, tear-down and what the clock of the worker leaves out, median over rounds.",
+        "Set-up, warm-up, measured region, tear-down and what the clock of the worker leaves out, less the gaps of a replay; median over rounds.",
         |row| median(row.view.cell.total_interval_ns),
     ),
     Column("total_ns_low", LOW, |row| low(row.view.cell.total_interval_ns)),
@@ -93,7 +93,12 @@ const COLUMNS: &[Column] = &[
         |row| median(row.view.cell.time_to_warm_ns),
     ),
     Column("setup_ns", "Open, map, advise, populate; median.", |row| or_empty(row.view.cell.setup_ns)),
-    Column("measured_ns", "The measured region; median.", |row| or_empty(row.view.cell.measured_ns)),
+    Column("measured_ns", "The measured region, less the gaps of a replay; median.", |row| {
+        or_empty(row.view.cell.measured_ns)
+    }),
+    Column("gap_wait_ns", "Time waited in the gaps of a replay, by the worker's clock; median.", |row| {
+        or_empty(row.view.cell.gap_wait_ns)
+    }),
     Column("teardown_ns", "Sync, unmap, close; median.", |row| or_empty(row.view.cell.teardown_ns)),
     Column(
         "usual_latency_ns_median",

@@ -10,7 +10,7 @@ use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, OutsideActivity, Placement, Written};
 use pagewise_model::{
     Bytes, Cell, CheckContext, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome, RateWindow,
-    Sample, SettingsInForce, ThreadCounters, WorkerWarmup,
+    Sample, SettingsInForce, ThreadCounters, Work, WorkerWarmup,
 };
 
 use super::flat::{Columns, CsvField, UNKNOWN};
@@ -48,6 +48,10 @@ pub const AXES: &[Described] = &[
     (
         "rate",
         "Reads, records or updates per second at which operations are due; empty: each as soon as the one before it is done.",
+    ),
+    (
+        "as_fast_as_possible",
+        "True if a replay leaves out the gaps between its reads, false if it keeps them.",
     ),
     ("passes", "Passes over the ring of an append."),
     ("sync", "Time by which written bytes must be on the device."),
@@ -149,6 +153,8 @@ columns!(
         sync_ns,
         unaccounted_ns,
         unaccounted_in_region_ns,
+        gaps_ns,
+        gap_wait_ns,
         latency_phase_ns,
         latency_phase_operations,
         latency_phase_apart,
@@ -337,9 +343,13 @@ pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
 }
 
 /// Fields that define the work; empty if they do not apply to the workload.
-fn work_fields(cell: &Cell) -> [CsvField; 16] {
+fn work_fields(cell: &Cell) -> [CsvField; 17] {
     let conditions = &cell.conditions;
     let (reads, writes) = (conditions.reads(), conditions.writes());
+    let replay = match conditions.work {
+        Work::Replay(replay) => Some(replay),
+        _ => None,
+    };
     let updates = writes.filter(|writes| writes.is_update());
     let written = writes.map(|writes| writes.record_bytes);
     let (record_bytes, block_bytes) = match conditions.workload().writes_blocks() {
@@ -358,6 +368,7 @@ fn work_fields(cell: &Cell) -> [CsvField; 16] {
         updates.map(|writes| writes.updates).field(),
         updates.map(|writes| writes.reads_each).field(),
         conditions.rate.map(|rate| rate.per_second()).field(),
+        replay.map(|replay| replay.gaps_ns.is_none()).field(),
         writes.map(|writes| writes.passes).field(),
         writes.map(|writes| writes.sync.to_string()).field(),
         cell.sync_call().map(|call| call.to_string()).field(),

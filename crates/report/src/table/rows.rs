@@ -70,7 +70,9 @@ fn notes(view: &ComparisonView<'_>) -> Vec<String> {
         1 => "rates and latencies are of an update with the read before it".to_string(),
         reads => format!("rates and latencies are of an update with the {reads} reads before it"),
     });
-    let withheld = latency_withheld(conditions).filter(|_| !is_start);
+    // The table of a replay has no latencies.
+    let is_replay = conditions.workload() == Workload::Replay;
+    let withheld = latency_withheld(conditions).filter(|_| !is_start && !is_replay);
     let withheld = withheld.map(|reason| format!("no latency: {reason}"));
     let stall = view.cells.iter().find_map(|cell| cell.stall_reason);
     let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.standings, cell)?));
@@ -83,6 +85,7 @@ fn notes(view: &ComparisonView<'_>) -> Vec<String> {
     if conditions.workload() == Workload::Scan {
         notes.extend(scan::notes(view));
     }
+    notes.extend(replay::note(view));
     notes
 }
 

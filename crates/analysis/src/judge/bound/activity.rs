@@ -5,7 +5,7 @@ use pagewise_model::{CacheState, Cell, Evidence, MethodOption};
 
 use crate::judge::collected::CellSamples;
 use crate::proof::calls;
-use crate::proof::measured::{operations, region_ns, total_ns, written_per_byte};
+use crate::proof::measured::{operations, region_ns, region_with_gaps_ns, total_ns, written_per_byte};
 use crate::statistics::{Extent, median, total};
 
 /// From this share of the requested bytes, the device is involved.
@@ -27,9 +27,10 @@ pub struct Activity {
     /// if those are fewer, as syncs of several threads may share one. `None` if there was none in
     /// some sample.
     pub flushes_per_second: Option<Extent>,
-    /// CPU time over the time of all threads, the median.
+    /// CPU time over the time of all threads, the median; `None` of a replay with gaps.
     pub cpu_share: Option<f64>,
-    /// Use of the threads' time; `None` without their CPU time.
+    /// Use of the threads' time; `None` without their CPU time, and of a replay with gaps: in those
+    /// it waits asleep and awake, which no counter distinguishes from the time of its reads.
     pub time: Option<TimeShares>,
     /// True if it is known how long threads were runnable; else that is a part of waiting.
     pub knows_run_queue: bool,
@@ -104,7 +105,8 @@ impl Activity {
             }),
             // CPU time was read around the supervisor's clock, so it is a share of that clock's
             // time.
-            cpu_share: median(&of_valid(&|_, evidence| {
+            cpu_share: median(&of_valid(&|measurement, evidence| {
+                has_no_gaps(measurement).then_some(())?;
                 Some(evidence.cpu_ns? as f64 / evidence.wall_ns.max(1) as f64 / threads)
             })),
             time: all_times(),
@@ -142,6 +144,7 @@ pub(super) fn time_shares(
     measurement: &Measurement,
     evidence: &Evidence,
 ) -> Option<[f64; 6]> {
+    has_no_gaps(measurement).then_some(())?;
     let wall = evidence.wall_ns.max(1) as f64;
     let threads = f64::from(cell.conditions.threads.max(1));
     // Threads of a runtime may use more.
@@ -193,9 +196,13 @@ fn delivered_bytes(cell: &Cell, evidence: &Evidence) -> Option<u64> {
     Some(counted.saturating_sub(in_flight).max(consumed))
 }
 
-/// Duration of both phases, since the evidence covers both.
+fn has_no_gaps(measurement: &Measurement) -> bool {
+    measurement.gaps_ns == 0
+}
+
+/// Duration of both phases with all gaps, since the evidence covers both.
 fn seconds(measurement: &Measurement) -> f64 {
-    region_ns(measurement).saturating_add(measurement.latency_phase_within().1).max(1) as f64 / 1e9
+    region_with_gaps_ns(measurement).saturating_add(measurement.latency_phase_within().1).max(1) as f64 / 1e9
 }
 
 /// Requests of the device for this sample. If others used it too, the group's own count applies, a

@@ -12,7 +12,9 @@ use pagewise_model::{
     HostSettings, KernelSettings, MethodOption, Numa, RateWindow, Reads, Role, Work,
 };
 
-pub(crate) use one_shot::{append, fill, reading, replay, replay_by_three, scan, synced, update};
+pub(crate) use one_shot::{
+    append, fill, reading, replay, replay_by_three, replay_with_gaps, scan, synced, update,
+};
 
 pub(crate) const CONTEXT: Context = Context {
     page_bytes: 4096,

@@ -36,8 +36,18 @@ pub(crate) fn replay(method: &str) -> Cell {
         trace_threads: 1,
         ballast: Bytes::mib(4),
         consume: Consume::Touch,
+        gaps_ns: None,
     };
     once(method, CacheState::Cold, Work::Replay(work), Bytes::mib(64))
+}
+
+/// The replay with gaps of 60 ms in all.
+pub(crate) fn replay_with_gaps(method: &str) -> Cell {
+    let mut cell = replay(method);
+    if let Work::Replay(replay) = &mut cell.conditions.work {
+        replay.gaps_ns = Some(60_000_000);
+    }
+    cell
 }
 
 /// A replay by three threads of 10,000, 9,000 and 1,000 reads.
@@ -107,7 +117,10 @@ pub(super) fn measurement(cell: &Cell) -> Measurement {
     };
     let capped = cell.conditions.host_settings.device_cap.is_some();
     let timed = operations.min(1000);
+    let gaps_ns = conditions.work.parameters().gaps_ns();
     Measurement {
+        gaps_ns,
+        gap_wait_ns: gaps_ns,
         setup_ns: 30_000_000,
         measured_ns: if capped { 1_050_000_000 } else { 100_000_000 },
         operations,
