@@ -94,4 +94,9 @@ pub trait Operations: Send {
     fn take_sync_durations(&mut self) -> Option<Latencies> {
         None
     }
+
+    /// The time waited in the gaps of a recorded program since the last call of this.
+    fn take_gap_wait_ns(&mut self) -> u64 {
+        0
+    }
 }

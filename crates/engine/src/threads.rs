@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, PhaseBounds, SampleReply, SamplingPolicy};
 use pagewise_sys::SharedMemory;
 
-use crate::clock::now_ns;
+use crate::clock::{now_ns, wait_until};
 use crate::operations::{Latencies, Operations};
 use crate::sampling::timed::Limits;
 use crate::sampling::{PhaseSync, ThreadSample, commits, empty_latencies, fixed, paced, timed};
@@ -109,7 +109,7 @@ impl Common {
                 rendezvous();
                 let turn =
                     paced::Turn { thread, first_operation: go.first_operation, sample_ns: go.sample_ns };
-                paced::sample(work, turn, pace, latencies, (now_ns, paced::wait_until))
+                paced::sample(work, turn, pace, latencies, (now_ns, wait_until))
             }
             Bounds::Commits(all) => commits::sample(work, all, go.sample_ns, &rendezvous, latencies, now_ns),
         }
@@ -205,6 +205,7 @@ impl JobThreads {
             due_operations: samples.iter().map(|sample| sample.at_rate.due_operations).sum(),
             late_starts: samples.iter().map(|sample| sample.at_rate.late_starts).sum(),
             cut_short: samples.iter().any(|sample| sample.at_rate.is_cut_short).into(),
+            gap_wait_ns: samples.iter().map(|sample| sample.gap_wait_ns).sum(),
             stalls: samples.iter().map(|sample| sample.stalls.count).sum(),
             stall_longest_ns: samples.iter().map(|sample| sample.stalls.longest_ns).max().unwrap_or(0),
             beats: Heartbeats::default(),

@@ -226,12 +226,13 @@ fn hand_over(threads: &JobThreads, job: &Job, verify: Verify) -> Result<Reply, C
     Ok(Reply::Verified { reads: reads as u64 })
 }
 
-/// Map the offset table, which the supervisor writes.
+/// Map the offset table, which the supervisor writes, with the gaps behind its entries.
 fn table(job: &Job) -> Result<FileMapping, CallFailure> {
     let path = &job.table_path;
+    let words = job.table_reads.saturating_mul(1 + u64::from(job.gaps == 1));
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed("open", error.into(), path, 0))?;
-    let table = FileMapping::new(file, job.table_reads as usize * 8, true);
+    let table = FileMapping::new(file, words as usize * 8, true);
     table.map_err(|error| failed("mmap", error, path, 0))
 }
 

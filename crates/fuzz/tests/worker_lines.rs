@@ -37,6 +37,7 @@ fn conversation() -> Vec<Value> {
         sync_duration_counts: vec![3],
         due_operations: 90,
         late_starts: 1,
+        gap_wait_ns: 1,
         cut_short: 1,
         stalls: 1,
         stall_longest_ns: 1_200_000,

@@ -65,6 +65,14 @@ impl TableMemory {
         }
     }
 
+    /// Put the gaps of recorded entries there, behind as many entries.
+    ///
+    /// # Panics
+    /// If the memory is too small.
+    pub fn put_gaps(&mut self, gaps: &[u64]) {
+        put_masked(&mut self.0.bytes_mut()[8 * gaps.len()..16 * gaps.len()], gaps, 0);
+    }
+
     /// Put the entries of `table` that workers follow there, in this order; zeros follow them.
     ///
     /// # Panics

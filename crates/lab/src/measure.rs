@@ -8,7 +8,7 @@ use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::counted;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Alignment, Conditions, Method, Source};
+use pagewise_model::{Alignment, Cell, Conditions, Method, Replay, Source, Work, Workload};
 
 use crate::begin::{
     Claimed, Destination, Options, Taken, claim_within, examine, find_workers, finish, fresh_seed, stop_flag,
@@ -16,9 +16,10 @@ use crate::begin::{
 use crate::command_lines::typed;
 use crate::exit::Exit;
 use crate::output::{self, STANDARD_STREAM, say};
+use crate::plan::axes::choose;
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::validate;
-use crate::plan::{Lacking, PlanText};
+use crate::plan::{Lacking, Layer, PlanText};
 use crate::prepare::{Prepared, TypedQuestion};
 use crate::rights::ensure_settable;
 use crate::session::RunSession;
@@ -46,7 +47,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
         prepared => prepared?,
     };
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
-    let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared));
+    let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared)).chain(without_gaps(&prepared));
     notes.for_each(|note| say(format_args!("note: {note}")));
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
@@ -177,6 +178,20 @@ fn not_measured(prepared: &Prepared) -> Option<String> {
             options.join(" ")
         )
     })
+}
+
+/// Note on a replay that leaves out the gaps between reads although nobody asks for that.
+fn without_gaps(prepared: &Prepared) -> Option<String> {
+    let TypedQuestion { text, variant, chosen, traced, .. } = &prepared.asked;
+    let layers: Vec<&Layer> =
+        std::iter::once(chosen).chain(variant.changes(text)).chain([&text.base]).collect();
+    let asked = choose(&layers, Workload::Replay, |axes| &axes.as_fast_as_possible);
+    let has_gaps =
+        |cell: &Cell| matches!(cell.conditions.work, Work::Replay(Replay { gaps_ns: Some(_), .. }));
+    let keeps = prepared.plan.cells.iter().any(has_gaps);
+    let traced = traced.as_ref().filter(|_| !keeps && asked.is_none_or(|asked| asked.contains(&false)))?;
+    let reason = traced.no_gaps.as_deref().unwrap_or("of the workers only pagewise's own one keeps them");
+    Some(format!("the replay is as fast as possible, without the program's gaps between its reads: {reason}"))
 }
 
 /// Methods that nobody named and that cannot do the work, or not all of it, with the reasons.

@@ -10,6 +10,7 @@ use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::trace::{LONGEST_ENTRY, RecordedTable, Trace, TraceFile, WindowTally, range_of};
 use pagewise_model::watched::{Missing, ObservationKind, ReadOrder};
+use pagewise_model::work::MOST_GAPS_NS;
 use pagewise_model::{Bytes, Consume, Descriptor, Replay, Untrusted, format};
 
 /// A larger trace does not fit beside what is measured.
@@ -67,6 +68,8 @@ pub struct Traced {
     pub planned: PlannedTrace,
     /// Notes on the accesses that the replay leaves out, in sentences.
     pub notes: Vec<String>,
+    /// Reason that it cannot keep the gaps between the reads, if it cannot.
+    pub no_gaps: Option<String>,
 }
 
 impl Traced {
@@ -126,6 +129,7 @@ impl Traced {
         let Some(table) = table(&trace, number, most_threads) else {
             bail!("{shown} has a read behind 1 TiB of {}", file_path.display());
         };
+        let gaps = gaps_ns(&trace, number, &table);
         let entries = &table.entries;
         let ranges = || entries.iter().map(|entry| range_of(*entry));
         let work = Replay {
@@ -137,7 +141,7 @@ impl Traced {
             trace_threads: table.thread_reads.len() as u32,
             ballast: Bytes(end.program.anonymous_bytes.unwrap_or(0)),
             consume: Consume::Touch,
-            gaps_ns: None,
+            gaps_ns: gaps.as_ref().ok().copied(),
         };
         let planned = PlannedTrace {
             path: path
@@ -158,8 +162,28 @@ impl Traced {
         };
         let descriptor = if table.own_descriptors { Descriptor::PerThread } else { Descriptor::Shared };
         let notes = notes(&trace, file, &table);
-        Ok(Self { file: file_path, work, descriptor, planned, notes })
+        Ok(Self { file: file_path, work, descriptor, planned, notes, no_gaps: gaps.err() })
     }
+}
+
+/// Sum of the gaps between the reads of a file, or the reason that they cannot be kept.
+fn gaps_ns(trace: &Trace, number: u32, table: &RecordedTable) -> Result<u64, String> {
+    let threads = table.thread_reads.len() as u64;
+    if threads > 1 {
+        return Err(format!(
+            "{} replay the reads, each in its own order, so in a gap of one another would read ahead of it",
+            format::counted(threads, "thread")
+        ));
+    }
+    let gaps = trace.gaps(number).map_err(|reason| reason.to_string())?;
+    let all_ns = gaps.iter().fold(0u64, |all, gap| all.saturating_add(*gap));
+    if all_ns > MOST_GAPS_NS {
+        let (all, most) = (format::time(all_ns), format::time(MOST_GAPS_NS));
+        return Err(format!(
+            "they are {all} in all, which each method would wait in each round: at most {most} are kept"
+        ));
+    }
+    Ok(all_ns)
 }
 
 /// Time, offset and length of each read of a file.

@@ -64,6 +64,10 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
+fn is_not_set(flag: &u32) -> bool {
+    *flag == 0
+}
+
 /// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -278,6 +282,10 @@ pub struct Job {
     /// Of `replay`: memory without a file to be held besides, all of it in place.
     #[serde(default)]
     pub ballast_bytes: u64,
+    /// Of `replay`, for pagewise's own worker alone: 1 if behind the entries of the table are as
+    /// many words, each the time in ns to be waited before the read of its entry.
+    #[serde(default, skip_serializing_if = "is_not_set")]
+    pub gaps: u32,
     /// Reads, records or updates per second at which operations are due, of all threads together;
     /// 0: each as soon as the one before it is done.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -314,6 +322,7 @@ impl Job {
         if let Work::Replay(replay) = &conditions.work {
             job.read_bytes = replay.longest.0;
             job.ballast_bytes = replay.ballast.0;
+            job.gaps = u32::from(replay.gaps_ns.is_some());
             job.touch_last = u32::from(replay.consumption(page_bytes).touch_last);
         }
         if let (Some(writes), Some(ring)) = (conditions.writes(), conditions.ring()) {
@@ -382,7 +391,8 @@ impl Job {
                 trace_threads: self.threads,
                 ballast: Bytes(self.ballast_bytes),
                 consume: consume()?,
-                gaps_ns: None,
+                // The table has each of them.
+                gaps_ns: (self.gaps == 1).then_some(0),
             }),
             Workload::Append => {
                 Work::Append(Append { record_bytes, passes, sync: sync()?, sync_call: sync_call()? })
@@ -469,6 +479,9 @@ pub struct SampleReply {
     /// At a rate: 1 if the bytes that storage may read ended the sample.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut_short: u64,
+    /// Of a replay with gaps: time that was waited in them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gap_wait_ns: u64,
     /// Batches of the throughput phase that took over 1 ms longer than expected.
     pub stalls: u64,
     /// The longest of them.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use pagewise_model::trace::{TraceFile, TraceTrailer};
+use pagewise_model::trace::{NoGaps, TraceFile, TraceTrailer};
 use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_model::{Untrusted, format};
 
@@ -97,6 +97,7 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
             )
         });
         lines.extend(windows.left_out.iter().map(|reason| format!("! without windows: {reason}")));
+        lines.push(format!("  a replay keeps no gaps between its reads: {}", NoGaps::Windows));
     }
     if let Some(missing) = Missing::of(&trailer.missing, ObservationKind::Calls) {
         lines.push(format!(

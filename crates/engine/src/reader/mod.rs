@@ -43,6 +43,11 @@ pub trait Reader: Send {
         Ok(0)
     }
 
+    /// The next read is not asked for before a while: start those that are queued.
+    fn start_queued(&mut self) -> Result<(), CallFailure> {
+        Ok(())
+    }
+
     /// A piece of the table begins: wait for the reads of the piece before the last one, and return
     /// their checksum. `None` from a reader whose reads are done when a call returns.
     fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {

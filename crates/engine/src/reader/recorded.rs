@@ -1,4 +1,9 @@
-//! The reads of a trace, as one operation of each thread: all of its reads, in their order.
+//! The reads of a trace, as one operation of each thread: all of its reads, in their order, with
+//! the gaps of the recorded program between them if those are kept.
+//!
+//! A gap begins when the bytes of the read before it are consumed; of reads in flight, when they
+//! are queued. The thread sleeps through a long one, and waits awake for its end. A wait that ends
+//! late shortens the gaps after it by as much, so that all waits together are as long as all gaps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +12,8 @@ use pagewise_model::trace::range_of;
 use pagewise_protocol::{CallFailure, Go, Job};
 use pagewise_sys::{AnonymousMemory, FileMapping};
 
-use super::{Reader, TablePart};
+use super::{ReadRange, Reader, TablePart};
+use crate::clock::{now_ns, wait_until};
 use crate::failure::{failed, refusal};
 use crate::operations::{Done, Operations};
 
@@ -15,6 +21,7 @@ use crate::operations::{Done, Operations};
 pub struct RecordedReads {
     reader: Box<dyn Reader>,
     part: TablePart,
+    gaps: Option<RecordedGaps>,
     passes: u64,
     /// Bytes that were read.
     bytes: u64,
@@ -37,7 +44,14 @@ impl RecordedReads {
         let table = Arc::new(table);
         let of_thread = |(reader, range): (Box<dyn Reader>, Range<usize>)| {
             let part = TablePart::new(table.clone(), range, job.piece_reads);
-            Box::new(Self { reader, part, passes: 0, bytes: 0 }) as Box<dyn Operations>
+            let first = job.table_reads as usize;
+            let gaps = (job.gaps == 1).then(|| RecordedGaps {
+                table: table.clone(),
+                first,
+                waited_ns: 0,
+                late_ns: 0,
+            });
+            Box::new(Self { reader, part, gaps, passes: 0, bytes: 0 }) as Box<dyn Operations>
         };
         Ok(readers.into_iter().zip(parts).map(of_thread).collect())
     }
@@ -69,14 +83,17 @@ impl Operations for RecordedReads {
         self.part.begin(self.passes * self.part.reads(), go);
     }
 
-    /// Timed region: that of the reader, over all entries of the part.
+    /// Timed region: that of the reader, over all entries of the part, with the gaps that are kept.
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         let operations = wanted.min(end.saturating_sub(position));
-        let Self { reader, part, bytes, .. } = self;
+        let Self { reader, part, gaps, bytes, .. } = self;
         let due = (self.passes * part.reads(), operations * part.reads());
         let checksum = part.walk(reader.as_mut(), due, u64::MAX, |reader, reads| {
             *bytes += reads.due().unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
-            reader.read(reads)
+            match gaps {
+                None => reader.read(reads),
+                Some(gaps) => gaps.read(reader, reads),
+            }
         })?;
         let checksum = checksum.wrapping_add(self.reader.finish()?);
         self.passes += operations;
@@ -89,5 +106,41 @@ impl Operations for RecordedReads {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn take_gap_wait_ns(&mut self) -> u64 {
+        self.gaps.as_mut().map_or(0, |gaps| std::mem::take(&mut gaps.waited_ns))
+    }
+}
+
+/// The gaps of a recorded program: words behind the entries of the table, in ns.
+struct RecordedGaps {
+    table: Arc<FileMapping>,
+    /// Index of the word of the first entry.
+    first: usize,
+    /// Time waited so far.
+    waited_ns: u64,
+    /// Time by which it exceeds the gaps so far.
+    late_ns: u64,
+}
+
+impl RecordedGaps {
+    /// Timed region: `for each entry: wait for the gap before it, less what is late; read it`.
+    #[inline(never)]
+    fn read(&mut self, reader: &mut dyn Reader, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+        let mut total = 0u64;
+        for read in reads.operations(1) {
+            let gap_ns = self.table.words()[self.first + read.due().place as usize];
+            if gap_ns > 0 {
+                reader.start_queued()?;
+                let begun_ns = now_ns();
+                let ends_ns = begun_ns.saturating_add(gap_ns.saturating_sub(self.late_ns));
+                let waited_ns = wait_until(ends_ns) - begun_ns;
+                self.waited_ns += waited_ns;
+                self.late_ns = (self.late_ns + waited_ns).saturating_sub(gap_ns);
+            }
+            total = total.wrapping_add(reader.read(read)?);
+        }
+        Ok(total)
     }
 }

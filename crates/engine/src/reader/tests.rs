@@ -71,6 +71,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         handover_path: String::new(),
         thread_reads: Vec::new(),
         ballast_bytes: 0,
+        gaps: 0,
         rate: 0,
         heartbeat_ns: 0,
         policy: pagewise_protocol::SamplingPolicy::default(),
@@ -392,6 +393,10 @@ fn recorded_reads_have_their_own_lengths() {
     let mut job = Job { workload: "replay".into(), touch_last: 1, ..fixture.job(longest, 1, 1) };
     job.table_reads = entries.len() as u64;
     job.thread_reads = vec![job.table_reads];
+    let gaps: Vec<u64> = (0..job.table_reads).map(|read| read % 3 * 10_000).collect();
+    let with_gaps = Job { gaps: 1, ..job.clone() };
+    let table_of =
+        |job: &Job| mapped(&if job.gaps == 1 { [&entries[..], &gaps].concat() } else { entries.clone() });
     for consume in [Consume::Touch, Consume::Sum] {
         let consumption = Consumption::new(consume, 4096, 1);
         let expected = ranges.iter().zip(0u64..).fold(0u64, |total, ((offset, len), place)| {
@@ -408,14 +413,20 @@ fn recorded_reads_have_their_own_lengths() {
             "uring:depth=4",
             "uring:direct+depth=3",
         ]) {
-            let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
-            let reader = readers.pop().expect("a reader");
-            let work = RecordedReads::divide(vec![reader], mapped(&entries), &job).expect("one part");
-            let mut work = work.into_iter().next().expect("a thread");
-            let done = work.perform(0, 1, 1).expect(text);
-            assert_eq!((done.operations, done.checksum), (1, expected), "{text}, {consume}");
-            assert_eq!(work.bytes(), ranges.iter().map(|(_, len)| len).sum::<u64>(), "{text}");
-            assert_eq!(work.perform(1, 1, 1).expect(text).operations, 0, "it is done once");
+            for job in [&job, &with_gaps] {
+                let Some(mut readers) = open_or_skip(text, job, consume, false) else { continue };
+                let reader = readers.pop().expect("a reader");
+                let work = RecordedReads::divide(vec![reader], table_of(job), job).expect("one part");
+                let mut work = work.into_iter().next().expect("a thread");
+                let done = work.perform(0, 1, 1).expect(text);
+                assert_eq!((done.operations, done.checksum), (1, expected), "{text}, {consume}");
+                assert_eq!(work.bytes(), ranges.iter().map(|(_, len)| len).sum::<u64>(), "{text}");
+                assert_eq!(work.perform(1, 1, 1).expect(text).operations, 0, "it is done once");
+                let least_ns = if job.gaps == 1 { gaps.iter().sum() } else { 0 };
+                let waited_ns = work.take_gap_wait_ns();
+                assert!(waited_ns >= least_ns && (waited_ns > 0) == (least_ns > 0), "{text}: {waited_ns}");
+                assert_eq!(work.take_gap_wait_ns(), 0, "it is taken once");
+            }
         }
     }
 }

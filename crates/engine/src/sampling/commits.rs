@@ -59,6 +59,7 @@ pub fn sample(
         checksum: 0,
         latencies,
         syncs: work.take_sync_durations(),
+        gap_wait_ns: 0,
         stalls,
     })
 }

@@ -81,6 +81,7 @@ pub fn sample(
         checksum: progress.checksum,
         latencies: progress.latencies,
         syncs: work.take_sync_durations(),
+        gap_wait_ns: work.take_gap_wait_ns(),
         stalls: progress.stalls,
     })
 }

@@ -55,6 +55,8 @@ pub struct ThreadSample {
     pub at_rate: AtRate,
     /// Durations of syncs, if they belong to the measured region.
     pub syncs: Option<Latencies>,
+    /// Time waited in the gaps of a recorded program.
+    pub gap_wait_ns: u64,
     /// Stalled batches of the throughput phase.
     pub stalls: Stalls,
 }

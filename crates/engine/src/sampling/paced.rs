@@ -11,19 +11,14 @@
 //! ends with it, and what would be due before its last operation begins, though there is none of
 //! it, shows by how much the rate was missed.
 
-use std::time::Duration;
-
 use pagewise_model::RateSchedule;
 use pagewise_protocol::{CallFailure, Job};
 
 use super::device_budget::DeviceBudget;
 use super::stalls::Stalls;
 use super::{AtRate, Clock, ThreadSample};
-use crate::clock::now_ns;
 use crate::operations::{Latencies, Operations};
 
-/// Time before a moment from which on a thread does not sleep.
-const AWAKE_NS: u64 = 200_000;
 /// An operation that begins later than this is late.
 const LATE_NS: u64 = 100_000;
 /// Times that differ by less than this part are alike.
@@ -71,21 +66,6 @@ pub struct Turn {
     pub first_operation: u64,
     /// Length of the region.
     pub sample_ns: u64,
-}
-
-/// Return at a time of the clock, or as soon after it as possible, with the time.
-pub fn wait_until(ns: u64) -> u64 {
-    let mut now = now_ns();
-    let early = ns.saturating_sub(now);
-    if early > AWAKE_NS {
-        std::thread::sleep(Duration::from_nanos(early - AWAKE_NS));
-        now = now_ns();
-    }
-    // Without `pause`, which a hypervisor may trap: it cost the read behind it 0.4 us.
-    while now < ns {
-        now = now_ns();
-    }
-    now
 }
 
 /// Take one thread's sample by a clock that can be waited for. `latencies` is empty.
@@ -173,6 +153,7 @@ pub fn sample(
         latencies,
         at_rate: AtRate { due_operations: due, late_starts, is_cut_short },
         syncs: work.take_sync_durations(),
+        gap_wait_ns: 0,
         stalls: Stalls::new(u64::MAX),
     })
 }

@@ -79,6 +79,7 @@ pub fn sample(
         checksum: throughput.checksum,
         latencies,
         syncs: None,
+        gap_wait_ns: 0,
         stalls: throughput.stalls,
     };
     if timed {

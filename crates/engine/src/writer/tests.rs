@@ -82,6 +82,7 @@ impl Fixture {
             gap_seed: 0,
             thread_reads: Vec::new(),
             ballast_bytes: 0,
+            gaps: 0,
             rate: 0,
             heartbeat_ns: 0,
             policy: pagewise_protocol::SamplingPolicy::default(),

@@ -303,6 +303,11 @@ fn recorded_reads_come_in_pieces_by_thread() {
     let masks = [0, 0, 0, 0, 0b11, 0b11, 0b1100, 0, 0, 0].map(|bits: u64| bits << 20);
     let expected: Vec<u64> = entries.iter().zip(masks).map(|(entry, mask)| entry ^ mask).collect();
     assert_eq!(read_by_child(&memory), expected);
+    let mut with_gaps = TableMemory::new(20).expect("memory");
+    with_gaps.put_recorded(&entries, &[10], 10, &checksums);
+    let gaps: Vec<u64> = (0..10).map(|read| read * 7).collect();
+    with_gaps.put_gaps(&gaps);
+    assert_eq!(read_by_child(&with_gaps), [entries, gaps].concat(), "no mask is on a gap");
 }
 
 #[test]

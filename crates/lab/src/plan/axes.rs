@@ -164,6 +164,9 @@ axes! {
     /// Each offset within an operation follows from the data of the read before
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dependent: bool;
+    /// replay: leave out the gaps between the reads, in which the program did something else
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    as_fast_as_possible: bool;
 
     /// Memory that worker and page cache may use together, limited by a cgroup; or none
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Host settings")]
@@ -263,7 +266,7 @@ fn words(workloads: &[Workload]) -> String {
 
 /// The choice of the topmost layer that has one for an axis; keys under the workload's name come
 /// first.
-pub(super) fn choose<T: Clone + PartialEq>(
+pub(crate) fn choose<T: Clone + PartialEq>(
     layers: &[&Layer],
     workload: Workload,
     pick: impl Fn(&Axes) -> &Option<Vec<T>>,

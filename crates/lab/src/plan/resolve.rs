@@ -11,8 +11,8 @@ use pagewise_model::format::time;
 use pagewise_model::limits::{MAX_BUDGET_NS, MAX_ROUNDS};
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
-    Actor, Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, RateSchedule, Role,
-    ScheduledRate, Source, Work, Worker, WorkerChoices, Workload,
+    Actor, Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, RateSchedule, Replay,
+    Role, ScheduledRate, Source, Work, Worker, WorkerChoices, Workload,
 };
 
 use super::axes::{choose, ensure_all_used};
@@ -405,6 +405,10 @@ impl Resolved {
         };
         let methods =
             choose(layers, workload, |axes| &axes.methods).unwrap_or_else(|| default_methods(workload));
+        // Gaps are kept by all methods of a comparison, or by none.
+        let keep_gaps = methods.iter().all(|method| *method.worker() == Worker::Native);
+        let replay =
+            machine.replay.map(|replay| Replay { gaps_ns: replay.gaps_ns.filter(|_| keep_gaps), ..replay });
         // Under one limit all methods have the same data: as much as the largest of their workers
         // leaves space for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
@@ -438,7 +442,7 @@ impl Resolved {
             threads,
             file_size,
             span: choose(layers, workload, |axes| &axes.span),
-            work: works(layers, workload, machine.replay)?,
+            work: works(layers, workload, replay)?,
             cache: choose(layers, workload, |axes| &axes.cache).unwrap_or(vec![default_cache]),
             descriptor: choose(layers, workload, |axes| &axes.descriptor).unwrap_or(vec![Descriptor::Shared]),
             rate: choose(layers, workload, |axes| &axes.rate)

@@ -26,7 +26,11 @@ pub(super) fn works(layers: &[&Layer], workload: Workload, replay: Option<Replay
             let replay =
                 replay.context("a replay needs a trace: write --trace FILE; pagewise record makes one")?;
             let consume = choose(layers, workload, |axes| &axes.consume).unwrap_or(vec![replay.consume]);
-            consume.into_iter().map(|consume| Work::Replay(Replay { consume, ..replay })).collect()
+            let fast = choose(layers, workload, |axes| &axes.as_fast_as_possible).unwrap_or(vec![false]);
+            let mut all = vec![replay];
+            all = vary(all, &fast, |replay, value| replay.gaps_ns = replay.gaps_ns.filter(|_| !value))?;
+            all = vary(all, &consume, |replay, value| replay.consume = value)?;
+            distinct(all).into_iter().map(Work::Replay).collect()
         }
         Workload::Append => {
             let records = choose(layers, workload, |axes| &axes.record_size).unwrap_or(vec![Bytes(100)]);

@@ -1,6 +1,6 @@
 //! The entries of a trace, and their expected checksum.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_host::{reference, touched_word};
 use pagewise_model::trace::{RecordedTable, ResidentPages};
 use pagewise_model::{Conditions, Replay};
@@ -15,6 +15,8 @@ pub struct ReplayTask {
     work: Replay,
     /// As workers follow them.
     pub table: RecordedTable,
+    /// The gap before each of them, in ns; empty if they are as fast as possible.
+    pub gaps: Vec<u64>,
     /// Expected checksum of each of them, with the weight of its position.
     pub checksums: Vec<u64>,
     /// Expected checksum of all of them.
@@ -36,13 +38,22 @@ impl ReplayTask {
                 && table.thread_reads.len() == work.trace_threads as usize
         });
         let table = table.context("the trace has other reads than the plan")?;
+        let gaps = match work.gaps_ns {
+            None => Vec::new(),
+            Some(gaps_ns) => {
+                let gaps = trace.gaps(work.file).map_err(|reason| anyhow!("{reason}"))?;
+                let all = gaps.iter().fold(0u64, |all, gap| all.saturating_add(*gap));
+                ensure!(all == gaps_ns, "the trace has other gaps than the plan");
+                gaps
+            }
+        };
         let touch_at = touched_word(page_bytes, page_bytes, plan.seed);
         let consumption = work.consumption(page_bytes).touching(touch_at);
         let checksums =
             reference::recorded(&table.entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
         let checksum = checksums.iter().fold(0u64, |total, of_read| total.wrapping_add(*of_read));
         let resident = trace.resident.remove(&work.file).unwrap_or_default();
-        Ok(Self { work, table, checksums, checksum, touch_at, resident })
+        Ok(Self { work, table, gaps, checksums, checksum, touch_at, resident })
     }
 
     /// True if it is the task of this work.

@@ -147,7 +147,9 @@ impl Task<'_> {
     pub fn table_memory(&self) -> Result<Option<TableMemory>, TableError> {
         match self {
             Task::Reads(accesses) => TableMemory::new(accesses.entries()).map(Some),
-            Task::Replay(replay) => TableMemory::new(replay.table.entries.len() as u64).map(Some),
+            Task::Replay(replay) => {
+                TableMemory::new((replay.table.entries.len() + replay.gaps.len()) as u64).map(Some)
+            }
             Task::Records(records) if records.ring.is_scattered() => {
                 TableMemory::new(records.accesses.len() as u64).map(Some)
             }
@@ -188,8 +190,9 @@ impl Task<'_> {
             (Task::Reads(Accesses { table, reference, .. }), Some(order)) => {
                 memory.put(table, order, &PiecesOfGo { reference, first_operation, reads });
             }
-            (Task::Replay(ReplayTask { table, checksums, .. }), _) => {
+            (Task::Replay(ReplayTask { table, gaps, checksums, .. }), _) => {
                 memory.put_recorded(&table.entries, &table.thread_reads, reads, checksums);
+                memory.put_gaps(gaps);
             }
             (Task::Records(records), _) => memory.put_plain(&records.accesses),
             _ => {}

@@ -246,7 +246,11 @@ impl WorkerSession<'_> {
             self.verify(worker, &outcome, first_operation, memory)?;
         progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
         let region_began = outcome.began;
-        let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns);
+        let mut measurement = measurement(
+            outcome.reply,
+            outcome.unaccounted_ns,
+            self.cell.conditions.work.parameters().gaps_ns(),
+        );
         self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
         let mut actor_records = None;
         if let (Some(actor), Some(before), Some(after)) = (actor, actor_before, actor_after) {
@@ -493,9 +497,11 @@ fn verified_reads(read_bytes: u64) -> u64 {
     (VERIFIED_BYTES / read_bytes).clamp(1, VERIFIED_READS)
 }
 
-/// The worker's numbers of a sample.
-fn measurement(reply: SampleReply, unaccounted_in_region_ns: u64) -> Measurement {
+/// The worker's numbers of a sample, and the gaps of its work.
+fn measurement(reply: SampleReply, unaccounted_in_region_ns: u64, gaps_ns: u64) -> Measurement {
     Measurement {
+        gaps_ns,
+        gap_wait_ns: reply.gap_wait_ns,
         measured_ns: reply.elapsed_ns,
         operations: reply.operations,
         unaccounted_in_region_ns,

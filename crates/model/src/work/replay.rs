@@ -28,7 +28,7 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     starts_cold: true,
     usual_content: Content::Random,
     usual_methods: &["mmap", "mmap:random", "pread", "pread:random", "pread:direct", "uring:direct+depth=32"],
-    axes: &["consume", "descriptor"],
+    axes: &["consume", "descriptor", "as_fast_as_possible"],
 };
 
 /// The most gaps of a replay, in ns: each method waits for them in each round.

@@ -16,4 +16,5 @@ mod published_defects;
 mod rates;
 mod replay;
 mod replayed_cache;
+mod replayed_gaps;
 mod replayed_threads;

@@ -90,6 +90,7 @@ fn touches_of_a_known_program_are_given_back() {
         let words = ["record", "--windows", "-o", &out, "--", &known_touches(), &path, order, count, &list];
         let Some(mut command) = place.command_as(65_534, &words) else { return };
         let finished = place.finish(command.spawn().expect("start")).expect_code(0);
+        assert!(finished.stderr.contains("a replay keeps no gaps between its reads"), "{finished:?}");
         let trace = load_trace(&place.file(&out));
         let tally = trace.trailer.windows.clone().expect("windows");
         assert!(trace.trailer.complete && tally.windows >= 2, "{order}: {finished:?}");

@@ -33,6 +33,9 @@ pub struct AdviseArguments {
     /// Methods that are compared with the command's own [default: those of the question replay]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub methods: Option<Vec<Method>>,
+    /// Leave out the gaps between the reads, in which the program did something else
+    #[arg(long)]
+    pub as_fast_as_possible: bool,
     /// The length.
     #[command(flatten)]
     pub length: LengthArguments,
@@ -65,7 +68,9 @@ impl AdviseArguments {
 
     /// The choices typed, as the topmost layer of the plan.
     pub fn layer(&self) -> Layer {
-        Layer { axes: Axes { methods: self.methods.clone(), ..Axes::default() }, ..Layer::default() }
+        let as_fast_as_possible = self.as_fast_as_possible.then(|| vec![true]);
+        let axes = Axes { methods: self.methods.clone(), as_fast_as_possible, ..Axes::default() };
+        Layer { axes, ..Layer::default() }
     }
 }
 
