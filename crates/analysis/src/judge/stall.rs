@@ -42,6 +42,9 @@ pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
             "a cap limits the rate but does not slow individual requests, so its stalls are not those of a slow device",
         );
     }
+    if conditions.work.parameters().gaps_ns() > 0 {
+        return Some("most heartbeats of a replay with gaps may be in these, where the method does nothing");
+    }
     (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")
 }
 

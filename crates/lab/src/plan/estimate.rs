@@ -92,6 +92,7 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
         // A replay takes as long as its program, as far as anybody knows before it.
         let program_ns = plan.trace.as_ref().and_then(|trace| trace.wall_ns).unwrap_or(0);
         let replay_ns = if conditions.workload() == Workload::Replay { program_ns } else { 0 };
+        let once_ns = once_ns.saturating_add(conditions.work.parameters().gaps_ns());
         return once_ns.max(replay_ns).saturating_add(overhead_ns).saturating_add(actor_ns(conditions));
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell, 0);

@@ -61,6 +61,7 @@ fn gaps_are_kept_or_left_out_and_no_part_of_the_total() {
         assert_eq!(measurement.gaps_ns, least_ns);
         assert!(measurement.gap_wait_ns >= least_ns && measurement.measured_ns >= measurement.gap_wait_ns);
         assert!(evidence.wall_ns >= least_ns);
+        assert_eq!(measurement.stalls, 0, "a gap is none");
     }
     let judged = finished.judged();
     for cell in judged["cells"].as_array().expect("cells") {
