@@ -215,6 +215,7 @@ fn what_cannot_be_replayed_is_refused() {
     });
     changed("pages.trace", &|trace| trace.header.page_bytes *= 2);
     changed("behind.trace", &|trace| trace.accesses[3].offset = FILE_BYTES - 1);
+    changed("endless.trace", &|trace| trace.accesses[3].took_ns = Some(u64::MAX - 1));
     changed("none.trace", &|trace| {
         trace.accesses.clear();
         trace.trailer.accesses = 0;
@@ -254,6 +255,7 @@ fn what_cannot_be_replayed_is_refused() {
         (&["--trace=other.trace"], "is not the file that was recorded"),
         (&["--trace=pages.trace"], "and this machine has pages of"),
         (&["--trace=behind.trace"], "which ends at 8388608"),
+        (&["--trace=endless.trace"], "endless.trace: it is damaged: a block does not hold what it says"),
         (&["--trace=none.trace"], "none.trace holds no read: the program accessed no file by calls"),
         (
             &["--trace=whole.trace", "--file=torn.trace"],

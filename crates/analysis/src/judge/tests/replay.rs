@@ -274,3 +274,35 @@ fn a_replay_that_is_far_behind_leaves_after_three_rounds() {
     assert_eq!((place("mmap"), place("mmap:random")), (Some(Place::Behind), Some(Place::Behind)));
     assert_eq!(comparison.best.as_deref(), Some("pread:direct"));
 }
+
+/// 60 ms of gaps are in each region, and in no figure of it.
+#[test]
+fn gaps_are_no_part_of_what_a_replay_is_ranked_by() {
+    let with_gaps = |method, reading_ms: u64| -> Timed {
+        timed(Role::Measured, honest::replay_with_gaps(method), [0, reading_ms + 60, 0])
+    };
+    let mut run = run_of(&[with_gaps("pread", 90), with_gaps("pread:direct", 60)]);
+    run.header.plan.trace = replayed_plan(own_bytes(), Some(1_000_000_000));
+    let judged = judge(&run);
+    let plain = judge(&{
+        let replay = |method, ms| -> Timed { timed(Role::Measured, honest::replay(method), [0, ms, 0]) };
+        let mut run = run_of(&[replay("pread", 90), replay("pread:direct", 60)]);
+        run.header.plan.trace = replayed_plan(own_bytes(), Some(1_000_000_000));
+        run
+    });
+    let ratio = |judged: &Judged| {
+        let of_own = |it: &&crate::judge::RatioToLeader| it.method == "pread";
+        judged.comparisons[0].ratios.iter().find(of_own).map(|it| (it.ratio, it.place)).expect("a ratio")
+    };
+    assert_eq!(ratio(&judged), ratio(&plain));
+    assert_eq!(judged.gain.as_ref().map(|gain| gain.reads_ns), plain.gain.as_ref().map(|gain| gain.reads_ns));
+    for (kept, left_out) in judged.cells.iter().zip(&plain.cells) {
+        assert_eq!((kept.total_ns, kept.measured_ns), (left_out.total_ns, left_out.measured_ns));
+        assert_eq!(kept.bytes_per_second, left_out.bytes_per_second);
+        assert_eq!((kept.gap_wait_ns, left_out.gap_wait_ns), (Some(60_000_000), None));
+        assert_eq!((kept.parameters.gaps_ns, left_out.parameters.gaps_ns), (Some(60_000_000), Some(0)));
+        let cpu_share = |cell: &CellJudgement| cell.evidence.as_ref().expect("evidence").cpu_share;
+        assert!(kept.limit.bound.is_none() && cpu_share(kept).is_none() && kept.latency_ns.is_none());
+        assert!(left_out.limit.bound.is_some() && cpu_share(left_out).is_some());
+    }
+}
