@@ -183,7 +183,8 @@ pub struct Measurement {
     /// Syncs in each bucket.
     #[serde(default)]
     pub sync_duration_counts: Vec<u64>,
-    /// At a rate: operations that were due; 0 without one. Their latencies count from there, and an
+    /// At a rate: operations that were due, or that would have been before the last of a fixed
+    /// number began; 0 without one. Their latencies count from there, and an
     /// operation that was not done has waited at least as long as is counted for it.
     #[serde(default)]
     pub due_operations: u64,

@@ -354,7 +354,9 @@ impl Job {
     /// The moments at which operations are due; `None` without a rate.
     pub fn schedule(&self) -> Option<RateSchedule> {
         let rate = ScheduledRate::new(self.rate)?;
-        Some(RateSchedule { rate, reads_per_op: self.reads_per_op.max(1), threads: self.threads.max(1) })
+        // Reads between updates are a part of the update that is due.
+        let reads_per_op = if self.record_bytes > 0 { 1 } else { self.reads_per_op.max(1) };
+        Some(RateSchedule { rate, reads_per_op, threads: self.threads.max(1) })
     }
 
     /// Reads the words of a job: once, where it enters a process.

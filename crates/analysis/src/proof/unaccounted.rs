@@ -20,7 +20,9 @@ use crate::statistics::total;
 /// run are pagewise's. Of one-shot work an answer is forgiven there, and nothing where another
 /// worker takes part, which could hide most of short work in it.
 pub fn unaccounted_in_region_ns(cell: &Cell, context: &CheckContext, measured_ns: u64, wall_ns: u64) -> u64 {
-    match (cell.conditions.is_one_shot(), context.forgives_answers) {
+    // What is done at a rate is ranked by latencies, and not by what passed in all.
+    let is_total = cell.conditions.is_one_shot() && cell.conditions.rate.is_none();
+    match (is_total, context.forgives_answers) {
         (true, _) => left_out(cell, context, measured_ns, wall_ns),
         (false, true) => 0,
         (false, false) => wall_ns.saturating_sub(measured_ns.saturating_add(context.answer_ns)),

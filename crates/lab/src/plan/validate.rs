@@ -281,6 +281,13 @@ pub fn ensure_suited(
         if let Some(reason) = method.unsuited(workload) {
             bail!("{reason}");
         }
+        let mut at_rates = cells.iter().filter(|cell| cell.conditions.workload() == workload);
+        if are_typed
+            && let Some(Some(reason)) = at_rates.next().map(|cell| method.refuses_rate(&cell.conditions))
+            && at_rates.all(|cell| method.refuses_rate(&cell.conditions).is_some())
+        {
+            bail!("{reason}");
+        }
         // Reads by the offset table may be refused in single cells only, which report it.
         let of_workload =
             cells.iter().filter(|cell| cell.conditions.workload() == workload && workload.is_one_shot());

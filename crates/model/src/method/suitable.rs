@@ -93,7 +93,7 @@ impl Method {
     }
 
     /// Operations at a rate are done one at a time, so only reads of one operation are in flight.
-    fn refuses_rate(&self, conditions: &Conditions) -> Option<String> {
+    pub fn refuses_rate(&self, conditions: &Conditions) -> Option<String> {
         let is_single = conditions.schedule()?.reads_per_op == 1;
         if conditions.writes().is_some() && self.access() == Access::Uring {
             return Some(format!(
