@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pagewise_lab::choices::{AllArguments, LengthArguments};
@@ -220,7 +220,7 @@ pub struct QuestionArguments {
     /// With read, scan or append: the methods, sizes and rates are those of an actor, ranked by
     /// what they leave to this program, which is measured: read:METHOD, scan:METHOD or
     /// append:METHOD, then rate=, size= and file=, as in read:pread,rate=20k,size=4KiB,file=0.75x
-    #[arg(long, value_name = "VICTIM", conflicts_with_all = ["beside", "file", "trace", "workload", "resume"])]
+    #[arg(long, value_name = "VICTIM", conflicts_with_all = ["beside", "file", "trace", "workload"])]
     pub victim: Option<Victim>,
     /// Drop the whole machine's page cache if the file does not leave it otherwise
     #[arg(long, help_heading = "Host settings")]
@@ -472,6 +472,9 @@ impl QuestionArguments {
     /// The question about a victim, if one is named, and its choices.
     pub fn exchanged(&self, question: Option<&str>) -> Result<Option<(&'static str, Self)>> {
         let Some(victim) = &self.victim else { return Ok(None) };
+        if self.resume {
+            bail!("--resume takes every choice from the run file: leave --victim out");
+        }
         ensure!(
             self.own_file().is_none(),
             "an actor has a file of its own, which pagewise makes: name a directory instead of your file, or leave --victim out"

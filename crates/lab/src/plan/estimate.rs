@@ -108,7 +108,11 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     }
     if let Some(capacity) = conditions.cache_capacity().filter(|_| through_cache) {
         let warmed = conditions.span_bytes.0.min(capacity.0).saturating_mul(DATASET_NS_PER_BYTE);
-        all = all.saturating_add(warmed);
+        // Where others use the cache too, the method itself goes through its data, at its rate.
+        let at_rate = conditions.schedule().filter(|_| conditions.shares_cache());
+        let passed = at_rate
+            .map_or(0, |schedule| schedule.due_ns(0, conditions.span_bytes.0 / conditions.op_bytes().max(1)));
+        all = all.saturating_add(warmed.max(passed));
         if !conditions.stays_in_memory() {
             all = all.saturating_add(SETTLING_WINDOWS * plan.sample_ns);
         }

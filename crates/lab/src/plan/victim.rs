@@ -37,6 +37,13 @@ impl FromStr for Victim {
         if !parts.iter().any(|part| part.starts_with("rate=")) {
             parts.push("rate=max");
         }
+        let has_method =
+            parts[0].split_once(':').is_some_and(|(order, _)| order.parse::<ActorOrder>().is_ok());
+        if !has_method {
+            return Err(invalid(
+                "write read:METHOD, scan:METHOD or append:METHOD, as in read:pread,rate=20k".to_string(),
+            ));
+        }
         let actor = Actor::of_parts(parts).map_err(invalid)?;
         let file = match files[..] {
             [] => None,
@@ -76,6 +83,18 @@ impl Victim {
         let is_limited = axes.memory.iter().flatten().any(|limit| limit.0.is_some());
         let usual = Some(USUAL_FILE).filter(|_| is_limited && self.order != ActorOrder::Append);
         axes.file_size = self.file.or(usual).map(|file| vec![file]);
+        ensure!(
+            axes.read_size.is_none() && axes.record_size.is_none(),
+            "with --victim, --read-size is of an actor that reads and --record-size of one that appends: the size of the victim is in its text, as in size=4KiB"
+        );
+        ensure!(
+            self.rate.is_none() || self.order != ActorOrder::Scan,
+            "a victim that scans is as fast as it can: leave its rate out"
+        );
+        ensure!(
+            axes.sync.is_none(),
+            "a victim that appends commits each record, and the others write nothing: leave --sync out"
+        );
         match self.order {
             ActorOrder::Read => {
                 axes.read_size = Some(vec![self.op_bytes]);
@@ -85,7 +104,7 @@ impl Victim {
             ActorOrder::Scan => {}
             ActorOrder::Append => {
                 axes.record_size = Some(vec![self.op_bytes]);
-                axes.sync.get_or_insert(vec![Sync::Commit]);
+                axes.sync = Some(vec![Sync::Commit]);
             }
         }
         Ok(Exchanged { question, workload, axes })
@@ -196,7 +215,9 @@ mod tests {
     #[test]
     fn what_is_no_victim_is_refused_with_a_reason() {
         for (text, reason) in [
-            ("pread", "write scan:METHOD"),
+            ("pread", "write read:METHOD"),
+            ("", "write read:METHOD"),
+            ("file=1GiB", "write read:METHOD"),
             ("read:nothing", "nothing"),
             ("read:pread,rate=0", "rate '0'"),
             ("read:pread,file=0.5x,file=1GiB", "second time"),
@@ -212,6 +233,12 @@ mod tests {
         assert!(refused("fill", limited()).contains("read, scan and append"));
         let times = Axes { file_size: Some(vec![Size::Times(2000)]), ..limited() };
         assert!(refused("scan", times).contains("write it in bytes"));
+        let sizes = Axes { read_size: Some(vec![Bytes::kib(4)]), ..limited() };
+        assert!(refused("append", sizes).contains("the size of the victim is in its text"));
+        let synced = Axes { sync: Some(vec![Sync::End]), ..limited() };
+        assert!(refused("scan", synced).contains("leave --sync out"));
+        let paced = victim("scan:pread,rate=20").exchanged("scan", limited()).expect_err("refused");
+        assert!(paced.to_string().contains("leave its rate out"));
         let empty = Axes { read_size: Some(vec![Bytes(0)]), ..limited() };
         assert!(refused("scan", empty).contains("holds nothing"));
     }

@@ -1,8 +1,8 @@
 //! Loss of the methods beside an actor.
 
 use pagewise_analysis::Judged;
-use pagewise_analysis::judge::{ActorRanking, CellJudgement, LeftFigure, MedianInterval};
-use pagewise_model::format::{mebibytes, percent, rate, time};
+use pagewise_analysis::judge::{ActorRanking, CellJudgement, Comparison, FigureKind, LeftFigure};
+use pagewise_model::format::{mebibytes, percent, time};
 
 use super::situation::Situation;
 use crate::document::Block;
@@ -70,16 +70,27 @@ fn ranked(judged: &Judged, ranking: &ActorRanking, methods: Option<Vec<String>>)
         ]
     };
     let actors = ranking.actors.iter().enumerate().map(|(index, one)| {
-        let text = |left: MedianInterval| match ranking.by {
-            LeftFigure::Cached => left.text(percent),
-            LeftFigure::Figure => left.text(rate),
+        let left = match ranking.by {
+            LeftFigure::Cached => one.left.map(|left| TextCell::of(left.text(percent), left.median)),
+            LeftFigure::Figure => figure(judged, &one.cell),
         };
-        let left = one.left.map(|left| TextCell::of(text(left), left.median));
         let actor = methods.as_ref().map_or(&one.actor, |methods| &methods[index]);
         row(actor, &one.cell, left.unwrap_or_else(TextCell::missing), words::actors::place(one))
     });
-    let alone = ranking.alone.iter().map(|id| row("none", id, TextCell::missing(), String::new()));
+    let alone = ranking.alone.iter().map(|id| {
+        let left = figure(judged, id).filter(|_| ranking.by == LeftFigure::Figure);
+        row("none", id, left.unwrap_or_else(TextCell::missing), String::new())
+    });
     TextTable { columns, rows: actors.chain(alone).collect() }
+}
+
+/// The figure by which a cell is ranked, with its unit.
+fn figure(judged: &Judged, id: &str) -> Option<TextCell> {
+    let is_its = |one: &&Comparison| one.cells.iter().any(|cell| cell == id);
+    let kind = FigureKind::of(&judged.comparisons.iter().find(is_its)?.conditions.conditions);
+    let figure = judged.by_id().get(id)?.figure(kind)?;
+    let unit = if kind.is_time() { "" } else { "/s" };
+    Some(TextCell::of(figure.text(|value| format!("{}{unit}", kind.text(value))), figure.median))
 }
 
 fn line(situation: &Situation<'_>, all: &[Situation<'_>]) -> Option<String> {
