@@ -79,7 +79,12 @@ impl<'a> CellSamples<'a> {
         let missed: Vec<f64> =
             self.with_outcome(RateOutcome::Missed).map(|one| ops_per_second(one) * each).collect();
         if missed.len() >= cut_short.len() {
-            return Some(format!("cannot keep the rate: it did {} of {asked}", rate(median(&missed)?)));
+            let valid = self.valid().count();
+            let some = match missed.len() == valid {
+                true => String::new(),
+                false => format!(" in {} of {valid} samples", missed.len()),
+            };
+            return Some(format!("cannot keep the rate: it did {} of {asked}{some}", rate(median(&missed)?)));
         }
         Some(format!(
             "ended after {:.0} operations, too few to say that it keeps the rate: a cold sample brings in a quarter of the file at most",

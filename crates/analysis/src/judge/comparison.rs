@@ -304,6 +304,9 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
             ([only], 2..) if settled.rates(only).count() >= FEWEST_ROUNDS => {
                 format!("only {} could be ranked", only.cell.method)
             }
+            ([], _) if measured.iter().any(|cell| cell.misses_rate()) => {
+                "no method keeps the rate".to_string()
+            }
             _ => reason,
         }),
         as_is: as_is(conditions, ranked, settled),
@@ -345,10 +348,7 @@ fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
     let valid = cell.valid().count();
     if valid > 0 && without_figure(cell) == valid {
         let has_no_time = || "it did not become warm, so it has no time to warm".to_string();
-        let reason = fell_short(cell).unwrap_or_else(has_no_time);
-        let missed = cell.rate_missed();
-        let some_kept_it = cell.misses_rate() && missed < valid;
-        return Some(if some_kept_it { format!("{reason} in {missed} of {valid} samples") } else { reason });
+        return Some(fell_short(cell).unwrap_or_else(has_no_time));
     }
     (valid == 0).then(|| "no sample of it is valid".to_string())
 }

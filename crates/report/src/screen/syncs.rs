@@ -86,11 +86,16 @@ fn text(cell: &CellJudgement) -> Option<String> {
     let quantile = |name: &str, ns: Option<u64>| ns.map(|ns| format!(", {name} {}", time(ns)));
     let quantiles = [quantile("p50", syncs.p50), quantile("p99", syncs.p99)];
     let amplified = syncs.device_bytes_per_byte.filter(|times| *times >= AMPLIFIED);
+    let at_rate = cell.usual_latency_ns.map(|usual| {
+        let p99 = quantile("p99", cell.latency_ns.as_ref().and_then(|latency| latency.p99));
+        format!(", mean latency of the fastest 95 % {}{}", time(usual.median), p99.unwrap_or_default())
+    });
     Some(format!(
-        "{}: {} {}s/s; {}{} {}/s of {} each{}, longest {} of {}{}",
+        "{}: {} {}s/s{}; {}{} {}/s of {} each{}, longest {} of {}{}",
         cell.method,
         cell.ops_per_second.map_or_else(|| MISSING.to_string(), |records| rate(records.median)),
         cell.workload.facts().access,
+        at_rate.unwrap_or_default(),
         syncs.call,
         if syncs.is_durable { "" } else { " (not durable)" },
         rate(syncs.per_second?.median),

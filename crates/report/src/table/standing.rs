@@ -86,7 +86,7 @@ pub(crate) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<St
         }
         Status::Ok => {
             let unranked = standings.unranked.get(cell.id.as_str());
-            let unranked = unranked.map(|reason| format!("not ranked: {reason}"));
+            let is_known = |why: &String| unranked.is_some_and(|known| *known == why.as_str());
             // Without invalid attempts, a reason is the machine's refusal.
             let failed = match cell.invalid_samples {
                 0 => cell.reason.clone(),
@@ -95,6 +95,8 @@ pub(crate) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<St
                     Some(format!("{invalid} of {attempts} attempts invalid; {reason}"))
                 }
             };
+            let failed = failed.filter(|why| !is_known(why));
+            let unranked = unranked.map(|reason| format!("not ranked: {reason}"));
             let parts: Vec<String> = unranked.into_iter().chain(failed).collect();
             (!parts.is_empty()).then(|| parts.join("; "))
         }
