@@ -51,6 +51,9 @@ fn written_to<'a>(out: impl Write + 'a) -> TextOutput<'a> {
 
 /// Stdout for documents. Text is written when the writer is dropped or flushed.
 pub fn stdout() -> TextOutput<'static> {
+    if is_closed() {
+        let _ = LOST.set(Errno::BADF.into());
+    }
     written_to(Remembered(io::stdout().lock()))
 }
 
