@@ -44,7 +44,16 @@ impl FromStr for Victim {
                 "write read:METHOD, scan:METHOD or append:METHOD, as in read:pread,rate=20k".to_string(),
             ));
         }
+        let paced = parts
+            .iter()
+            .find(|part| part.starts_with("size=") || part.starts_with("rate=") && **part != "rate=max");
+        let paced = paced.map(|part| part.to_string());
         let actor = Actor::of_parts(parts).map_err(invalid)?;
+        if let Some(part) = paced.filter(|_| actor.order == ActorOrder::Scan) {
+            return Err(invalid(format!(
+                "a scan goes through its file by the pieces of its method, as fast as it can: leave {part} out"
+            )));
+        }
         let file = match files[..] {
             [] => None,
             [file] => Some(file["file=".len()..].parse().map_err(invalid)?),
@@ -86,10 +95,6 @@ impl Victim {
         ensure!(
             axes.read_size.is_none() && axes.record_size.is_none(),
             "with --victim, --read-size is of an actor that reads and --record-size of one that appends: the size of the victim is in its text, as in size=4KiB"
-        );
-        ensure!(
-            self.rate.is_none() || self.order != ActorOrder::Scan,
-            "a victim that scans is as fast as it can: leave its rate out"
         );
         ensure!(
             axes.sync.is_none(),
@@ -223,6 +228,8 @@ mod tests {
             ("read:pread,file=0.5x,file=1GiB", "second time"),
             ("read:pread,file=x", "invalid multiple"),
             ("read:pread,span=1GiB", "none of rate="),
+            ("scan:pread,rate=20", "leave rate=20 out"),
+            ("scan:pread,rate=max,size=4KiB", "leave size=4KiB out"),
         ] {
             let error = text.parse::<Victim>().expect_err("no victim");
             assert!(error.starts_with("invalid victim '") && error.contains(reason), "{text}: {error}");
@@ -237,8 +244,6 @@ mod tests {
         assert!(refused("append", sizes).contains("the size of the victim is in its text"));
         let synced = Axes { sync: Some(vec![Sync::End]), ..limited() };
         assert!(refused("scan", synced).contains("leave --sync out"));
-        let paced = victim("scan:pread,rate=20").exchanged("scan", limited()).expect_err("refused");
-        assert!(paced.to_string().contains("leave its rate out"));
         let empty = Axes { read_size: Some(vec![Bytes(0)]), ..limited() };
         assert!(refused("scan", empty).contains("holds nothing"));
     }
