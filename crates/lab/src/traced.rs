@@ -157,6 +157,7 @@ impl Traced {
             device_bytes: end.device_bytes(file),
             windows: end.windows.is_some(),
             wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
+            gaps_ns: trace.gaps(number).ok().map(|gaps| all_ns(&gaps)),
             map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
             inspection: end.inspection.clone(),
         };
@@ -164,6 +165,10 @@ impl Traced {
         let notes = notes(&trace, file, &table);
         Ok(Self { file: file_path, work, descriptor, planned, notes, no_gaps: gaps.err() })
     }
+}
+
+fn all_ns(gaps: &[u64]) -> u64 {
+    gaps.iter().fold(0, |all, gap| all.saturating_add(*gap))
 }
 
 /// Sum of the gaps between the reads of a file, or the reason that they cannot be kept.
@@ -176,7 +181,7 @@ fn gaps_ns(trace: &Trace, number: u32, table: &RecordedTable) -> Result<u64, Str
         ));
     }
     let gaps = trace.gaps(number).map_err(|reason| reason.to_string())?;
-    let all_ns = gaps.iter().fold(0u64, |all, gap| all.saturating_add(*gap));
+    let all_ns = all_ns(&gaps);
     if all_ns > MOST_GAPS_NS {
         let (all, most) = (format::time(all_ns), format::time(MOST_GAPS_NS));
         return Err(format!(

@@ -165,6 +165,9 @@ pub struct PlannedTrace {
     /// Time that it took, from its first instruction to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ns: Option<u64>,
+    /// Sum of the gaps between its reads of the file, kept in a replay or not; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps_ns: Option<u64>,
     /// Map of its reads over offset and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<AccessMap>,

@@ -89,10 +89,14 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
     let overhead_ns = OVERHEAD_NS + start_ns(cell.method.worker());
     if let Some(once_ns) = once_ns(cell) {
-        // A replay takes as long as its program, as far as anybody knows before it.
-        let program_ns = plan.trace.as_ref().and_then(|trace| trace.wall_ns).unwrap_or(0);
-        let replay_ns = if conditions.workload() == Workload::Replay { program_ns } else { 0 };
-        let once_ns = once_ns.saturating_add(conditions.work.parameters().gaps_ns());
+        // A replay takes as long as its program, as far as anybody knows before it, or as that without
+        // its gaps.
+        let gaps_ns = conditions.work.parameters().gaps_ns();
+        let trace = plan.trace.as_ref().filter(|_| conditions.workload() == Workload::Replay);
+        let program_ns = trace.and_then(|trace| trace.wall_ns).unwrap_or(0);
+        let left_out_ns = trace.and_then(|trace| trace.gaps_ns).filter(|_| gaps_ns == 0).unwrap_or(0);
+        let replay_ns = program_ns.saturating_sub(left_out_ns);
+        let once_ns = once_ns.saturating_add(gaps_ns);
         return once_ns.max(replay_ns).saturating_add(overhead_ns).saturating_add(actor_ns(conditions));
     }
     let (throughput_ns, latency_ns) = plan.phases_ns(cell, 0);

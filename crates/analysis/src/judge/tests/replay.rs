@@ -38,6 +38,7 @@ fn replayed_plan(device_bytes: u64, wall_ns: Option<u64>) -> Option<PlannedTrace
         device_bytes: Some(device_bytes),
         windows: false,
         wall_ns,
+        gaps_ns: None,
         map: None,
         inspection: None,
     })
