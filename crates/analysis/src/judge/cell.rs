@@ -180,7 +180,7 @@ pub struct CellJudgement {
     /// Page faults of set-up.
     pub setup_faults: Option<u64>,
     /// Device bytes per second as a share of the most that the device delivered in this run; `None`
-    /// if the device was not involved, or its bandwidth was not measured.
+    /// if the device was not involved, its bandwidth was not measured, or it worked in gaps, too.
     pub of_device_bandwidth: Option<f64>,
     /// Lower end of that share.
     pub of_device_bandwidth_low: Option<f64>,
@@ -243,8 +243,10 @@ impl CellJudgement {
         let (cell, conditions) = (samples.cell, &samples.cell.conditions);
         let measurements: Vec<&Measurement> = samples.valid().map(|(measurement, _)| measurement).collect();
         let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
-        let of_device: Option<Extent> =
-            activity.and_then(|activity| ceilings.share_of_bandwidth(conditions, activity));
+        let keeps_gaps = conditions.work.parameters().gaps_ns() > 0;
+        let of_device: Option<Extent> = activity
+            .filter(|_| !keeps_gaps)
+            .and_then(|activity| ceilings.share_of_bandwidth(conditions, activity));
         let per_second = |per_op: f64| {
             MedianInterval::of(&samples.figures(|measurement, _| ops_per_second(measurement) * per_op))
         };
@@ -313,8 +315,7 @@ impl CellJudgement {
             setup_ns: ns(|measurement| measurement.setup_ns),
             warmup_ns: ns(|measurement| measurement.warmup_ns),
             measured_ns: ns(region_ns),
-            gap_wait_ns: ns(|measurement| measurement.gap_wait_ns)
-                .filter(|_| conditions.work.parameters().gaps_ns() > 0),
+            gap_wait_ns: ns(|measurement| measurement.gap_wait_ns).filter(|_| keeps_gaps),
             teardown_ns: ns(|measurement| measurement.teardown_ns),
             sync_ns: ns(|measurement| measurement.sync_ns),
             total_ns: ns(total_ns),

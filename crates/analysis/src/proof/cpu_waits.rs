@@ -168,6 +168,9 @@ pub(super) fn lacked_a_cpu(subject: &Subject<'_>) -> Option<String> {
         wall_ns = wall_ns.saturating_add(times.wall_ns);
         lost_ns = lost_ns.saturating_add(subject.lost_ns(*part, times));
     }
+    // What a replay waits in gaps is no time of its reads, and no counter says where a CPU was
+    // lost.
+    let wall_ns = wall_ns.saturating_sub(subject.measurement.gaps_ns);
     let most = (wall_ns as f64 * WAIT_SHARE) as u64 + SLICE_NS;
     (lost_ns > most).then(|| {
         format!(

@@ -89,8 +89,8 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     let conditions = &cell.conditions;
     let overhead_ns = OVERHEAD_NS + start_ns(cell.method.worker());
     if let Some(once_ns) = once_ns(cell) {
-        // A replay takes as long as its program, as far as anybody knows before it, or as that without
-        // its gaps.
+        // A replay takes as long as its program, as far as anybody knows before it, or as that
+        // without its gaps.
         let gaps_ns = conditions.work.parameters().gaps_ns();
         let trace = plan.trace.as_ref().filter(|_| conditions.workload() == Workload::Replay);
         let program_ns = trace.and_then(|trace| trace.wall_ns).unwrap_or(0);
