@@ -245,6 +245,17 @@ impl Conditions {
         self.work.parameters().fixed_operations(self.extent())
     }
 
+    /// Sum of the gaps between the reads of a replay, in which it waits as its program did; 0 if it
+    /// keeps none.
+    pub fn gaps_ns(&self) -> u64 {
+        self.work.parameters().gaps_ns()
+    }
+
+    /// True of a replay that waits in gaps.
+    pub fn keeps_gaps(&self) -> bool {
+        self.gaps_ns() > 0
+    }
+
     /// Positions of records in the file, or `None` if the workload does not write.
     pub fn ring(&self) -> Option<RecordRing> {
         Some(self.writes()?.ring(self.file_bytes))

@@ -283,8 +283,11 @@ impl Ceilings {
         };
         let bound = Bound::among(ceilings, limits_of_time(cell, activity));
         // What its time went to is not known on purpose.
-        let keeps_gaps = cell.conditions.work.parameters().gaps_ns() > 0;
-        if keeps_gaps && bound.bound == Some(BoundName::Unknown) { Bound::default() } else { bound }
+        if cell.conditions.keeps_gaps() && bound.bound == Some(BoundName::Unknown) {
+            Bound::default()
+        } else {
+            bound
+        }
     }
 
     /// Device bytes per second as a share of the device's maximum for cells with `conditions`;

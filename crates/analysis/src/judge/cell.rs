@@ -243,9 +243,8 @@ impl CellJudgement {
         let (cell, conditions) = (samples.cell, &samples.cell.conditions);
         let measurements: Vec<&Measurement> = samples.valid().map(|(measurement, _)| measurement).collect();
         let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
-        let keeps_gaps = conditions.work.parameters().gaps_ns() > 0;
         let of_device: Option<Extent> = activity
-            .filter(|_| !keeps_gaps)
+            .filter(|_| !conditions.keeps_gaps())
             .and_then(|activity| ceilings.share_of_bandwidth(conditions, activity));
         let per_second = |per_op: f64| {
             MedianInterval::of(&samples.figures(|measurement, _| ops_per_second(measurement) * per_op))
@@ -315,7 +314,7 @@ impl CellJudgement {
             setup_ns: ns(|measurement| measurement.setup_ns),
             warmup_ns: ns(|measurement| measurement.warmup_ns),
             measured_ns: ns(region_ns),
-            gap_wait_ns: ns(|measurement| measurement.gap_wait_ns).filter(|_| keeps_gaps),
+            gap_wait_ns: ns(|measurement| measurement.gap_wait_ns).filter(|_| conditions.keeps_gaps()),
             teardown_ns: ns(|measurement| measurement.teardown_ns),
             sync_ns: ns(|measurement| measurement.sync_ns),
             total_ns: ns(total_ns),

@@ -24,7 +24,7 @@ pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
     if conditions.host_settings.device_cap.is_some() {
         return Some("a cap limits the rate but does not slow individual requests");
     }
-    if conditions.work.parameters().gaps_ns() > 0 {
+    if conditions.keeps_gaps() {
         return Some("an operation of this replay is all of its reads with the gaps between them");
     }
     (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")

@@ -86,8 +86,7 @@ impl Parameters {
             descriptor: conditions.descriptor,
             skew: reads.map(|reads| reads.skew.to_string()),
             dependent: reads.map(|reads| reads.dependent),
-            gaps_ns: matches!(conditions.work, Work::Replay(_))
-                .then(|| conditions.work.parameters().gaps_ns()),
+            gaps_ns: matches!(conditions.work, Work::Replay(_)).then(|| conditions.gaps_ns()),
             device_cap: *device_cap,
             kernel: kernel.clone(),
             cpus: cpus.as_ref().map(ToString::to_string),

@@ -42,7 +42,7 @@ pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
             "a cap limits the rate but does not slow individual requests, so its stalls are not those of a slow device",
         );
     }
-    if conditions.work.parameters().gaps_ns() > 0 {
+    if conditions.keeps_gaps() {
         return Some("most heartbeats of a replay with gaps may be in these, where the method does nothing");
     }
     (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")

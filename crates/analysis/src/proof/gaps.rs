@@ -9,7 +9,7 @@ use super::subject::Subject;
 
 /// The gaps of the trace in all.
 fn gaps_ns(subject: &Subject<'_>) -> u64 {
-    subject.cell.conditions.work.parameters().gaps_ns()
+    subject.cell.conditions.gaps_ns()
 }
 
 /// The measured region is not shorter than the gaps in it, by either clock, and the worker waited

@@ -91,7 +91,7 @@ pub fn sample_ns(plan: &Plan, cell: &Cell) -> u64 {
     if let Some(once_ns) = once_ns(cell) {
         // A replay takes as long as its program, as far as anybody knows before it, or as that
         // without its gaps.
-        let gaps_ns = conditions.work.parameters().gaps_ns();
+        let gaps_ns = conditions.gaps_ns();
         let trace = plan.trace.as_ref().filter(|_| conditions.workload() == Workload::Replay);
         let program_ns = trace.and_then(|trace| trace.wall_ns).unwrap_or(0);
         let left_out_ns = trace.and_then(|trace| trace.gaps_ns).filter(|_| gaps_ns == 0).unwrap_or(0);

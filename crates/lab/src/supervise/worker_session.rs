@@ -246,11 +246,8 @@ impl WorkerSession<'_> {
             self.verify(worker, &outcome, first_operation, memory)?;
         progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
         let region_began = outcome.began;
-        let mut measurement = measurement(
-            outcome.reply,
-            outcome.unaccounted_ns,
-            self.cell.conditions.work.parameters().gaps_ns(),
-        );
+        let gaps_ns = self.cell.conditions.gaps_ns();
+        let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns, gaps_ns);
         self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
         let mut actor_records = None;
         if let (Some(actor), Some(before), Some(after)) = (actor, actor_before, actor_after) {

@@ -40,7 +40,7 @@ fn has_no_gaps(view: &ComparisonView<'_>) -> bool {
 }
 
 fn gaps_ns(view: &ComparisonView<'_>) -> u64 {
-    view.comparison.conditions.conditions.work.parameters().gaps_ns()
+    view.comparison.conditions.conditions.gaps_ns()
 }
 
 /// Note on what the figures of a replay with gaps leave out.

@@ -117,7 +117,7 @@ pub(super) fn measurement(cell: &Cell) -> Measurement {
     };
     let capped = cell.conditions.host_settings.device_cap.is_some();
     let timed = operations.min(1000);
-    let gaps_ns = conditions.work.parameters().gaps_ns();
+    let gaps_ns = conditions.gaps_ns();
     Measurement {
         gaps_ns,
         gap_wait_ns: gaps_ns,
