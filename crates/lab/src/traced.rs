@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use pagewise_analysis::statistics::total;
 use pagewise_host::files;
 use pagewise_model::access_map::AccessMap;
 use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
-use pagewise_model::trace::{LONGEST_ENTRY, RecordedTable, Trace, TraceFile, WindowTally, range_of};
+use pagewise_model::trace::{LONGEST_ENTRY, NoGaps, RecordedTable, Trace, TraceFile, WindowTally, range_of};
 use pagewise_model::watched::{Missing, ObservationKind, ReadOrder};
 use pagewise_model::work::MOST_GAPS_NS;
 use pagewise_model::{Bytes, Consume, Descriptor, Replay, Untrusted, format};
@@ -129,7 +130,8 @@ impl Traced {
         let Some(table) = table(&trace, number, most_threads) else {
             bail!("{shown} has a read behind 1 TiB of {}", file_path.display());
         };
-        let gaps = gaps_ns(&trace, number, &table);
+        let gaps = trace.gaps(number).map(|gaps| total(&gaps));
+        let kept = kept_gaps_ns(gaps, &table);
         let entries = &table.entries;
         let ranges = || entries.iter().map(|entry| range_of(*entry));
         let work = Replay {
@@ -141,7 +143,7 @@ impl Traced {
             trace_threads: table.thread_reads.len() as u32,
             ballast: Bytes(end.program.anonymous_bytes.unwrap_or(0)),
             consume: Consume::Touch,
-            gaps_ns: gaps.as_ref().ok().copied(),
+            gaps_ns: kept.as_ref().ok().copied(),
         };
         let planned = PlannedTrace {
             path: path
@@ -157,22 +159,18 @@ impl Traced {
             device_bytes: end.device_bytes(file),
             windows: end.windows.is_some(),
             wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
-            gaps_ns: trace.gaps(number).ok().map(|gaps| all_ns(&gaps)),
+            gaps_ns: gaps.ok(),
             map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
             inspection: end.inspection.clone(),
         };
         let descriptor = if table.own_descriptors { Descriptor::PerThread } else { Descriptor::Shared };
         let notes = notes(&trace, file, &table);
-        Ok(Self { file: file_path, work, descriptor, planned, notes, no_gaps: gaps.err() })
+        Ok(Self { file: file_path, work, descriptor, planned, notes, no_gaps: kept.err() })
     }
 }
 
-fn all_ns(gaps: &[u64]) -> u64 {
-    gaps.iter().fold(0, |all, gap| all.saturating_add(*gap))
-}
-
-/// Sum of the gaps between the reads of a file, or the reason that they cannot be kept.
-fn gaps_ns(trace: &Trace, number: u32, table: &RecordedTable) -> Result<u64, String> {
+/// Sum of the gaps between the reads of a file, or the reason that a replay cannot keep them.
+fn kept_gaps_ns(gaps: Result<u64, NoGaps>, table: &RecordedTable) -> Result<u64, String> {
     let threads = table.thread_reads.len() as u64;
     if threads > 1 {
         return Err(format!(
@@ -180,8 +178,7 @@ fn gaps_ns(trace: &Trace, number: u32, table: &RecordedTable) -> Result<u64, Str
             format::counted(threads, "thread")
         ));
     }
-    let gaps = trace.gaps(number).map_err(|reason| reason.to_string())?;
-    let all_ns = all_ns(&gaps);
+    let all_ns = gaps.map_err(|reason| reason.to_string())?;
     if all_ns > MOST_GAPS_NS {
         let (all, most) = (format::time(all_ns), format::time(MOST_GAPS_NS));
         return Err(format!(

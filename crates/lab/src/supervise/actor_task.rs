@@ -5,6 +5,7 @@
 
 use std::fs::File;
 
+use pagewise_analysis::statistics::total;
 use pagewise_host::{OffsetTable, OperationOrder, ReadBack, TableMemory, cache, missing_records};
 use pagewise_model::random::mix;
 use pagewise_model::{Actor, ActorOrder, ActorWrites, Cell, Failure, FailureKind, RecordRing};
@@ -114,8 +115,7 @@ impl ActorTask {
         if let Self::Records(of_file) = self {
             let writes = &mut of_file.writes;
             writes.records = writes.records.saturating_add(reply.operations);
-            let syncs = reply.sync_duration_counts.iter().fold(0u64, |all, few| all.saturating_add(*few));
-            writes.syncs = writes.syncs.saturating_add(syncs);
+            writes.syncs = writes.syncs.saturating_add(total(&reply.sync_duration_counts));
             writes.dirty_most_bytes = writes.dirty_most_bytes.max(cache::dirty_bytes(&of_file.file));
         }
         one_thread && u64::from_str_radix(&reply.checksum, 16).ok() == expected

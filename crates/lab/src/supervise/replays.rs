@@ -1,6 +1,7 @@
 //! The entries of a trace, and their expected checksum.
 
 use anyhow::{Context, Result, anyhow, ensure};
+use pagewise_analysis::statistics::total;
 use pagewise_host::{reference, touched_word};
 use pagewise_model::trace::{RecordedTable, ResidentPages};
 use pagewise_model::{Conditions, Replay};
@@ -42,8 +43,7 @@ impl ReplayTask {
             None => Vec::new(),
             Some(gaps_ns) => {
                 let gaps = trace.gaps(work.file).map_err(|reason| anyhow!("{reason}"))?;
-                let all = gaps.iter().fold(0u64, |all, gap| all.saturating_add(*gap));
-                ensure!(all == gaps_ns, "the trace has other gaps than the plan");
+                ensure!(total(&gaps) == gaps_ns, "the trace has other gaps than the plan");
                 gaps
             }
         };
