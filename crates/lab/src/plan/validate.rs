@@ -277,29 +277,33 @@ pub fn ensure_suited(
     machine: &Machine<'_>,
 ) -> Result<()> {
     let alignment = alignment(machine);
+    let of_workload =
+        || cells.iter().map(|cell| &cell.conditions).filter(|conditions| conditions.workload() == workload);
     for method in methods {
         if let Some(reason) = method.unsuited(workload) {
             bail!("{reason}");
         }
-        let mut at_rates = cells.iter().filter(|cell| cell.conditions.workload() == workload);
         if are_typed
-            && let Some(Some(reason)) = at_rates.next().map(|cell| method.refuses_rate(&cell.conditions))
-            && at_rates.all(|cell| method.refuses_rate(&cell.conditions).is_some())
+            && let Some(reason) =
+                first_of_all(of_workload().map(|conditions| method.refuses_rate(conditions)))
         {
             bail!("{reason}");
         }
         // Reads by the offset table may be refused in single cells only, which report it.
-        let of_workload =
-            cells.iter().filter(|cell| cell.conditions.workload() == workload && workload.is_one_shot());
-        let mut refusals = of_workload.map(|cell| method.refuses(&cell.conditions.work, alignment));
-        if let Some(Some(reason)) = refusals.next()
-            && refusals.all(|refusal| refusal.is_some())
+        let one_shot = of_workload().filter(|_| workload.is_one_shot());
+        if let Some(reason) =
+            first_of_all(one_shot.map(|conditions| method.refuses(&conditions.work, alignment)))
             && (are_typed || !others_can(cells, workload, alignment))
         {
             bail!("{reason}");
         }
     }
     Ok(())
+}
+
+/// The first reason where everything is refused; `None` if something is not, or there is nothing.
+fn first_of_all(refusals: impl Iterator<Item = Option<String>>) -> Option<String> {
+    refusals.collect::<Option<Vec<String>>>()?.into_iter().next()
 }
 
 /// Divisors of the sizes of buffers on this machine.
