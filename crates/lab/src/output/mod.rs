@@ -72,11 +72,11 @@ pub fn is_terminal() -> bool {
 /// True if stdout was closed when this process began: the runtime opens the null device in its
 /// place, for reading too, as no shell does.
 pub fn is_closed() -> bool {
-    let null = || rustix::fs::stat("/dev/null").ok();
-    let is_null = |stat: &rustix::fs::Stat| null().is_some_and(|null| null.st_rdev == stat.st_rdev);
-    let is_both_ways =
-        || rustix::fs::fcntl_getfl(io::stdout()).is_ok_and(|flags| flags.contains(OFlags::RDWR));
-    rustix::fs::fstat(io::stdout()).is_ok_and(|stat| is_null(&stat)) && is_both_ways()
+    let stdout = io::stdout();
+    let is_both_ways = rustix::fs::fcntl_getfl(&stdout).is_ok_and(|flags| flags.contains(OFlags::RDWR));
+    let devices =
+        || Some((rustix::fs::fstat(&stdout).ok()?.st_rdev, rustix::fs::stat("/dev/null").ok()?.st_rdev));
+    is_both_ways && devices().is_some_and(|(stdout, null)| stdout == null)
 }
 
 /// Stderr for the document of a command whose own output has stdout.
