@@ -69,26 +69,27 @@ fn ranked(judged: &Judged, ranking: &ActorRanking, methods: Option<Vec<String>>)
             TextCell::number(figures.map(|actor| actor.bytes_per_second), mebibytes),
         ]
     };
+    let figure_of = |id: &str| figure(&judged.comparisons, by_id.get(id)?);
     let actors = ranking.actors.iter().enumerate().map(|(index, one)| {
         let left = match ranking.by {
             LeftFigure::Cached => one.left.map(|left| TextCell::of(left.text(percent), left.median)),
-            LeftFigure::Figure => figure(judged, &one.cell),
+            LeftFigure::Figure => figure_of(&one.cell),
         };
         let actor = methods.as_ref().map_or(&one.actor, |methods| &methods[index]);
         row(actor, &one.cell, left.unwrap_or_else(TextCell::missing), words::actors::place(one))
     });
     let alone = ranking.alone.iter().map(|id| {
-        let left = figure(judged, id).filter(|_| ranking.by == LeftFigure::Figure);
+        let left = figure_of(id).filter(|_| ranking.by == LeftFigure::Figure);
         row("none", id, left.unwrap_or_else(TextCell::missing), String::new())
     });
     TextTable { columns, rows: actors.chain(alone).collect() }
 }
 
 /// The figure by which a cell is ranked, with its unit.
-fn figure(judged: &Judged, id: &str) -> Option<TextCell> {
-    let is_its = |one: &&Comparison| one.cells.iter().any(|cell| cell == id);
-    let kind = FigureKind::of(&judged.comparisons.iter().find(is_its)?.conditions.conditions);
-    let figure = judged.by_id().get(id)?.figure(kind)?;
+fn figure(comparisons: &[Comparison], cell: &CellJudgement) -> Option<TextCell> {
+    let its = comparisons.iter().find(|one| one.cells.contains(&cell.id))?;
+    let kind = FigureKind::of(&its.conditions.conditions);
+    let figure = cell.figure(kind)?;
     let unit = if kind.is_time() { "" } else { "/s" };
     Some(TextCell::of(figure.text(|value| format!("{}{unit}", kind.text(value))), figure.median))
 }
