@@ -80,10 +80,10 @@ pub fn sample(
     let mut budget = DeviceBudget::new(pace.device_bytes, pace.device_check_ns);
     let started_ns = clock();
     let due_at = |operation| started_ns.saturating_add(pace.schedule.due_ns(turn.thread, operation));
-    let mut due = pace.schedule.due_within(turn.thread, turn.sample_ns).min(pace.most);
-    if pace.is_whole {
-        due = pace.most;
-    }
+    let mut due = match pace.is_whole {
+        true => pace.most,
+        false => pace.schedule.due_within(turn.thread, turn.sample_ns).min(pace.most),
+    };
     // A table that ends early ends the region with the time of its last operation.
     let mut region_ends = started_ns.saturating_add(turn.sample_ns);
     if due == pace.most {
