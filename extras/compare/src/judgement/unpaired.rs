@@ -5,7 +5,7 @@
 //! that of Welch's t, at a level that makes all of them hold together (Bonferroni). A variance of
 //! few runs that lies below the median of the others' is steadied by it, as in `paired` of the
 //! statistics; one above it stays. This was chosen by simulation with normal, heavy-tailed, skewed
-//! and bimodal noise (docs/method/judgement.md).
+//! and bimodal noise (bench/RESULTS.md).
 
 use pagewise_analysis::statistics::{Interval, SHOWN_LEVEL, median};
 use statrs::distribution::{ContinuousCDF, StudentsT};
