@@ -44,7 +44,7 @@ CONDITIONS = [
                 "--sync", "none,end", "--no-ceilings"], [], ""),
     ("fill", ["run", "fill", "--methods", "mmap,mmap:populate-write", "--rounds", "7", "--file-size", "1MiB", "--block-size",
               "4KiB", "--no-ceilings"], [], ""),
-    ("race", ["run", "read", "--workload", "random-read", "--threads", "1", "--sample", "1ms", "--latency", "1ms", "--methods",
+    ("elimination", ["run", "read", "--workload", "random-read", "--threads", "1", "--sample", "1ms", "--latency", "1ms", "--methods",
               "pread,mmap,mmap:random,pread:random", "--cache", "warm", "--file-size", "8MiB", "--budget", "3s"], [], ""),
     ("memory limit, device cap", ["run", "read", *READS, "--methods", "pread", "--cache", "warm", "--memory", "12MiB", "--file-size",
                                   "20MiB", "--device-cap", "read-iops=100000", "--no-ceilings"], [], "cgroup"),
@@ -450,13 +450,13 @@ def finish(session, place, kept, counts):
 
 
 def is_whole(plan, cell, found):
-    """All rounds of a run with a fixed number; of a race the first five, and no gap before those at its end."""
-    rounds, is_race = plan["rounds"], plan.get("budget") is not None
-    first = min(rounds, 5) if is_race else rounds
+    """All rounds of a run with a fixed number; of an elimination the first five, and no gap before those at its end."""
+    rounds, is_eliminating = plan["rounds"], plan.get("budget") is not None
+    first = min(rounds, 5) if is_eliminating else rounds
     if cell.endswith("/ceiling"):
         return found == sorted({sample * (first - 1) // 2 for sample in range(3)} if first > 3 else set(range(first)))
     regular = [number for number in found if number < rounds]
-    return regular == list(range(len(regular))) and (len(regular) >= first if is_race else len(regular) == first)
+    return regular == list(range(len(regular))) and (len(regular) >= first if is_eliminating else len(regular) == first)
 
 
 def expect_each_once(lines, counts):

@@ -88,7 +88,7 @@ def main():
                 ratios = [ratio for ratio in comparison["ratios"] if ratio["method"] == f"s{slowed}/get"]
                 if not ratios:
                     continue
-                # One that left the race early is compared with the leader of that time.
+                # One that was eliminated early is compared with the leader of that time.
                 ratio = ratios[0]
                 leader = int(ratio["leader"].split("/")[0].removeprefix("s"))
                 tally["behind"] += ratio["place"] == "behind"

@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use pagewise_analysis::judge::race::InterimAnalyses;
+use pagewise_analysis::judge::elimination::InterimAnalyses;
 use pagewise_analysis::judge::simulation::{ComparisonScenario, Noise, SimulatedSampling, simulate};
 
 fn settings() -> Vec<(&'static str, Vec<f64>)> {
@@ -49,9 +49,9 @@ fn samplings() -> Vec<(&'static str, SimulatedSampling)> {
         ("33 rounds", SimulatedSampling::Rounds(33)),
         // The usual budget is twice what the first five rounds take; a short question has the least
         // budget, which pays for more.
-        ("quick race of 10", SimulatedSampling::Race(InterimAnalyses::quick(), 10.0)),
-        ("quick race of 16", SimulatedSampling::Race(InterimAnalyses::quick(), 16.0)),
-        ("full race of 40", SimulatedSampling::Race(InterimAnalyses::full(), 40.0)),
+        ("quick elimination of 10", SimulatedSampling::Elimination(InterimAnalyses::quick(), 10.0)),
+        ("quick elimination of 16", SimulatedSampling::Elimination(InterimAnalyses::quick(), 16.0)),
+        ("full elimination of 40", SimulatedSampling::Elimination(InterimAnalyses::full(), 40.0)),
     ]
 }
 

@@ -1,11 +1,11 @@
 //! Search: which samples to take next, and which cells to add, as a function of the run so far.
 //!
 //! A trace is replayed by its program's own method first. Every method has the first rounds. A run
-//! with a budget then goes on as a race (`race`); a run with a search adds cells ([`crossing`]),
-//! which have rounds of their own.
+//! with a budget then goes on as an elimination (`elimination`); a run with a search adds cells
+//! ([`crossing`]), which have rounds of their own.
 
 pub mod crossing;
-mod race;
+mod elimination;
 pub mod schedule;
 mod self_replay;
 
@@ -41,7 +41,7 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
     if let Some(step) = first.find(|step| !step.is_done(plan, ledger)) {
         return Next::Take(step);
     }
-    if let Some(step) = race::next(run, ledger) {
+    if let Some(step) = elimination::next(run, ledger) {
         return Next::Take(step);
     }
     match crossing::next(run) {
@@ -67,7 +67,7 @@ fn without_far_behind(run: &Run, ledger: &Ledger, step: Step) -> Step {
 }
 
 /// The rounds that every method has: all of them in as many blocks as the plan has, or those before
-/// a race in the first.
+/// an elimination in the first.
 fn first_steps(plan: &Plan) -> impl Iterator<Item = Step> {
     let (rounds, blocks) = (plan.first_rounds(), if plan.budget.is_some() { 1 } else { plan.blocks.max(1) });
     let end_of = move |block: u32| (u64::from(rounds) * u64::from(block) / u64::from(blocks)) as u32;

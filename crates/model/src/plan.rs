@@ -244,7 +244,7 @@ impl Plan {
         if Self::has_actor(cells) { Self::ACTOR_SAMPLE_NS } else { 0 }
     }
 
-    /// Further rounds of a run with a budget, in which methods that left the race are sampled
+    /// Further rounds of a run with a budget, in which methods that were eliminated are sampled
     /// again. Their numbers follow [`Plan::rounds`].
     pub const RETURN_ROUNDS: u32 = 2;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::label::label;
 use crate::judge::collected::CellSamples;
-use crate::judge::race::{Candidate, InterimAnalyses, standings};
+use crate::judge::elimination::{Candidate, InterimAnalyses, standings};
 use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::paired::centre;
@@ -32,8 +32,8 @@ pub struct RatioToLeader {
     pub method: String,
     /// Cell.
     pub cell: String,
-    /// The method that it is compared with: the leader, or, if it left the race, the leader of that
-    /// time.
+    /// The method that it is compared with: the leader, or, if it was eliminated, the leader of
+    /// that time.
     pub leader: String,
     /// Place.
     pub place: Place,
@@ -49,7 +49,7 @@ pub struct RatioToLeader {
     /// The most that it may be behind, as a share, with a certainty of 95 % or more; `None` with
     /// too few rounds.
     pub bound: Option<f64>,
-    /// Rounds in which both are valid, before it left the race.
+    /// Rounds in which both are valid, before it was eliminated.
     pub rounds: usize,
     /// True if it was behind at first, and ahead in the rounds in which it was sampled again.
     pub changed: bool,
@@ -209,7 +209,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Judge all comparisons of a run, one race. `ended` says that no further rounds come.
+/// Judge all comparisons of a run by one elimination. `ended` says that no further rounds come.
 pub(crate) fn compare_all(sides: &[Side<'_>], analyses: &InterimAnalyses, ended: bool) -> Vec<Comparison> {
     let ranked: Vec<RankedCells<'_>> = sides.iter().map(RankedCells::of).collect();
     let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
@@ -242,7 +242,7 @@ impl<'a> RankedCells<'a> {
         Self { ranked, unranked, settled }
     }
 
-    /// The ranked cells as methods of a race, in the same order.
+    /// The ranked cells as methods of an elimination, in the same order.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let candidate = |cell: &&CellSamples<'_>| {
             let in_regular = |is: bool| self.settled.rates(cell).within(|round| (round < cell.regular) == is);

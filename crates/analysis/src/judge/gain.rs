@@ -8,7 +8,7 @@ use pagewise_model::{Method, Plan, Source};
 
 use super::cell::{ById, CellJudgement};
 use super::comparison::Comparison;
-use super::race::BOUND_LEVEL;
+use super::elimination::BOUND_LEVEL;
 use super::verdict::Place;
 use crate::statistics::median_count;
 

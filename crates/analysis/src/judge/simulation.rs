@@ -4,22 +4,22 @@
 //! The noises ([`Noise`]) are made up, or drawn from the residuals of a real overview, in which
 //! samples scatter three to five times as much as under [`Scatter::TYPICAL`].
 //! `cargo run --release -p pagewise-analysis --example simulate_verdicts` prints the tables of
-//! bench/RESULTS.md; the analyses and levels of the race were chosen by an earlier simulation on
-//! the same noises, so tables have fresh seeds.
+//! bench/RESULTS.md; the analyses and levels of the elimination were chosen by an earlier
+//! simulation on the same noises, so tables have fresh seeds.
 
 mod noise;
 
 use pagewise_model::Plan;
 use pagewise_model::random::Random;
 
-use crate::judge::race::{self, Candidate, InterimAnalyses};
+use crate::judge::elimination::{self, Candidate, InterimAnalyses};
 use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 
 #[cfg(test)]
 pub(crate) use noise::normal;
 pub use noise::{Noise, NoiseSource, Scatter};
 
-/// Rounds of the longest race.
+/// Rounds of the longest elimination.
 const MOST_ROUNDS: usize = 224;
 /// Methods of the comparisons beside the first one of a run, all equal.
 const BESIDE_METHODS: [usize; 3] = [3, 5, 8];
@@ -31,8 +31,8 @@ const FAR: f64 = 1.2;
 pub enum SimulatedSampling {
     /// A fixed number.
     Rounds(usize),
-    /// A race with a budget of so many samples for each method on average.
-    Race(InterimAnalyses, f64),
+    /// An elimination with a budget of so many samples for each method on average.
+    Elimination(InterimAnalyses, f64),
 }
 
 /// A kind of comparison.
@@ -88,7 +88,7 @@ pub fn simulate(setting: &ComparisonScenario, comparisons: u32, seed: u64) -> Co
 fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Random) -> Judgement {
     let most = match &setting.sampling {
         SimulatedSampling::Rounds(rounds) => *rounds,
-        SimulatedSampling::Race(..) => MOST_ROUNDS + Plan::RETURN_ROUNDS as usize,
+        SimulatedSampling::Elimination(..) => MOST_ROUNDS + Plan::RETURN_ROUNDS as usize,
     };
     let draw = |truth: &[f64], random: &mut Random| rates(truth, &source.draw(truth.len(), most, random));
     let mut run = vec![draw(&setting.truth, random)];
@@ -98,15 +98,15 @@ fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Rando
     }
     let (comparisons, analyses) = match &setting.sampling {
         SimulatedSampling::Rounds(_) => (candidates(&run, &tried(&run, u32::MAX)), &InterimAnalyses::once()),
-        SimulatedSampling::Race(analyses, budget) => (raced(&run, analyses, *budget), analyses),
+        SimulatedSampling::Elimination(analyses, budget) => (eliminated(&run, analyses, *budget), analyses),
     };
-    let standing = race::standings(&comparisons, analyses, true).remove(0);
+    let standing = elimination::standings(&comparisons, analyses, true).remove(0);
     verdict::judge_standing(&comparisons[0], &standing)
 }
 
-/// The race over given rates, with a budget of so many samples for each method on average. Return
-/// rounds are paid first.
-fn raced(run: &[Vec<Rates>], analyses: &InterimAnalyses, budget: f64) -> Vec<Vec<Candidate>> {
+/// The elimination over given rates, with a budget of so many samples for each method on average.
+/// Return rounds are paid first.
+fn eliminated(run: &[Vec<Rates>], analyses: &InterimAnalyses, budget: f64) -> Vec<Vec<Candidate>> {
     let mut tried = tried(run, 0);
     let costs: Vec<Vec<f64>> = run.iter().map(|methods| vec![1.0; methods.len()]).collect();
     let methods = run.iter().map(Vec::len).sum::<usize>() as f64;
@@ -114,7 +114,7 @@ fn raced(run: &[Vec<Rates>], analyses: &InterimAnalyses, budget: f64) -> Vec<Vec
     loop {
         let comparisons = candidates(run, &tried);
         let left = budget - f64::from(tried.iter().flatten().sum::<u32>());
-        let Some(step) = race::next(&comparisons, analyses, &costs, left) else {
+        let Some(step) = elimination::next(&comparisons, analyses, &costs, left) else {
             return returned(run, comparisons);
         };
         for (tried, methods) in tried.iter_mut().zip(step.methods) {
@@ -200,7 +200,7 @@ mod tests {
         [
             SimulatedSampling::Rounds(QUICK_ROUNDS as usize),
             SimulatedSampling::Rounds(FULL_ROUNDS as usize),
-            SimulatedSampling::Race(InterimAnalyses::quick(), 16.0),
+            SimulatedSampling::Elimination(InterimAnalyses::quick(), 16.0),
         ]
     }
 
@@ -212,7 +212,7 @@ mod tests {
         for (name, noise) in Noise::all() {
             for sampling in [
                 SimulatedSampling::Rounds(QUICK_ROUNDS as usize),
-                SimulatedSampling::Race(InterimAnalyses::quick(), 16.0),
+                SimulatedSampling::Elimination(InterimAnalyses::quick(), 16.0),
             ] {
                 let tally = simulate(&setting(&[1.0; 2], sampling.clone(), noise.clone()), COMPARISONS, 1);
                 let share = tally.share(tally.false_winner);
@@ -247,12 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn a_race_finds_what_is_a_fifth_behind() {
+    fn an_elimination_finds_what_is_a_fifth_behind() {
         let truth = [1.0, 1.0, 0.8, 0.8, 0.6];
         let noise = Noise::Real(&["read-warm"]);
         // Sixteen samples of a method, and its return rounds.
-        let race = SimulatedSampling::Race(InterimAnalyses::quick(), 16.0 + f64::from(Plan::RETURN_ROUNDS));
-        let tally = simulate(&setting(&truth, race, noise), COMPARISONS, 3);
+        let elimination =
+            SimulatedSampling::Elimination(InterimAnalyses::quick(), 16.0 + f64::from(Plan::RETURN_ROUNDS));
+        let tally = simulate(&setting(&truth, elimination, noise), COMPARISONS, 3);
         assert!(f64::from(tally.far_behind) >= 0.98 * f64::from(tally.far), "{tally:?}");
     }
 

@@ -4,9 +4,10 @@
 //! Rounds are interleaved, so two methods are compared by the ratio of their rates within a round.
 //! Every claim and every interval comes from one test ([`PairedTest`]), so a word and the interval
 //! beside it never contradict each other. The leader is the method that is ahead of the most others
-//! by the estimate of their ratio. The [`crate::judge::race`] decides which methods are behind it.
-//! Every method has a *bound*: the most that it may be behind, with [`BOUND_LEVEL`] certainty. Of
-//! those that are not behind it gives the place: a *tie* within [`TIED`], *close* within [`CLOSE`],
+//! by the estimate of their ratio. The [`crate::judge::elimination`] decides which methods are
+//! behind it. Every method has a *bound*: the most that it may be behind, with [`BOUND_LEVEL`]
+//! certainty. Of those that are not behind it gives the place: a *tie* within [`TIED`], *close*
+//! within [`CLOSE`],
 //! *open* beyond.
 //!
 //! If several methods are equally the best, one of them is called best in about [`FALSE_WINNERS`]
@@ -19,9 +20,9 @@
 
 use serde::Serialize;
 
+use super::elimination::{self, Candidate, Compared, InterimAnalyses, Standing};
+pub use super::elimination::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 use super::gap;
-use super::race::{self, Candidate, Compared, InterimAnalyses, Standing};
-pub use super::race::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::paired::{PairedTest, centre};
 use crate::statistics::{Interval, paired_log_ratios};
@@ -84,7 +85,7 @@ impl Place {
 pub struct Ratio {
     /// The other method, as an index.
     pub other: usize,
-    /// The leader, or, of a method that left the race, the leader of that time: another one may
+    /// The leader, or, of a method that was eliminated, the leader of that time: another one may
     /// have overtaken it since.
     pub leader: usize,
     /// Leader over other: a trimmed mean over the rounds.
@@ -230,11 +231,11 @@ pub fn judge(methods: &[&Rates]) -> Judgement {
         .map(|rates| Candidate { rates: (*rates).clone(), tried: u32::MAX, returned: Rates::default() })
         .collect();
     let comparison = std::slice::from_ref(&candidates);
-    let standing = race::standings(comparison, &InterimAnalyses::once(), true).remove(0);
+    let standing = elimination::standings(comparison, &InterimAnalyses::once(), true).remove(0);
     judge_standing(&candidates, &standing)
 }
 
-/// Judge methods of one comparison as the race left them.
+/// Judge methods of one comparison as the elimination left them.
 pub fn judge_standing(candidates: &[Candidate], standing: &Standing) -> Judgement {
     let valid = |method: usize| candidates[method].rates.count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =

@@ -16,7 +16,7 @@ use pagewise_model::{
 };
 
 use super::axes::{choose, ensure_all_used};
-use pagewise_analysis::judge::race::InterimAnalyses;
+use pagewise_analysis::judge::elimination::InterimAnalyses;
 use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 
 use super::controls::{ceilings, controls};

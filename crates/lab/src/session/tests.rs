@@ -257,7 +257,7 @@ fn a_stopped_run_is_resumed_with_the_samples_that_are_missing() {
     }
 }
 
-/// The samples that a race over these asks for, in its order.
+/// The samples that an elimination over these asks for, in its order.
 fn replayed(run: &Run) -> Vec<(String, u32, u32)> {
     let plan = &run.header.plan;
     let mut ledger = Ledger::new(plan, &[]);
@@ -281,7 +281,7 @@ fn replayed(run: &Run) -> Vec<(String, u32, u32)> {
 }
 
 #[test]
-fn a_race_that_is_stopped_goes_on_as_its_file_says() {
+fn an_elimination_that_is_stopped_goes_on_as_its_file_says() {
     static STOP: AtomicBool = AtomicBool::new(false);
     /// Wishes to stop in the middle of a sample after the first look.
     fn stops(requests: PipeReader, replies: PipeWriter) -> io::Result<()> {

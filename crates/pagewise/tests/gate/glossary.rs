@@ -52,6 +52,8 @@ const REPLACED: &[(&str, &str)] = &[
     ("sights", "observations"),
     ("laps", "passes"),
     ("foreign", "stray, of another program"),
+    ("race", "elimination"),
+    ("races", "eliminations"),
 ];
 
 /// Names of others in which a replaced word stands.

@@ -14,7 +14,7 @@ use pagewise_model::{Outcome, Plan, Role};
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
-use crate::judge::race::{self, Candidate, Compared, InterimAnalyses, Standing};
+use crate::judge::elimination::{self, Candidate, Compared, InterimAnalyses, Standing};
 
 /// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they
 /// did so far.
@@ -28,7 +28,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
     let plan = &run.header.plan;
     let budget = run.budget_ns()? as f64;
     let analyses = InterimAnalyses::of(plan);
-    let (mut regular, mut returned, mut in_race) = (plan.first_rounds(), 0, true);
+    let (mut regular, mut returned, mut is_eliminating) = (plan.first_rounds(), 0, true);
     let (mut block, last_block) = (0, plan.blocks.saturating_sub(1));
     let limit = plan.max_written_bytes.map_or(f64::INFINITY, |limit| limit.0 as f64);
     let estimated: Vec<u64> = plan.cells.iter().map(|cell| plan.sample_writes(cell)).collect();
@@ -38,7 +38,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
         let so_far = run.samples.iter().filter(|sample| is_before(sample.round));
         let samples = collect_those(plan, so_far);
         let writes: Vec<f64> = samples.iter().map(|cell| writes(cell, estimated[cell.index])).collect();
-        let state = State::of(&samples, &analyses, in_race);
+        let state = State::of(&samples, &analyses, is_eliminating);
         let written: f64 = samples.iter().map(|cell| writes[cell.index] * cell.attempts.len() as f64).sum();
         let (left, may_write) = (budget - state.spent, limit - written);
         let back = state.out();
@@ -49,14 +49,14 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
         // Blocks have equal shares of the budget, and the last one what returns at the end.
         block = block.max((state.spent / budget * f64::from(plan.blocks)) as u32).min(last_block);
         let is_half = left <= budget * (1.0 - MIDDLE) || written >= limit * MIDDLE;
-        let is_due = !in_race || (returned == 0 && is_half);
+        let is_due = !is_eliminating || (returned == 0 && is_half);
         let is_paid = round_back <= left && writes_back <= may_write;
         let step = if is_due && rounds_back > 0 && !back.is_empty() && is_paid {
             let round = plan.rounds + returned;
             returned += 1;
             block = block.max(returned).min(last_block);
             Step { rounds: round..round + 1, cells: back, block }
-        } else if !in_race {
+        } else if !is_eliminating {
             return None;
         } else if let Some(step) = state
             .next(&analyses, left - kept * round_back, block)
@@ -65,7 +65,7 @@ pub(super) fn next(run: &Run, ledger: &Ledger) -> Option<Step> {
             regular = step.rounds.end;
             step
         } else {
-            in_race = false;
+            is_eliminating = false;
             continue;
         };
         if !step.is_done(plan, ledger) {
@@ -100,7 +100,7 @@ impl Step {
     }
 }
 
-/// The race after some steps.
+/// The elimination after some steps.
 struct State<'a> {
     /// Indices of the ranked cells in the plan, by comparison.
     cells: Vec<Vec<usize>>,
@@ -114,7 +114,7 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn of(samples: &'a [CellSamples<'a>], analyses: &InterimAnalyses, in_race: bool) -> Self {
+    fn of(samples: &'a [CellSamples<'a>], analyses: &InterimAnalyses, is_eliminating: bool) -> Self {
         let ranked: Vec<RankedCells<'_>> = sides(samples).iter().map(RankedCells::of).collect();
         let cells = ranked.iter().map(|side| side.ranked.iter().map(|cell| cell.index).collect());
         let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
@@ -122,7 +122,7 @@ impl<'a> State<'a> {
             |cell: &CellSamples<'_>| cell.attempts.iter().map(|sample| sample.took_ns as f64).sum::<f64>();
         Self {
             cells: cells.collect(),
-            standings: race::standings(&candidates, analyses, !in_race),
+            standings: elimination::standings(&candidates, analyses, !is_eliminating),
             candidates,
             costs: samples
                 .iter()
@@ -139,17 +139,17 @@ impl<'a> State<'a> {
     /// The methods and controls that take no part in the next rounds, with the leaders of those
     /// that are behind.
     fn out(&self) -> Vec<usize> {
-        let mut races = vec![false; self.samples.len()];
+        let mut stays = vec![false; self.samples.len()];
         for (cells, standing) in self.cells.iter().zip(&self.standings) {
             let is_open = !standing.decided && standing.staying.len() > 1;
             for method in standing.staying.iter().filter(|_| is_open) {
                 let leads = |compared: &Compared| compared.is_behind && compared.leader == *method;
-                races[cells[*method]] = !standing.compared.iter().any(leads);
+                stays[cells[*method]] = !standing.compared.iter().any(leads);
             }
         }
         let is_out = |index: &usize| {
             let cell = &self.samples[*index];
-            !races[*index] && cell.cell.role != Role::Ceiling && cell.regular_rounds() != u32::MAX
+            !stays[*index] && cell.cell.role != Role::Ceiling && cell.regular_rounds() != u32::MAX
         };
         (0..self.samples.len()).filter(is_out).collect()
     }
@@ -158,7 +158,7 @@ impl<'a> State<'a> {
     fn next(&self, analyses: &InterimAnalyses, left: f64, block: u32) -> Option<Step> {
         let costs: Vec<Vec<f64>> =
             self.cells.iter().map(|cells| cells.iter().map(|cell| self.costs[*cell]).collect()).collect();
-        let step = race::next(&self.candidates, analyses, &costs, left)?;
+        let step = elimination::next(&self.candidates, analyses, &costs, left)?;
         let of_comparison = |(cells, methods): (&Vec<usize>, &Vec<usize>)| -> Vec<usize> {
             methods.iter().map(|method| cells[*method]).filter(|cell| !self.samples[*cell].left).collect()
         };

@@ -1,4 +1,4 @@
-//! The race: which methods of each comparison are still in question, analysis by analysis.
+//! The elimination: which methods of each comparison are still in question, analysis by analysis.
 //!
 //! All methods run the first rounds. At an *interim analysis*, after a number of rounds that is
 //! known beforehand, each comparison is judged by the methods that are still in it:
@@ -7,7 +7,7 @@
 //!   comparison (an intersection-union test, Berger 1982: the number of rivals needs no
 //!   correction);
 //! * else a rival is *behind* if the leader beats it at that level divided by the number of rivals
-//!   (Bonferroni): it leaves the race, and later rounds go to those that stay;
+//!   (Bonferroni): it is eliminated, and later rounds go to those that stay;
 //! * the rest *tie* if each is at most [`SMALLEST_DIFFERENCE`] behind with [`BOUND_LEVEL`]
 //!   certainty: that decides it too.
 //!
@@ -24,8 +24,8 @@
 //! One that is ahead of its leader there, by more than chance explains after the rounds before, is
 //! not behind: the machine changed during the run.
 //!
-//! The race is a pure function of rates by round: an interrupted run goes on as it would have, and
-//! whoever reads the run file sees the same race.
+//! The elimination is a pure function of rates by round: an interrupted run goes on as it would
+//! have, and whoever reads the run file sees the same elimination.
 
 use pagewise_model::Plan;
 
@@ -58,7 +58,7 @@ const CHANGE_LEVEL: f64 = 0.01;
 /// Rates of one method, by round with a valid sample of it.
 pub type Rates = ByRound;
 
-/// The rounds at which a race is analysed, and how much error each analysis may spend.
+/// The rounds at which an elimination is analysed, and how much error each analysis may spend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterimAnalyses {
     /// Rounds, ascending, with the two-sided level of each.
@@ -123,7 +123,7 @@ pub struct Candidate {
     pub returned: Rates,
 }
 
-/// The leader compared with a rival at an interim analysis: the one at which it left the race, or
+/// The leader compared with a rival at an interim analysis: the one at which it was eliminated, or
 /// the last one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
@@ -135,7 +135,7 @@ pub struct Compared {
     pub rounds: usize,
     /// Two-sided level of the claim that it is behind.
     pub level: f64,
-    /// True if the claim holds: it left the race.
+    /// True if the claim holds: it was eliminated.
     pub is_behind: bool,
     /// True if return rounds contradict that claim.
     pub changed: bool,
@@ -148,7 +148,7 @@ pub struct Compared {
     pub most: Option<f64>,
 }
 
-/// A comparison as the race left it.
+/// A comparison as the elimination left it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// The method that is ahead; `None` before the first analysis.
@@ -163,7 +163,7 @@ pub struct Standing {
     pub inflation: f64,
 }
 
-/// Run the race over all comparisons of a run. `ended` says that no further rounds come.
+/// Run the elimination over all comparisons of a run. `ended` says that no further rounds come.
 pub fn standings(comparisons: &[Vec<Candidate>], analyses: &InterimAnalyses, ended: bool) -> Vec<Standing> {
     let mut standings: Vec<Standing> = comparisons
         .iter()
@@ -215,8 +215,8 @@ pub fn standings(comparisons: &[Vec<Candidate>], analyses: &InterimAnalyses, end
     standings
 }
 
-/// True if a method that left the race is ahead of its leader in each return round, since one round
-/// may be an outlier, and further than chance explains.
+/// True if a method that was eliminated is ahead of its leader in each return round, since one
+/// round may be an outlier, and further than chance explains.
 fn has_changed(leader: &Candidate, method: &Candidate, level: f64) -> bool {
     let before = paired_log_ratios(&leader.rates, &method.rates);
     let after = paired_log_ratios(&leader.returned, &method.returned);
@@ -234,9 +234,9 @@ pub struct Stage {
     pub methods: Vec<Vec<usize>>,
 }
 
-/// Return what to sample next; `None`: the race is over. `costs` are the seconds of a sample by
-/// comparison and method, `left` those that remain of the budget. The first analysis is paid
-/// whatever it costs.
+/// Return what to sample next; `None`: nothing is undecided, or the budget is spent. `costs` are
+/// the seconds of a sample by comparison and method, `left` those that remain of the budget. The
+/// first analysis is paid whatever it costs.
 pub fn next(
     comparisons: &[Vec<Candidate>],
     analyses: &InterimAnalyses,

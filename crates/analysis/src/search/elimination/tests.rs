@@ -1,4 +1,4 @@
-//! Races over made-up rates: what they take, and that an interruption changes nothing.
+//! Eliminations over made-up rates: what they take, and that an interruption changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
