@@ -7,7 +7,7 @@ use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
 use pagewise_model::Cell;
 use pagewise_model::run::Run;
 
-use crate::table::standing::Standings;
+use crate::table::positions::Positions;
 use crate::words;
 
 /// A run file, its samples and its judgement.
@@ -44,10 +44,10 @@ impl<'a> JudgedRun<'a> {
         let mut places: HashMap<&str, (String, Option<&RatioToLeader>)> = HashMap::new();
         let by_id = self.judged.by_id();
         for comparison in &self.judged.comparisons {
-            let standings = Standings::of(comparison);
+            let positions = Positions::of(comparison);
             for id in &comparison.cells {
                 if let Some(cell) = by_id.get(id.as_str()) {
-                    places.insert(id, (standings.place(cell), standings.ratio(cell)));
+                    places.insert(id, (positions.place(cell), positions.ratio(cell)));
                 }
             }
         }

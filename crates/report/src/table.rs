@@ -9,12 +9,12 @@ mod fill;
 mod grid;
 pub(crate) mod heading;
 mod one_shot;
+pub(crate) mod positions;
 mod reads;
 mod replay;
 pub(crate) mod rows;
 mod said;
 mod scan;
-pub(crate) mod standing;
 mod update;
 
 use pagewise_analysis::Judged;

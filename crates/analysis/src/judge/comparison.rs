@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::label::label;
 use crate::judge::collected::CellSamples;
-use crate::judge::elimination::{Candidate, InterimAnalyses, standings};
+use crate::judge::elimination::{Candidate, InterimAnalyses, statuses};
 use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::paired::centre;
@@ -213,11 +213,11 @@ impl<'a> Side<'a> {
 pub(crate) fn compare_all(sides: &[Side<'_>], analyses: &InterimAnalyses, ended: bool) -> Vec<Comparison> {
     let ranked: Vec<RankedCells<'_>> = sides.iter().map(RankedCells::of).collect();
     let candidates: Vec<Vec<Candidate>> = ranked.iter().map(RankedCells::candidates).collect();
-    let standings = standings(&candidates, analyses, ended);
-    let judged = sides.iter().zip(&ranked).zip(candidates.iter().zip(&standings));
+    let statuses = statuses(&candidates, analyses, ended);
+    let judged = sides.iter().zip(&ranked).zip(candidates.iter().zip(&statuses));
     judged
-        .map(|((side, ranked), (candidates, standing))| {
-            compare(side, ranked, verdict::judge_standing(candidates, standing), standing.inflation)
+        .map(|((side, ranked), (candidates, status))| {
+            compare(side, ranked, verdict::judge_status(candidates, status), status.inflation)
         })
         .collect()
 }

@@ -150,7 +150,7 @@ pub struct Compared {
 
 /// A comparison as the elimination left it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct ComparisonStatus {
     /// The method that is ahead; `None` before the first analysis.
     pub leader: Option<usize>,
     /// Methods that are still in it, in their order.
@@ -164,55 +164,59 @@ pub struct Standing {
 }
 
 /// Run the elimination over all comparisons of a run. `ended` says that no further rounds come.
-pub fn standings(comparisons: &[Vec<Candidate>], analyses: &InterimAnalyses, ended: bool) -> Vec<Standing> {
-    let mut standings: Vec<Standing> = comparisons
+pub fn statuses(
+    comparisons: &[Vec<Candidate>],
+    analyses: &InterimAnalyses,
+    ended: bool,
+) -> Vec<ComparisonStatus> {
+    let mut statuses: Vec<ComparisonStatus> = comparisons
         .iter()
-        .map(|candidates| Standing {
+        .map(|candidates| ComparisonStatus {
             staying: (0..candidates.len()).collect(),
             inflation: 1.0,
-            ..Standing::default()
+            ..ComparisonStatus::default()
         })
         .collect();
     let mut seen = vec![0; comparisons.len()];
     for (rounds, level) in &analyses.by_rounds {
-        let reached = |index: usize, standings: &[Standing]| {
-            let Standing { staying, decided, .. } = &standings[index];
+        let reached = |index: usize, statuses: &[ComparisonStatus]| {
+            let ComparisonStatus { staying, decided, .. } = &statuses[index];
             !decided && staying.len() > 1 && has(&comparisons[index], staying, *rounds)
         };
-        let here: Vec<usize> = (0..comparisons.len()).filter(|index| reached(*index, &standings)).collect();
-        let inflation = inflation(comparisons, &standings, &here, *rounds);
+        let here: Vec<usize> = (0..comparisons.len()).filter(|index| reached(*index, &statuses)).collect();
+        let inflation = inflation(comparisons, &statuses, &here, *rounds);
         for index in here {
             // With no round beyond it, this analysis is the last.
-            let is_last = ended && !goes_on(&comparisons[index], &standings[index].staying, *rounds);
+            let is_last = ended && !goes_on(&comparisons[index], &statuses[index].staying, *rounds);
             let levels =
                 if is_last || analyses.next(*rounds).is_none() { analyses.last } else { (*level, *level) };
-            analyse(&comparisons[index], &mut standings[index], *rounds, levels, inflation);
+            analyse(&comparisons[index], &mut statuses[index], *rounds, levels, inflation);
             seen[index] = *rounds;
         }
     }
     if ended {
         // What was left of the budget bought rounds that reach no analysis.
         let beyond = |index: usize| {
-            let staying = &standings[index].staying;
+            let staying = &statuses[index].staying;
             let is_once = analyses.by_rounds.is_empty();
-            !standings[index].decided
+            !statuses[index].decided
                 && staying.len() > 1
                 && (is_once || goes_on(&comparisons[index], staying, seen[index]))
         };
         let here: Vec<usize> = (0..comparisons.len()).filter(|index| beyond(*index)).collect();
-        let inflation = inflation(comparisons, &standings, &here, u32::MAX);
+        let inflation = inflation(comparisons, &statuses, &here, u32::MAX);
         for index in here {
-            analyse(&comparisons[index], &mut standings[index], u32::MAX, analyses.last, inflation);
+            analyse(&comparisons[index], &mut statuses[index], u32::MAX, analyses.last, inflation);
         }
     }
-    for (candidates, standing) in comparisons.iter().zip(&mut standings) {
-        let behind = standing.compared.iter().filter(|compared| compared.is_behind).count();
-        for compared in standing.compared.iter_mut().filter(|compared| compared.is_behind) {
+    for (candidates, status) in comparisons.iter().zip(&mut statuses) {
+        let behind = status.compared.iter().filter(|compared| compared.is_behind).count();
+        for compared in status.compared.iter_mut().filter(|compared| compared.is_behind) {
             let level = CHANGE_LEVEL / behind as f64;
             compared.changed = has_changed(&candidates[compared.leader], &candidates[compared.method], level);
         }
     }
-    standings
+    statuses
 }
 
 /// True if a method that was eliminated is ahead of its leader in each return round, since one
@@ -243,18 +247,18 @@ pub fn next(
     costs: &[Vec<f64>],
     left: f64,
 ) -> Option<Stage> {
-    let standings = standings(comparisons, analyses, false);
+    let statuses = statuses(comparisons, analyses, false);
     // One alone changes nothing with further rounds.
-    let is_open = |candidates: &[Candidate], standing: &Standing| {
-        let going_on = standing.staying.iter().filter(|method| candidates[**method].tried < u32::MAX);
-        !standing.decided && going_on.count() > 1
+    let is_open = |candidates: &[Candidate], status: &ComparisonStatus| {
+        let going_on = status.staying.iter().filter(|method| candidates[**method].tried < u32::MAX);
+        !status.decided && going_on.count() > 1
     };
     let methods: Vec<Vec<usize>> = comparisons
         .iter()
-        .zip(&standings)
+        .zip(&statuses)
         .map(
-            |(candidates, standing)| {
-                if is_open(candidates, standing) { standing.staying.clone() } else { Vec::new() }
+            |(candidates, status)| {
+                if is_open(candidates, status) { status.staying.clone() } else { Vec::new() }
             },
         )
         .collect();
@@ -290,11 +294,16 @@ fn goes_on(candidates: &[Candidate], methods: &[usize], rounds: u32) -> bool {
 
 /// The factor for disturbances that outlast rounds, from the methods that stay in these
 /// comparisons.
-fn inflation(comparisons: &[Vec<Candidate>], standings: &[Standing], here: &[usize], rounds: u32) -> f64 {
+fn inflation(
+    comparisons: &[Vec<Candidate>],
+    statuses: &[ComparisonStatus],
+    here: &[usize],
+    rounds: u32,
+) -> f64 {
     let rates: Vec<Vec<Rates>> = here
         .iter()
         .map(|index| {
-            let staying = standings[*index].staying.iter();
+            let staying = statuses[*index].staying.iter();
             staying.map(|method| before(&comparisons[*index][*method].rates, rounds)).collect()
         })
         .collect();
@@ -309,15 +318,15 @@ fn before(rates: &Rates, rounds: u32) -> Rates {
 /// Judge one comparison at an interim analysis, with the levels for the best and for those behind.
 fn analyse(
     candidates: &[Candidate],
-    standing: &mut Standing,
+    status: &mut ComparisonStatus,
     rounds: u32,
     (best, behind): (f64, f64),
     inflation: f64,
 ) {
     let rates: Vec<Rates> = candidates.iter().map(|candidate| before(&candidate.rates, rounds)).collect();
     let ranked: Vec<usize> =
-        standing.staying.iter().copied().filter(|method| rates[*method].count() >= FEWEST_ROUNDS).collect();
-    standing.inflation = inflation;
+        status.staying.iter().copied().filter(|method| rates[*method].count() >= FEWEST_ROUNDS).collect();
+    status.inflation = inflation;
     if ranked.len() < 2 {
         return;
     }
@@ -329,13 +338,13 @@ fn analyse(
         let common = common(method);
         *method != leader && !common.is_empty() && (ranked.contains(method) || !shows_behind(&common))
     };
-    let rivals: Vec<usize> = standing.staying.iter().copied().filter(is_rival).collect();
+    let rivals: Vec<usize> = status.staying.iter().copied().filter(is_rival).collect();
     if rivals.is_empty() {
         return;
     }
     // Of one that shares no round with the leader nothing is known.
     let is_lonely = |method: &usize| *method != leader && common(method).is_empty();
-    let is_anyone_lonely = standing.staying.iter().any(is_lonely);
+    let is_anyone_lonely = status.staying.iter().any(is_lonely);
     let differences = rivals.iter().map(|rival| paired_log_ratios(&rates[leader], &rates[*rival]));
     let test = PairedTest::new(differences.collect(), inflation);
     let least = SMALLEST_DIFFERENCE.ln_1p();
@@ -343,14 +352,14 @@ fn analyse(
         |index: usize, level: f64| test.estimate(index) > least && test.exceeds(index, 0.0, level / 2.0);
     let wins = !is_anyone_lonely && (0..rivals.len()).all(|index| beats(index, best));
     let level = if wins { best } else { behind / rivals.len().max(1) as f64 };
-    standing.leader = Some(leader);
-    standing.compared.retain(|compared| compared.is_behind);
+    status.leader = Some(leader);
+    status.compared.retain(|compared| compared.is_behind);
     for (index, method) in rivals.iter().copied().enumerate() {
         let is_behind = beats(index, level);
         if is_behind {
-            standing.staying.retain(|staying| *staying != method);
+            status.staying.retain(|staying| *staying != method);
         }
-        standing.compared.push(Compared {
+        status.compared.push(Compared {
             method,
             leader,
             rounds: test.rounds(index),
@@ -362,9 +371,9 @@ fn analyse(
             most: test.upper_end(index, 1.0 - BOUND_LEVEL),
         });
     }
-    let stays = |index: &usize| standing.staying.contains(&rivals[*index]);
+    let stays = |index: &usize| status.staying.contains(&rivals[*index]);
     let tie = |index: usize| test.falls_below(index, least, (1.0 - BOUND_LEVEL) / 2.0);
-    standing.decided = wins || !is_anyone_lonely && (0..rivals.len()).filter(stays).all(tie);
+    status.decided = wins || !is_anyone_lonely && (0..rivals.len()).filter(stays).all(tie);
 }
 
 /// True if too few log ratios for a test show that the leader is faster: by over 2 % in each of
@@ -433,8 +442,8 @@ mod tests {
     fn a_look_is_the_last_only_if_nobody_goes_on() {
         // The third left at five rounds; the others went on to ten.
         let level = |tried: [u32; 3], ended: bool| {
-            let standing = standings(&[candidates(tried)], &InterimAnalyses::quick(), ended).remove(0);
-            standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.level)
+            let status = statuses(&[candidates(tried)], &InterimAnalyses::quick(), ended).remove(0);
+            status.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.level)
         };
         let of_analysis = InterimAnalyses::quick().by_rounds[0].1 / 2.0;
         assert_eq!(level([10, 10, 5], true), Some(of_analysis));
@@ -449,8 +458,8 @@ mod tests {
             let mut candidates = candidates([10, 10, 5]);
             candidates[0].returned = [(56, 1.0), (57, 1.01)].into_iter().collect();
             candidates[2].returned = [(56, returned[0]), (57, returned[1])].into_iter().collect();
-            let standing = standings(&[candidates], &InterimAnalyses::quick(), true).remove(0);
-            standing.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.changed)
+            let status = statuses(&[candidates], &InterimAnalyses::quick(), true).remove(0);
+            status.compared.iter().find(|compared| compared.method == 2).map(|compared| compared.changed)
         };
         assert_eq!(changed([0.5, 0.51]), Some(false));
         assert_eq!(changed([0.9, 0.92]), Some(false), "closer than before, and still behind");

@@ -100,8 +100,8 @@ fn judged(setting: &ComparisonScenario, source: &NoiseSource, random: &mut Rando
         SimulatedSampling::Rounds(_) => (candidates(&run, &tried(&run, u32::MAX)), &InterimAnalyses::once()),
         SimulatedSampling::Elimination(analyses, budget) => (eliminated(&run, analyses, *budget), analyses),
     };
-    let standing = elimination::standings(&comparisons, analyses, true).remove(0);
-    verdict::judge_standing(&comparisons[0], &standing)
+    let status = elimination::statuses(&comparisons, analyses, true).remove(0);
+    verdict::judge_status(&comparisons[0], &status)
 }
 
 /// The elimination over given rates, with a budget of so many samples for each method on average.

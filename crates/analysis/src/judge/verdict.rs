@@ -20,7 +20,7 @@
 
 use serde::Serialize;
 
-use super::elimination::{self, Candidate, Compared, InterimAnalyses, Standing};
+use super::elimination::{self, Candidate, Compared, ComparisonStatus, InterimAnalyses};
 pub use super::elimination::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 use super::gap;
 pub use crate::statistics::paired::FEWEST_ROUNDS;
@@ -56,7 +56,7 @@ pub enum Verdict {
     NotComparable,
 }
 
-/// Standing of a method against the leader.
+/// Place of a method against the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
@@ -231,21 +231,21 @@ pub fn judge(methods: &[&Rates]) -> Judgement {
         .map(|rates| Candidate { rates: (*rates).clone(), tried: u32::MAX, returned: Rates::default() })
         .collect();
     let comparison = std::slice::from_ref(&candidates);
-    let standing = elimination::standings(comparison, &InterimAnalyses::once(), true).remove(0);
-    judge_standing(&candidates, &standing)
+    let status = elimination::statuses(comparison, &InterimAnalyses::once(), true).remove(0);
+    judge_status(&candidates, &status)
 }
 
 /// Judge methods of one comparison as the elimination left them.
-pub fn judge_standing(candidates: &[Candidate], standing: &Standing) -> Judgement {
+pub fn judge_status(candidates: &[Candidate], status: &ComparisonStatus) -> Judgement {
     let valid = |method: usize| candidates[method].rates.count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
         (0..candidates.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
     let mut unranked: Vec<(usize, String)> =
         short.iter().map(|method| (*method, too_few_rounds(&candidates[*method]))).collect();
     let rates: Vec<&Rates> = candidates.iter().map(|candidate| &candidate.rates).collect();
-    let (leader, compared) = match (gap::leader(&rates), standing.leader) {
+    let (leader, compared) = match (gap::leader(&rates), status.leader) {
         (Some(leader), _) => (leader, &[][..]),
-        (None, Some(leader)) => (leader, &standing.compared[..]),
+        (None, Some(leader)) => (leader, &status.compared[..]),
         (None, None) => {
             return Judgement::not_comparable(too_few_methods(candidates.len(), ranked.len()), unranked);
         }

@@ -14,7 +14,7 @@ use pagewise_model::{Outcome, Plan, Role};
 use super::schedule::{Ledger, Step};
 use crate::judge::collected::{CellSamples, collect_those};
 use crate::judge::comparison::{RankedCells, sides};
-use crate::judge::elimination::{self, Candidate, Compared, InterimAnalyses, Standing};
+use crate::judge::elimination::{self, Candidate, Compared, ComparisonStatus, InterimAnalyses};
 
 /// Rounds kept for return rounds, in their mean cost: rounds before them may cost more than they
 /// did so far.
@@ -105,7 +105,7 @@ struct State<'a> {
     /// Indices of the ranked cells in the plan, by comparison.
     cells: Vec<Vec<usize>>,
     candidates: Vec<Vec<Candidate>>,
-    standings: Vec<Standing>,
+    statuses: Vec<ComparisonStatus>,
     /// Mean time of a round of each cell, in nanoseconds; 0 if it takes no more samples.
     costs: Vec<f64>,
     /// Time of all samples, in nanoseconds.
@@ -122,7 +122,7 @@ impl<'a> State<'a> {
             |cell: &CellSamples<'_>| cell.attempts.iter().map(|sample| sample.took_ns as f64).sum::<f64>();
         Self {
             cells: cells.collect(),
-            standings: elimination::standings(&candidates, analyses, !is_eliminating),
+            statuses: elimination::statuses(&candidates, analyses, !is_eliminating),
             candidates,
             costs: samples
                 .iter()
@@ -140,11 +140,11 @@ impl<'a> State<'a> {
     /// that are behind.
     fn out(&self) -> Vec<usize> {
         let mut stays = vec![false; self.samples.len()];
-        for (cells, standing) in self.cells.iter().zip(&self.standings) {
-            let is_open = !standing.decided && standing.staying.len() > 1;
-            for method in standing.staying.iter().filter(|_| is_open) {
+        for (cells, status) in self.cells.iter().zip(&self.statuses) {
+            let is_open = !status.decided && status.staying.len() > 1;
+            for method in status.staying.iter().filter(|_| is_open) {
                 let leads = |compared: &Compared| compared.is_behind && compared.leader == *method;
-                stays[cells[*method]] = !standing.compared.iter().any(leads);
+                stays[cells[*method]] = !status.compared.iter().any(leads);
             }
         }
         let is_out = |index: &usize| {

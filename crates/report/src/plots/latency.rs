@@ -6,8 +6,8 @@ use pagewise_model::format::{grouped, time};
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::table::positions::Positions;
 use crate::table::rows::sorted;
-use crate::table::standing::Standings;
 use crate::text_table::{TextCell, TextTable};
 
 /// Name and value.
@@ -28,7 +28,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let of = |comparison: &Comparison| {
         let mut series = Vec::new();
         let mut table = TextTable::of(&[&["method"][..], &names, &["operations"]].concat());
-        for cell in sorted(&by_id, comparison, &Standings::of(comparison)) {
+        for cell in sorted(&by_id, comparison, &Positions::of(comparison)) {
             let Some(latency) = &cell.latency_ns else { continue };
             let values = QUANTILES.map(|(_, quantile)| quantile(latency));
             let row = table.rows.len();

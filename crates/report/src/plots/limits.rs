@@ -5,14 +5,14 @@ use pagewise_model::format::{MISSING, percent, rate};
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::table::positions::Positions;
 use crate::table::rows::sorted;
-use crate::table::standing::Standings;
 use crate::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
     let of = |comparison: &Comparison| {
-        let cells = sorted(&by_id, comparison, &Standings::of(comparison));
+        let cells = sorted(&by_id, comparison, &Positions::of(comparison));
         let limited: Vec<_> = cells.into_iter().filter(|cell| cell.limit.of_ceiling.is_some()).collect();
         let mut series = Vec::new();
         let names = [

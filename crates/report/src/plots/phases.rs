@@ -5,8 +5,8 @@ use pagewise_model::format::time;
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
+use crate::table::positions::Positions;
 use crate::table::rows::sorted;
-use crate::table::standing::Standings;
 use crate::text_table::{TextCell, TextTable};
 
 /// Name and duration.
@@ -23,7 +23,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
     let one_shot = run.judged.comparisons.iter().filter(|one| one.conditions.conditions.is_one_shot());
     let of = |comparison: &Comparison| {
-        let cells = sorted(&by_id, comparison, &Standings::of(comparison));
+        let cells = sorted(&by_id, comparison, &Positions::of(comparison));
         let cells: Vec<_> = cells.into_iter().filter(|cell| cell.total_ns.is_some()).collect();
         let names = PHASES.map(|(name, _)| name);
         let mut series: Vec<Series> = Vec::new();

@@ -6,8 +6,8 @@ use pagewise_model::format::MISSING;
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::table::columns::against_leader;
+use crate::table::positions::Positions;
 use crate::table::rows::sorted;
-use crate::table::standing::Standings;
 use crate::text_table::{TextCell, TextTable};
 use crate::words;
 
@@ -16,19 +16,19 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let compared = run.judged.comparisons.iter().filter(|comparison| !comparison.ratios.is_empty());
     compared
         .map(|comparison| {
-            let standings = Standings::of(comparison);
-            let cells = sorted(&by_id, comparison, &standings);
+            let positions = Positions::of(comparison);
+            let cells = sorted(&by_id, comparison, &positions);
             let is_ranked = |cell: &&&_| {
-                standings.leads(cell) && !standings.is_unranked(cell) || standings.ratio(cell).is_some()
+                positions.leads(cell) && !positions.is_unranked(cell) || positions.ratio(cell).is_some()
             };
             let ranked: Vec<_> = cells.iter().filter(is_ranked).collect();
             let mut series = Vec::new();
             // All else of a method is in the table of the verdict.
             let mut table = TextTable::of(&["method", "slowdown", "place"]);
             for (index, cell) in ranked.iter().enumerate() {
-                let ratio = standings.ratio(cell);
+                let ratio = positions.ratio(cell);
                 let against = ratio.map_or_else(|| MISSING.to_string(), against_leader);
-                let place = standings.place(cell);
+                let place = positions.place(cell);
                 let mark = Mark {
                     x: ratio.map_or(1.0, |ratio| ratio.ratio),
                     y: index as f64,

@@ -11,8 +11,8 @@ use pagewise_model::format::{counted, rate, times};
 use super::situation::AMPLIFIED;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
+use crate::table::positions::leader_place;
 use crate::table::rows::contradicted;
-use crate::table::standing::leader_place;
 
 /// Lines around the rows: an empty one, two of headings, those left out, what limits the best.
 const AROUND: usize = 5;

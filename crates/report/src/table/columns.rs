@@ -15,7 +15,7 @@ use pagewise_model::format::{
 /// The method.
 pub(super) const METHOD: Column = Column::of("method", 0, |_, cell| cell.method.as_str().into());
 /// Its place as a word.
-pub(super) const PLACE: Column = Column::of("place", 0, |view, cell| view.standings.place(cell).into());
+pub(super) const PLACE: Column = Column::of("place", 0, |view, cell| view.positions.place(cell).into());
 
 /// Its bound. If the column is left out, it is shown below the table.
 pub(super) const fn limit(spare: u32) -> Column {
@@ -130,7 +130,7 @@ pub(super) const SYNC_BYTES: Column =
 /// Interval of the leader's rate over the cell's, or the bound of a cell that is not behind.
 pub(super) const VS_BEST: Column = Column::of("vs best", 0, |view, cell| {
     let text = |ratio: &RatioToLeader| TextCell::of(against_leader(ratio), ratio.ratio);
-    view.standings.ratio(cell).map_or_else(TextCell::missing, text)
+    view.positions.ratio(cell).map_or_else(TextCell::missing, text)
 });
 
 /// Interval of the figure by which methods are ranked.

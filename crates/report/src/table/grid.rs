@@ -2,7 +2,7 @@
 
 use pagewise_analysis::judge::{CellJudgement, Comparison, MedianInterval};
 
-use super::standing::Standings;
+use super::positions::Positions;
 use crate::text_table::{TextCell, TextColumn, TextTable};
 
 /// A comparison with its cells in the order of the table.
@@ -10,7 +10,7 @@ pub(crate) struct ComparisonView<'a> {
     /// The comparison.
     pub comparison: &'a Comparison,
     /// Positions of its cells.
-    pub standings: Standings<'a>,
+    pub positions: Positions<'a>,
     /// Its measured cells.
     pub cells: Vec<&'a CellJudgement>,
 }

@@ -11,8 +11,8 @@ use pagewise_model::{CacheState, Workload};
 
 use super::columns::OF_ACTORS;
 use super::grid::{Column, ComparisonView, table};
+use super::positions::{Positions, note};
 use super::said::said;
-use super::standing::{Standings, note};
 use super::{append, fill, reads, replay, scan, update};
 use crate::document::{Block, Document};
 use crate::line::Line;
@@ -37,9 +37,9 @@ pub(crate) fn section(
     level: u8,
 ) -> Document {
     let label = comparison.conditions.label.as_str();
-    let standings = Standings::of(comparison);
-    let cells = sorted(by_id, comparison, &standings);
-    let view = ComparisonView { comparison, standings, cells };
+    let positions = Positions::of(comparison);
+    let cells = sorted(by_id, comparison, &positions);
+    let view = ComparisonView { comparison, positions, cells };
     let workload = comparison.conditions.conditions.workload();
     let mut said = said(comparison, advice);
     let choice = advice.and_then(|_| said.pop()).map(|choice| Block::Paragraph(Line::strong(choice)));
@@ -75,12 +75,12 @@ fn notes(view: &ComparisonView<'_>) -> Vec<String> {
     let withheld = latency_withheld(conditions).filter(|_| !is_start && !is_replay);
     let withheld = withheld.map(|reason| format!("no latency: {reason}"));
     let stall = view.cells.iter().find_map(|cell| cell.stall_reason);
-    let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.standings, cell)?));
+    let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.positions, cell)?));
     let mut notes: Vec<String> = batch.into_iter().chain(between).chain(withheld).collect();
     notes.extend(stall.map(|reason| format!("no stall: {reason}")));
     notes.extend(practice(view));
     notes.extend(slow_processes(view));
-    notes.extend(order(&view.standings, &view.cells));
+    notes.extend(order(&view.positions, &view.cells));
     notes.extend(view.cells.iter().filter_map(of_cell));
     if conditions.workload() == Workload::Scan {
         notes.extend(scan::notes(view));
@@ -118,8 +118,8 @@ fn practice(view: &ComparisonView<'_>) -> Vec<String> {
 }
 
 /// Explanation of an order that the medians beside it contradict.
-pub(crate) fn order(standings: &Standings<'_>, cells: &[&CellJudgement]) -> Option<String> {
-    let ranked = cells.iter().filter(|cell| standings.leads(cell) || standings.ratio(cell).is_some());
+pub(crate) fn order(positions: &Positions<'_>, cells: &[&CellJudgement]) -> Option<String> {
+    let ranked = cells.iter().filter(|cell| positions.leads(cell) || positions.ratio(cell).is_some());
     let figures: Vec<(&str, f64)> =
         ranked.filter_map(|cell| Some((cell.method.as_str(), cell.ranked_figure()?))).collect();
     contradicted(&figures)
@@ -140,14 +140,14 @@ pub(crate) fn contradicted(figures: &[(&str, f64)]) -> Option<String> {
 pub(crate) fn sorted<'a>(
     cells: &ById<'a>,
     comparison: &Comparison,
-    standings: &Standings<'_>,
+    positions: &Positions<'_>,
 ) -> Vec<&'a CellJudgement> {
     let mut cells: Vec<&CellJudgement> =
         comparison.cells.iter().filter_map(|id| cells.get(id.as_str()).copied()).collect();
-    let behind = |cell: &CellJudgement| standings.ratio(cell).map_or(f64::INFINITY, |ratio| ratio.ratio);
+    let behind = |cell: &CellJudgement| positions.ratio(cell).map_or(f64::INFINITY, |ratio| ratio.ratio);
     cells.sort_by(|left, right| {
         let last = |cell: &CellJudgement| {
-            (cell.status != Status::Ok, standings.is_unranked(cell), !standings.leads(cell))
+            (cell.status != Status::Ok, positions.is_unranked(cell), !positions.leads(cell))
         };
         let figure = |cell: &CellJudgement| cell.ranked_figure().unwrap_or(0.0);
         let by_ratio = behind(left).total_cmp(&behind(right));

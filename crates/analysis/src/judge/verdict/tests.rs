@@ -124,8 +124,8 @@ fn a_sample_of_a_return_round_is_shown_as_one() {
     let late = Candidate { rates: Rates::default(), ..steady(&[(56, 100.0)]) };
     let slow = Candidate { rates: Rates::of_each(&scaled(0.5)), ..steady(&[]) };
     let candidates = [steady(&[]), slow, late];
-    let standing = elimination::standings(&[candidates.to_vec()], &InterimAnalyses::once(), true).remove(0);
-    let judgement = judge_standing(&candidates, &standing);
+    let status = elimination::statuses(&[candidates.to_vec()], &InterimAnalyses::once(), true).remove(0);
+    let judgement = judge_status(&candidates, &status);
     assert_eq!(judgement.verdict, Verdict::Open);
     let reason = "only return rounds have a valid sample, and a verdict needs 5".to_string();
     assert_eq!(judgement.unranked, [(2, reason)]);

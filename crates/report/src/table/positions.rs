@@ -9,7 +9,7 @@ use pagewise_analysis::judge::{CellJudgement, Comparison, RatioToLeader, Status}
 use pagewise_model::format::counted;
 
 /// Positions of the cells of a comparison, for lookup by cell.
-pub(crate) struct Standings<'a> {
+pub(crate) struct Positions<'a> {
     /// Place of the leader as a word.
     leader_place: &'static str,
     leader: Option<&'a str>,
@@ -19,7 +19,7 @@ pub(crate) struct Standings<'a> {
     unranked: HashMap<&'a str, &'a str>,
 }
 
-impl<'a> Standings<'a> {
+impl<'a> Positions<'a> {
     /// Positions of the cells of a comparison.
     pub(crate) fn of(comparison: &'a Comparison) -> Self {
         let unranked = comparison.unranked.iter();
@@ -76,7 +76,7 @@ pub(crate) fn leader_place(comparison: &Comparison) -> &'static str {
 }
 
 /// Reason that a cell has no place, no figures, or fewer samples.
-pub(crate) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<String> {
+pub(crate) fn note(positions: &Positions<'_>, cell: &CellJudgement) -> Option<String> {
     let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
     match cell.status {
         Status::Unavailable => Some(format!("unavailable: {reason}")),
@@ -85,7 +85,7 @@ pub(crate) fn note(standings: &Standings<'_>, cell: &CellJudgement) -> Option<St
             Some(format!("invalid: no valid sample in {attempts}; {reason}"))
         }
         Status::Ok => {
-            let unranked = standings.unranked.get(cell.id.as_str());
+            let unranked = positions.unranked.get(cell.id.as_str());
             let is_known = |why: &String| unranked.is_some_and(|known| *known == why.as_str());
             // Without invalid attempts, a reason is the machine's refusal.
             let failed = match cell.invalid_samples {
