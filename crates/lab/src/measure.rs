@@ -19,7 +19,7 @@ use crate::output::{self, STANDARD_STREAM, say};
 use crate::plan::axes::choose;
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::validate;
-use crate::plan::{Lacking, Layer, PlanText};
+use crate::plan::{Layer, MissingArgument, PlanText};
 use crate::prepare::{Prepared, TypedQuestion};
 use crate::rights::ensure_settable;
 use crate::session::RunSession;
@@ -40,7 +40,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
     }
     let asked = asked.with_recording();
     let mut prepared = match prepare_with_consent(asked.clone(), options) {
-        Err(refused) if matches!(refused.downcast_ref(), Some(Lacking::Time(_))) => {
+        Err(refused) if matches!(refused.downcast_ref(), Some(MissingArgument::Time(_))) => {
             before_time(asked, options)?;
             return Err(refused);
         }
@@ -227,8 +227,8 @@ fn prepare_with_consent(asked: TypedQuestion, options: &Options) -> Result<Prepa
         Ok(prepared) => return Ok(prepared),
         Err(error) => error,
     };
-    match (refused.downcast_ref::<Lacking>(), &asked.destination) {
-        (Some(Lacking::Evict(_)), Destination::File { path, .. }) => {
+    match (refused.downcast_ref::<MissingArgument>(), &asked.destination) {
+        (Some(MissingArgument::Evict(_)), Destination::File { path, .. }) => {
             let asks = !options.all.dry_run;
             if asks
                 && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))

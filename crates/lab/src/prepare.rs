@@ -17,7 +17,7 @@ use crate::output::say;
 use crate::plan::machine::Machine;
 use crate::plan::resolve::{Variant, resolve};
 use crate::plan::validate::refuse_unlike_recording;
-use crate::plan::{Lacking, Layer, OrNone, PlanText};
+use crate::plan::{Layer, MissingArgument, OrNone, PlanText};
 use crate::rights;
 use crate::traced::Traced;
 use crate::worker_door;
@@ -161,7 +161,10 @@ impl Prepared {
         let TypedQuestion { text, variant, chosen, .. } = &mut self.asked;
         let mut resolved = resolve(text, *variant, chosen, self.plan.source.clone(), &machine);
         let lacks_limit = |error: &anyhow::Error| {
-            matches!(error.downcast_ref(), Some(Lacking::MemoryLimit(_) | Lacking::MultipleOfCache))
+            matches!(
+                error.downcast_ref(),
+                Some(MissingArgument::MemoryLimit(_) | MissingArgument::MultipleOfCache)
+            )
         };
         let in_place = self.control.limit_in_place().filter(|_| chosen.axes.memory.is_none());
         if let (Some(own), Some(_)) = (in_place, resolved.as_ref().err().filter(|error| lacks_limit(error))) {
@@ -172,9 +175,9 @@ impl Prepared {
         // Of multiples that only the question writes the user knows nothing.
         let wrote_none = chosen.axes.file_size.is_none() && chosen.axes.span.is_none();
         let resolved = resolved.map_err(|error| match error.downcast_ref() {
-            Some(Lacking::MultipleOfCache) if wrote_none => {
+            Some(MissingArgument::MultipleOfCache) if wrote_none => {
                 let sentence = format!("{} needs a memory limit: write --memory 256MiB", text.name);
-                Lacking::MemoryLimit(sentence).into()
+                MissingArgument::MemoryLimit(sentence).into()
             }
             _ => error,
         });

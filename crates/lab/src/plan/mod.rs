@@ -49,7 +49,7 @@ pub const REPLAY: (&str, &str) = ("replay", include_str!("../../questions/replay
 
 /// A plan that cannot be resolved as it was typed, and can with one more argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lacking {
+pub enum MissingArgument {
     /// `--memory`: the sentence.
     MemoryLimit(String),
     /// `--memory`, for a size that is a multiple of the cache.
@@ -60,14 +60,14 @@ pub enum Lacking {
     Evict(&'static str),
 }
 
-impl fmt::Display for Lacking {
+impl fmt::Display for MissingArgument {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lacking::MemoryLimit(sentence) | Lacking::Time(sentence) => formatter.write_str(sentence),
-            Lacking::MultipleOfCache => formatter.write_str(
+            MissingArgument::MemoryLimit(sentence) | MissingArgument::Time(sentence) => formatter.write_str(sentence),
+            MissingArgument::MultipleOfCache => formatter.write_str(
                 "a size in multiples of the cache needs a memory limit: write --memory 256MiB, or the size in bytes",
             ),
-            Lacking::Evict(run) => write!(
+            MissingArgument::Evict(run) => write!(
                 formatter,
                 "{run} evicts your file from the page cache, now and between samples, and other programs that read the file \
                  slow down then"
@@ -76,7 +76,7 @@ impl fmt::Display for Lacking {
     }
 }
 
-impl std::error::Error for Lacking {}
+impl std::error::Error for MissingArgument {}
 
 /// Threads as written in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use super::validate::{
     refuse_unreachable_states,
 };
 use super::works::works;
-use super::{Axes, ChosenBudget, Lacking, Layer, OrNone, PlanText, Size, Threads, estimate, shorten};
+use super::{Axes, ChosenBudget, Layer, MissingArgument, OrNone, PlanText, Size, Threads, estimate, shorten};
 use crate::worker_door::{self, WorkerDoor, WorkerOption};
 use sampling::{Amount, ensure_answerable, sampling};
 
@@ -317,7 +317,7 @@ fn search(cells: &mut Vec<Cell>, crossing_percent: Option<u32>) -> Result<Option
     ensure!((1..=100).contains(&percent), "crossing_percent = {percent}: write 1 to 100");
     ensure!(
         cells.iter().all(|cell| cell.conditions.cache_capacity().is_some()),
-        Lacking::MemoryLimit(
+        MissingArgument::MemoryLimit(
             "a crossing of methods as data outgrow the cache needs a memory limit: write --memory 256MiB"
                 .to_string()
         )
@@ -559,7 +559,7 @@ fn size_of(size: Size, conditions: &Conditions) -> Result<Bytes> {
         Size::Times(thousandths) => thousandths,
     };
     let Some(capacity) = conditions.cache_capacity() else {
-        bail!(Lacking::MultipleOfCache);
+        bail!(MissingArgument::MultipleOfCache);
     };
     let bytes = (u128::from(capacity.0) * u128::from(times) / 1000).min(u128::from(u64::MAX >> 1)) as u64;
     let grain = if bytes >= Bytes::mib(16).0 { Bytes::mib(1).0 } else { Bytes::kib(64).0 };

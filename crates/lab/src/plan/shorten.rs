@@ -9,7 +9,7 @@ use pagewise_model::limits::MAX_BUDGET_NS;
 use pagewise_model::plan::Budget;
 use pagewise_model::{Bytes, Cell, Conditions, Plan, Role, Source};
 
-use super::{Lacking, Layer, estimate};
+use super::{Layer, MissingArgument, estimate};
 
 /// Samples and files are halved at most so often.
 const HALVINGS: u32 = 2;
@@ -61,7 +61,7 @@ pub fn within(plan: Plan, time_ns: u64, unpinned: Unpinned) -> Result<Plan> {
             return Ok(Plan { budget: Some(Budget::of(time_ns - beside_ns)), ..plan });
         }
     }
-    Err(Lacking::Time(format!(
+    Err(MissingArgument::Time(format!(
         "{} rounds of each method of {} need about {} s, and --time is {}: write --time {}s or more{}, or leave out \
          methods or conditions",
         plan.first_rounds(),

@@ -7,7 +7,7 @@ use pagewise_model::{
     Reads, Replay, Skew, Source, Sync, Untrusted, Work, Workload, Writes,
 };
 
-use super::Lacking;
+use super::MissingArgument;
 use super::machine::Machine;
 
 /// Maximum readahead that the kernel keeps: 4 GiB in KiB would overflow.
@@ -514,11 +514,13 @@ pub fn refuse_unreachable_states(cells: &[Cell], source: &Source) -> Result<()> 
     let dropped = |cell: &Cell| !matches!(cell.conditions.cache, CacheState::Warm | CacheState::AsIs);
     ensure!(
         !cells.iter().any(dropped),
-        Lacking::Evict("a run that begins with an empty page cache, or with a part of the file in it,")
+        MissingArgument::Evict(
+            "a run that begins with an empty page cache, or with a part of the file in it,"
+        )
     );
     ensure!(
         !cells.iter().any(|cell| cell.conditions.host_settings.memory_limit_bytes.is_some()),
-        Lacking::Evict("a run under a memory limit")
+        MissingArgument::Evict("a run under a memory limit")
     );
     Ok(())
 }
