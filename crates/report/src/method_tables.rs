@@ -139,7 +139,7 @@ fn stalls(judged: &Judged, table: &MethodTable) -> Vec<String> {
 }
 
 fn advantages(tables: &Tables) -> Vec<Block> {
-    let mut blocks = Vec::new();
+    let (mut blocks, all) = (Vec::new(), labels(tables));
     for (method, over) in words::method_tables::pairs(&tables.tables) {
         let title = format!("Advantage: {method} over {over}");
         let rows = tables.tables.iter().filter_map(|table| {
@@ -147,7 +147,7 @@ fn advantages(tables: &Tables) -> Vec<Block> {
                 .advantages
                 .iter()
                 .find(|own| own.method == *method && own.over.as_ref() == Some(over))?;
-            Some((&table.columns, name_of(table), own.ratios.iter().map(ratio).collect()))
+            Some((&table.columns, name_of(&table.label, &all), own.ratios.iter().map(ratio).collect()))
         });
         blocks.push(Block::heading(3, &title));
         blocks.push(aligned("data", rows.collect(), &title));
@@ -155,12 +155,22 @@ fn advantages(tables: &Tables) -> Vec<Block> {
     blocks
 }
 
-/// Name of a row's table.
-fn name_of(table: &MethodTable) -> String {
-    // The label begins with the pattern and the reads, which are the same in all tables.
-    let parts: Vec<&str> = table.label.split(" · ").collect();
-    let rest = parts.iter().skip(2).filter(|part| !part.starts_with("memory "));
-    std::iter::once(&parts[0]).chain(rest).copied().collect::<Vec<_>>().join(", ")
+/// Name of a row's table by its label, which is one of `all`.
+fn name_of(label: &str, all: &[&str]) -> String {
+    let is_shared = |part: &str| all.iter().all(|other| other.split(" · ").any(|own| own == part));
+    // A label begins with the pattern and the reads. Reads and memory are named where tables differ
+    // in them.
+    let parts = label.split(" · ").enumerate();
+    let named = parts.filter(|(position, part)| {
+        let may_be_shared = *position == 1 || part.starts_with("memory ");
+        !may_be_shared || !is_shared(part)
+    });
+    named.map(|(_, part)| part).collect::<Vec<_>>().join(", ")
+}
+
+/// Labels of all tables.
+fn labels(tables: &Tables) -> Vec<&str> {
+    tables.tables.iter().map(|table| table.label.as_str()).collect()
 }
 
 /// `1.62x [1.58, 1.66]`, with a remark if it is not distinguishable from 1.
@@ -176,9 +186,9 @@ fn ratio(ratio: &Option<PairedRatio>) -> TextCell {
 }
 
 fn scaling(tables: &Tables) -> Vec<Block> {
-    let mut blocks = Vec::new();
+    let (mut blocks, all) = (Vec::new(), labels(tables));
     for table in tables.tables.iter().filter(|table| table.columns.len() > 1) {
-        let title = format!("Scaling against {}: {}", table.columns[0], name_of(table));
+        let title = format!("Scaling against {}: {}", table.columns[0], name_of(&table.label, &all));
         let rows =
             table.scaling.iter().map(|own| (own.method.clone(), own.ratios.iter().map(ratio).collect()));
         blocks.push(Block::heading(3, &title));
@@ -278,4 +288,25 @@ fn grid(
         rows: rows.map(row).collect(),
     };
     Block::Table(table, label.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_of;
+
+    #[test]
+    fn rows_name_the_reads_and_the_memory_in_which_tables_differ() {
+        let names = |all: [&str; 2]| all.map(|label| name_of(label, &all));
+        assert_eq!(
+            names([
+                "random-read · reads of 16 KiB · warm · memory 1 GiB",
+                "random-read · reads of 64 KiB · warm"
+            ]),
+            ["random-read, reads of 16 KiB, warm, memory 1 GiB", "random-read, reads of 64 KiB, warm"]
+        );
+        assert_eq!(
+            names(["random-read · reads of 16 KiB · warm", "sequential-read · reads of 16 KiB · warm"]),
+            ["random-read, warm", "sequential-read, warm"]
+        );
+    }
 }

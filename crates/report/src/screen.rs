@@ -34,6 +34,8 @@ const COMFORTABLE: usize = 100;
 const MOST_SOURCES: usize = 2;
 /// Situations that are listed; the tables have all.
 const MOST_SITUATIONS: usize = 12;
+/// Those of a run with tables of methods, whose conclusions follow.
+const MOST_BESIDE_TABLES: usize = 6;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;
 /// Run files of the command at the end.
@@ -53,8 +55,10 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
     let situations = situation::all(runs.iter().map(|(judged, _)| *judged));
     let mut chosen = choices::all(&situations);
-    let more = chosen.len().saturating_sub(MOST_SITUATIONS);
-    chosen.truncate(MOST_SITUATIONS);
+    let has_tables = runs.iter().any(|(judged, _)| judged.tables.is_some());
+    let most_choices = if has_tables { MOST_BESIDE_TABLES } else { MOST_SITUATIONS };
+    let more = chosen.len().saturating_sub(most_choices);
+    chosen.truncate(most_choices);
     let mut body = Vec::new();
     if !chosen.is_empty() {
         body.push(Block::heading(2, "What to use"));

@@ -28,7 +28,7 @@ const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█
 
 /// The bars in at most `room` lines; `None` if there is nothing to draw or no room.
 pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Line>> {
-    if judged.cliff.is_some() || judged.tables.is_some() || room < AROUND + FEWEST_ROWS {
+    if judged.cliff.is_some() || room < AROUND + FEWEST_ROWS {
         return None;
     }
     let columns = columns(judged)?;

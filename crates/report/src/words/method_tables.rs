@@ -5,7 +5,7 @@ use pagewise_analysis::judge::method_tables::{
     ColdRow, ColdStart, MethodRow, MethodTable, PairedRatio, Tables,
 };
 use pagewise_analysis::judge::verdict::Finding;
-use pagewise_model::format::{bytes, counted, listed, time};
+use pagewise_model::format::{bytes, counted, listed, time, times};
 use pagewise_model::planned_table::TableColumn;
 
 use super::distinct;
@@ -91,7 +91,7 @@ impl Tally {
         tally
     }
 
-    fn in_words(self, higher: &str, lower: &str, neither: &str) -> String {
+    fn in_words(self, [higher, lower, neither]: [&str; 3], by: &str) -> String {
         let parts = [(self.higher, higher), (self.lower, lower), (self.neither, neither)];
         let parts: Vec<String> = parts
             .iter()
@@ -99,7 +99,7 @@ impl Tally {
             .map(|(count, words)| format!("{words} in {count}"))
             .collect();
         let all = self.higher + self.lower + self.neither;
-        let of_all = format!("{} of {}", listed(&parts), counted(all as u64, "comparison"));
+        let of_all = format!("{} of {}{by}", listed(&parts), counted(all as u64, "comparison"));
         let text = [(all, of_all), (self.without_data, format!("{} without data", self.without_data))];
         let text = text.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words);
         text.collect::<Vec<_>>().join(", and ")
@@ -126,16 +126,35 @@ pub(crate) fn pairs(tables: &[MethodTable]) -> Vec<(&String, &String)> {
     distinct(advantages.filter_map(|own| Some((&own.method, own.over.as_ref()?))))
 }
 
+/// `, by 1.6x to 2.5x`, where all of the ratios are distinguished from 1 in one direction.
+fn by<'a>(ratios: impl Iterator<Item = &'a PairedRatio>) -> String {
+    let ratios: Vec<&PairedRatio> = ratios.collect();
+    let all = |finding| !ratios.is_empty() && ratios.iter().all(|ratio| ratio.finding == finding);
+    if !all(Finding::Higher) && !all(Finding::Lower) {
+        return String::new();
+    }
+    let factors = ratios.iter().map(|ratio| ratio.ratio.max(1.0 / ratio.ratio));
+    let (least, most) =
+        factors.fold((f64::INFINITY, 1.0_f64), |(least, most), factor| (least.min(factor), most.max(factor)));
+    let (least, most) = (times(least), times(most));
+    if least == most { format!(", by {least}x") } else { format!(", by {least}x to {most}x") }
+}
+
 fn advantages(tables: &[MethodTable]) -> Vec<String> {
     let sentence = |(method, over): &(&String, &String)| {
         let at = |size: &String| {
-            let ratios = tables
-                .iter()
-                .filter(|table| size_of(table) == *size)
-                .flat_map(|table| &table.advantages)
-                .filter(|advantage| advantage.method == **method && advantage.over.as_ref() == Some(*over))
-                .flat_map(|advantage| &advantage.ratios);
-            format!("{size}: {}", Tally::of(ratios).in_words("ahead", "behind", "not distinguishable"))
+            let ratios = || {
+                tables
+                    .iter()
+                    .filter(|table| size_of(table) == *size)
+                    .flat_map(|table| &table.advantages)
+                    .filter(|advantage| {
+                        advantage.method == **method && advantage.over.as_ref() == Some(*over)
+                    })
+                    .flat_map(|advantage| &advantage.ratios)
+            };
+            let words = ["ahead", "behind", "not distinguishable"];
+            format!("{size}: {}", Tally::of(ratios()).in_words(words, &by(ratios().flatten())))
         };
         let distinct_sizes = distinct(tables.iter().map(size_of));
         let sizes: Vec<String> = distinct_sizes.iter().map(at).collect();
@@ -150,7 +169,7 @@ fn explained(tables: &[MethodTable]) -> Option<String> {
     let scaling = || tables.iter().flat_map(|table| &table.scaling);
     let of = |method: &&String| {
         let ratios = || scaling().filter(|own| own.method == **method).flat_map(|own| &own.ratios);
-        let text = || Tally::of(ratios()).in_words("gains", "loses", "is not distinguishable");
+        let text = || Tally::of(ratios()).in_words(["gains", "loses", "is not distinguishable"], "");
         ratios().next().map(|_| format!("{method} {}", text()))
     };
     let text: Vec<String> = distinct(rows.map(|row| &row.method)).iter().filter_map(of).collect();
@@ -327,7 +346,7 @@ mod tests {
             of_tables(vec![ahead, large]),
             [
                 "jvm/pread against jvm/mmap, over patterns, threads and warm-ups: data 0.5x the cache: ahead in 2 of 2 \
-                 comparisons; data 2x the cache: behind in 2 of 2 comparisons.",
+                 comparisons, by 1.50x; data 2x the cache: behind in 2 of 2 comparisons, by 2.00x.",
                 "Added threads, against the fewest: jvm/filechannel:direct-buffer gains in 1 and loses in 1 of 2 comparisons."
             ]
         );
