@@ -13,8 +13,9 @@ use serde_json::Value;
 
 const HEAD: &str = "# Columns
 
-Made from the registries of columns; a test holds it. An empty field is an unknown number, or one that does not apply. A field of several
-numbers separates them by spaces, with `?` for an unknown one. Units: ns are nanoseconds, B are bytes, a share is 1 for all.
+Made from the registries of columns; a test holds it. An empty field is an unknown number, or one
+that does not apply. A field of several numbers separates them by spaces, with `?` for an unknown
+one. Units: ns are nanoseconds, B are bytes, a share is 1 for all.
 ";
 
 /// Meaning of a column, and origin of its values.

@@ -11,7 +11,8 @@ use super::*;
 
 const HEAD: &str = "# Reference
 
-Made from the command line and the registries of methods and options; a test holds it. `pagewise methods` says in addition what is available here.
+Made from the command line and the registries of methods and options; a test holds it.
+`pagewise methods` says in addition what is available here.
 ";
 
 #[test]
@@ -58,8 +59,8 @@ fn reference() -> String {
     for exit in Exit::ALL {
         let _ = writeln!(text, "| {} | {} |", exit.code(), exit.meaning());
     }
-    text += "\n## Methods\n\n`access[:option[+option…]]`; options act in the order written. The default buffer of `read` is 64 KiB, and `uring` has 32 reads in flight by default. \
-             `prefetch=N` takes 1 to 4096; `direct` needs a buffer in append and fill.\n\n";
+    text += "\n## Methods\n\n`access[:option[+option…]]`; options act in the order written. The default buffer of `read` is\n64 KiB, and `uring` has 32 reads in flight by default. \
+             `prefetch=N` takes 1 to 4096; `direct` needs\na buffer in append and fill.\n\n";
     text += &methods();
     text += "\n## Options of native methods\n\n";
     text += &options::markdown_table();
