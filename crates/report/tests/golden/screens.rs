@@ -1,6 +1,8 @@
 //! Sentences of the screen that depend on what else is on it.
 
 use super::*;
+use pagewise_analysis::Judged;
+use pagewise_analysis::judge::self_replay::SelfReplay;
 
 #[test]
 fn where_a_ring_is_best_the_screen_names_what_needs_no_rewrite() {
@@ -21,6 +23,30 @@ fn a_method_that_is_far_behind_says_what_it_read_in_vain() {
     run.samples.retain(|sample| cold.contains(&sample.cell));
     let text = screen_of(std::slice::from_ref(&run), 100);
     assert!(text.contains("  mmap reads 272 bytes from the device for each byte used\n"), "{text}");
+}
+
+#[test]
+fn the_row_of_the_program_itself_is_marked() {
+    let mut judged = judge(&constructed::complete());
+    let text = |judged: &Judged| {
+        let lines = screen::lines(&[(judged, "run.jsonl".to_string())], 100);
+        lines.iter().map(|line| line.text() + "\n").collect::<String>()
+    };
+    assert!(!text(&judged).contains("(the program)"));
+    judged.self_replay = Some(SelfReplay {
+        method: "pread".into(),
+        cache: None,
+        cached_bytes: None,
+        program_bytes: Some(1),
+        program_runs_bytes: vec![1],
+        replayed_bytes: Some(1),
+        difference: Some(0.0),
+        stands: true,
+        unknown: None,
+    });
+    let marked = text(&judged);
+    let rows: Vec<&str> = marked.lines().filter(|line| line.contains("(the program)")).collect();
+    assert!(rows.len() == 1 && rows[0].starts_with("  pread (the program)"), "{marked}");
 }
 
 #[test]
