@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use pagewise_model::format::{bytes, duration};
 use pagewise_model::{Bytes, Plan};
 
@@ -21,10 +21,11 @@ use crate::prepare::Prepared;
 const FREE: Bytes = Bytes::gib(8);
 
 /// Limit the writes of runs that follow each other to what is allowed; false if the user refuses
-/// them. A dry run asks nothing. What does not fit at all is refused first.
+/// them. A dry run asks nothing. What does not fit at all is refused first; a dry run says so.
 pub fn limit_writes(runs: &mut [Prepared], options: &Options) -> Result<bool> {
-    if !options.all.dry_run {
-        runs.iter().try_for_each(Prepared::ensure_space)?;
+    for refused in runs.iter().filter_map(|one| one.ensure_space().err()) {
+        ensure!(options.all.dry_run, refused);
+        say(format_args!("note: a run of this is refused: {refused:#}"));
     }
     let of_device = |one: &&Prepared| one.device.is_some();
     let total = |of: fn(&Plan) -> u64| {

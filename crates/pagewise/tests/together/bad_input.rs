@@ -54,6 +54,10 @@ fn too_little_disk_is_refused_before_the_first_byte() {
     expect_refused(&finished, "a dataset of 900 TiB does not fit");
     assert!(finished.stderr.contains("are free"), "{finished:?}");
     assert!(place.entries().is_empty());
+    let planned = place.run(&["run", "read", "--file-size", "900TiB", "--dry-run"]);
+    assert_eq!(planned.code(), 0, "{planned:?}");
+    let note = "note: a run of this is refused: a dataset of 900 TiB does not fit";
+    assert!(planned.stderr.contains(note), "{planned:?}");
 
     // A filesystem of 24 MiB in a mount namespace of its own; 16 MiB of it stay free.
     let mounted = place.file("small");
