@@ -34,7 +34,7 @@ const COMFORTABLE: usize = 100;
 const MOST_SOURCES: usize = 2;
 /// Situations that are listed; the tables have all.
 const MOST_SITUATIONS: usize = 12;
-/// Those of a run with tables of methods, whose conclusions follow.
+/// Situations that are listed of a run with tables of methods, whose conclusions follow.
 const MOST_BESIDE_TABLES: usize = 6;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;

@@ -9,7 +9,7 @@ use super::record::{self, Lock, RecordError};
 use super::{SettingError, SettingFile, for_path};
 use crate::steps::{RunStep, reached};
 
-/// Somebody who sets it again in each of so many attempts wants it otherwise than the run.
+/// Attempts before another program is taken to manage this setting.
 const ATTEMPTS: u32 = 5;
 
 /// One setting for as long as a run may set it; what was found is there again when it is dropped.
