@@ -145,6 +145,8 @@ pub enum Destination {
         path: PathBuf,
         /// It may be dropped from the page cache.
         evict: bool,
+        /// Directory of the files of actors, if one is named.
+        directory: Option<PathBuf>,
     },
 }
 
@@ -234,13 +236,12 @@ pub fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
     mounted::proc_missing().map_or(Ok(()), |missing| Err(Exit::NotMeasurable.because(anyhow!(missing))))?;
     match destination {
         Destination::Directory(directory) => {
-            files::check_directory(&directory)?;
-            let directory = directory.canonicalize().with_context(|| format!("{}", directory.display()))?;
+            let directory = checked_directory(&directory)?;
             let environment = detect(&directory);
             let space = Space::at(&directory).context("the free space is unknown")?;
             Ok((Source::Dataset { directory: text_of(&directory)? }, environment, space.free_bytes))
         }
-        Destination::File { path, evict } => {
+        Destination::File { path, evict, directory } => {
             let (file, identity) = files::identify(&path)?;
             let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
             let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
@@ -260,9 +261,16 @@ pub fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
                 );
                 environment.warnings.insert(0, of_file);
             }
-            Ok((Source::File { path: text_of(&path)?, evict, identity }, environment, 0))
+            let directory = directory.map(|named| text_of(&checked_directory(&named)?)).transpose()?;
+            Ok((Source::File { path: text_of(&path)?, evict, identity, directory }, environment, 0))
         }
     }
+}
+
+/// A directory in which files can be made, by its canonical path.
+fn checked_directory(directory: &Path) -> Result<PathBuf> {
+    files::check_directory(directory)?;
+    directory.canonicalize().with_context(|| format!("{}", directory.display()))
 }
 
 /// The environment of `path`, as far as a memory limit of this process itself leaves it.
@@ -282,7 +290,7 @@ fn detect(path: &Path) -> Environment {
 }
 
 /// A path as text: workers receive paths in JSON.
-fn text_of(path: &Path) -> Result<String> {
+pub fn text_of(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(text) => Ok(text.to_string()),
         None => bail!("the path {} is not UTF-8: run files and workers need UTF-8", path.display()),

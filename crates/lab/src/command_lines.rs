@@ -34,11 +34,11 @@ pub fn line(path: &Path, header: &Header, touched: bool) -> String {
     }
     header.worker_command.iter().for_each(|command| add("--worker-command", command));
     if touched {
+        if let Some(directory) = plan.source.directory() {
+            add("--dir", directory);
+        }
         let evict = match &plan.source {
-            Source::Dataset { directory } => {
-                add("--dir", directory);
-                false
-            }
+            Source::Dataset { .. } => false,
             Source::File { path, evict, .. } => {
                 add("--file", path);
                 *evict

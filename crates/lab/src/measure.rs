@@ -228,13 +228,14 @@ fn prepare_with_consent(asked: TypedQuestion, options: &Options) -> Result<Prepa
         Err(error) => error,
     };
     match (refused.downcast_ref::<MissingArgument>(), &asked.destination) {
-        (Some(MissingArgument::Evict(_)), Destination::File { path, .. }) => {
+        (Some(MissingArgument::Evict(_)), Destination::File { path, directory, .. }) => {
             let asks = !options.all.dry_run;
             if asks
                 && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))
                     == Some(true)
             {
-                let destination = Destination::File { path: path.clone(), evict: true };
+                let (path, directory) = (path.clone(), directory.clone());
+                let destination = Destination::File { path, evict: true, directory };
                 return Prepared::of(TypedQuestion { destination, ..asked }, options);
             }
             bail!("{refused}: allow it with: {}", command_lines::typed_with(&["--evict"]))

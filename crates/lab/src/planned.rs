@@ -117,14 +117,17 @@ fn source(plan: &Plan) -> (&'static str, String) {
             ("files", format!("made in {directory}, removed afterwards"))
         }
         Source::Dataset { directory } => ("dataset", format!("made in {directory}, removed afterwards")),
-        Source::File { path, evict, .. } => {
+        Source::File { path, evict, directory, .. } => {
             let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
             let cache = match (*evict, warm) {
                 (true, _) => "it may be dropped from the page cache",
                 (false, true) => "it is read into the page cache",
                 (false, false) => "the page cache is left as the samples change it",
             };
-            ("file", format!("{path}, only read; {cache}"))
+            let of_actors = directory.as_ref().map_or_else(String::new, |directory| {
+                format!("; the files of actors are made in {directory}, and removed afterwards")
+            });
+            ("file", format!("{path}, only read; {cache}{of_actors}"))
         }
     }
 }

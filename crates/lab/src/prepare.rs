@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_host::cgroup::{self, Control};
-use pagewise_host::{BlockDevice, cache, dataset, placement};
+use pagewise_host::{BlockDevice, cache, dataset, files, placement};
 use pagewise_model::run::check_of;
 use pagewise_model::{Bytes, CacheState, CpuList, Environment, Plan, Source};
 
-use crate::begin::{Destination, Options, examine, fresh_seed};
+use crate::begin::{Destination, Options, examine, fresh_seed, text_of};
 use crate::labels;
 use crate::output::say;
 use crate::plan::machine::Machine;
@@ -112,10 +112,7 @@ impl Prepared {
         // Refused before anything is looked at.
         let labels = labels::all(&options.all.label)?;
         let (source, environment, free_bytes) = examine(asked.destination.clone())?;
-        let path = match &source {
-            Source::Dataset { directory } => directory,
-            Source::File { path, .. } => path,
-        };
+        let path = source.path();
         let no_device = BlockDevice::behind(Path::new(path)).err().map(|reason| reason.to_string());
         let topology = placement::Topology::read().map_err(anyhow::Error::msg)?;
         let numa_nodes =
@@ -192,12 +189,37 @@ impl Prepared {
         self.plan.typed = Some(self.typed.clone());
         self.plan.max_written_bytes = self.max_written_bytes;
         self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
+        let directory = self.actor_directory()?;
+        if let Source::File { directory: of_plan, .. } = &mut self.plan.source {
+            *of_plan = directory;
+        }
         refuse_unlike_recording(&self.plan)
+    }
+
+    /// Directory of the files of actors beside the user's file, if there are any: the one that was
+    /// named, or that of the file.
+    fn actor_directory(&self) -> Result<Option<String>> {
+        let Destination::File { directory: named, .. } = &self.asked.destination else { return Ok(None) };
+        let has_actors = self.plan.cells.iter().any(|cell| cell.conditions.beside.is_some());
+        if !has_actors {
+            ensure!(named.is_none(), "your own file is only read, and no other is made: leave --dir out");
+            return Ok(None);
+        }
+        let file = Path::new(self.plan.source.path());
+        let directory = match self.plan.source.directory() {
+            Some(directory) => Path::new(directory),
+            None => file.parent().unwrap_or(Path::new("/")),
+        };
+        let usage = "an actor has a file of its own, on the filesystem of your file: name a directory there with --dir";
+        files::check_directory(directory).context(usage)?;
+        let device = |path: &Path| rustix::fs::stat(path).map(|found| found.st_dev);
+        ensure!(device(directory)? == device(file)?, "{usage}; {} is on another one", directory.display());
+        Ok(Some(text_of(directory)?))
     }
 
     /// Check that its files fit on their filesystem.
     pub fn ensure_space(&self) -> Result<()> {
-        if let Source::Dataset { directory } = &self.plan.source {
+        if let Some(directory) = self.plan.source.directory() {
             dataset::check_space(&Path::new(directory).join("dataset"), self.plan.space_bytes().0)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use pagewise_host::cgroup::{Control, NoControl, OwnLimit};
 use pagewise_host::settings::SettingGuard;
-use pagewise_model::{HostSettings, Plan, Role, Source};
+use pagewise_model::{HostSettings, Plan, Role};
 
 use crate::begin::enter_scope;
 use crate::exit::Exit;
@@ -45,11 +45,7 @@ pub fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<
             return refused(what, &ways(refusal, in_place));
         }
     }
-    let path = match &plan.source {
-        Source::Dataset { directory } => directory,
-        Source::File { path, .. } => path,
-    };
-    let settings = SettingGuard::all(Path::new(path), |_| false);
+    let settings = SettingGuard::all(Path::new(plan.source.path()), |_| false);
     let refusal = |all: &HostSettings| {
         let of = |name: &str| settings.iter().find(|setting| setting.name() == name);
         all.kernel.wanted().into_iter().find_map(|(name, wanted)| of(name)?.check(&wanted?).err())

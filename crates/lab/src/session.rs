@@ -198,10 +198,7 @@ impl RunSession {
             _ => None,
         };
         let environment = &self.header.environment;
-        let path = match &plan.source {
-            Source::Dataset { directory } => Path::new(directory),
-            Source::File { path, .. } => Path::new(path),
-        };
+        let path = Path::new(plan.source.path());
         let device = BlockDevice::behind(path).ok();
         Ok(MachineFacts {
             programs,
@@ -216,28 +213,31 @@ impl RunSession {
         })
     }
 
-    /// Make the datasets of a block, or open the user's file; `None`: stopped.
+    /// Open the user's file, or make the datasets of a block, and make the files of actors; `None`:
+    /// stopped.
     fn inputs(&mut self, block: u32, stop: &AtomicBool, progress: &Progress) -> Result<Option<Inputs>> {
         let plan = &self.header.plan;
-        let directory = match &plan.source {
+        let mut inputs = Inputs::default();
+        let datasets = match &plan.source {
+            Source::Dataset { .. } => plan.datasets(),
             Source::File { path, identity, .. } => {
                 // Its identity in the plan is kept: the first sample detects changes since then.
                 let (file, _) = files::identify(Path::new(path))?;
                 let input = Input::of_user(PathBuf::from(path), file, identity.clone())?;
                 write_back(&input)?;
-                return Ok(Some(Inputs::from((FileUse::Measured, input))));
+                inputs.push(FileUse::Measured, input);
+                Vec::new()
             }
-            Source::Dataset { directory } => PathBuf::from(directory),
         };
-        let mut inputs = Inputs::default();
-        let measured = plan.datasets().into_iter().map(|(content, size)| (content, size, FileUse::Measured));
+        let measured = datasets.into_iter().map(|(content, size)| (content, size, FileUse::Measured));
         let of_actors = [FileUse::ReadByActors, FileUse::WrittenByActors].into_iter().flat_map(|of_use| {
             let sizes = plan.actor_files(of_use == FileUse::WrittenByActors);
             sizes.into_iter().map(move |size| (Content::Random, size, of_use))
         });
         for (index, (content, Bytes(file_bytes), of_use)) in measured.chain(of_actors).enumerate() {
             let number = u64::from(block) << 32 | index as u64;
-            let path = self.state.reserve(&directory, mix(self.random ^ number))?;
+            let directory = plan.source.directory().context("the plan has no directory for its files")?;
+            let path = self.state.reserve(Path::new(directory), mix(self.random ^ number))?;
             let what = match of_use {
                 FileUse::Measured => "writing the dataset",
                 FileUse::ReadByActors | FileUse::WrittenByActors => "writing the file of the actor",

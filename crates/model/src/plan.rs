@@ -35,7 +35,28 @@ pub enum Source {
         evict: bool,
         /// Identity when the run began; a run is not continued on another file.
         identity: FileIdentity,
+        /// Directory of the files of actors; `None`: there are none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        directory: Option<String>,
     },
+}
+
+impl Source {
+    /// Path of what is measured: the user's file, or the directory of the datasets.
+    pub fn path(&self) -> &str {
+        match self {
+            Source::Dataset { directory } => directory,
+            Source::File { path, .. } => path,
+        }
+    }
+
+    /// Directory in which pagewise makes files, if it makes any.
+    pub fn directory(&self) -> Option<&str> {
+        match self {
+            Source::Dataset { directory } => Some(directory),
+            Source::File { directory, .. } => directory.as_deref(),
+        }
+    }
 }
 
 /// Attributes that identify the user's file and reveal changes.

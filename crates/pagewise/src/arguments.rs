@@ -189,11 +189,12 @@ pub struct RunArguments {
 #[command(after_help = run_help())]
 pub struct QuestionArguments {
     /// Your own file to read, or the directory to make files in: short for --file and --dir
-    #[arg(value_name = "FILE|DIR", conflicts_with_all = ["dir", "file"])]
+    #[arg(value_name = "FILE|DIR", conflicts_with = "file")]
     pub path: Option<PathBuf>,
 
-    /// Make the files in this directory [default: the current one; for fill one in memory]
-    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    /// Make the files in this directory [default: the current one; for fill one in memory; beside a
+    /// file of your own, for actors, that of the file]
+    #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Read your own file instead of a dataset; it is never written
     #[arg(long, value_name = "FILE")]
@@ -219,7 +220,8 @@ pub struct QuestionArguments {
     pub axes: Axes,
     /// With read, scan or append: the methods, sizes and rates are those of an actor, ranked by
     /// what they leave to this program, which is measured: read:METHOD, scan:METHOD or
-    /// append:METHOD, then rate=, size= and file=, as in read:pread,rate=20k,size=4KiB,file=0.75x
+    /// append:METHOD, then rate=, size= and file=, as in read:pread,rate=20k,size=4KiB,file=0.75x,
+    /// or file=./index.bin for your own
     #[arg(long, value_name = "VICTIM", conflicts_with_all = ["beside", "file", "trace", "workload"])]
     pub victim: Option<Victim>,
     /// Drop the whole machine's page cache if the file does not leave it otherwise
@@ -477,13 +479,21 @@ impl QuestionArguments {
         }
         ensure!(
             self.own_file().is_none(),
-            "an actor has a file of its own, which pagewise makes: name a directory instead of your file, or leave --victim out"
+            "an actor has a file of its own, which pagewise makes: name a directory instead of your file; a victim may read yours, as in --victim read:pread,file=./index.bin"
         );
-        let Exchanged { question, workload, axes } =
+        let Exchanged { question, workload, axes, own_file } =
             victim.clone().exchanged(question.unwrap_or_default(), self.axes.clone())?;
         // A victim is compared with nothing but itself.
-        let of_victim =
-            Self { axes, workload: Some(vec![workload]), victim: None, no_ceilings: true, ..self.clone() };
+        let of_victim = Self {
+            axes,
+            workload: Some(vec![workload]),
+            victim: None,
+            no_ceilings: true,
+            file: own_file,
+            path: None,
+            dir: self.directory().map(Path::to_path_buf),
+            ..self.clone()
+        };
         Ok(Some((question, of_victim)))
     }
 

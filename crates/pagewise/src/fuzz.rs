@@ -104,7 +104,12 @@ impl Ground {
         }
         let file_bytes = Bytes(self.random.next_u64() >> (1 + self.random.below(63)));
         let identity = FileIdentity { device: 1, inode: 2, file_bytes, modified_ns: 3 };
-        Source::File { path: "/data/file".into(), evict: self.random.below(2) == 0, identity }
+        Source::File {
+            path: "/data/file".into(),
+            evict: self.random.below(2) == 0,
+            identity,
+            directory: None,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, listed, percent_down, rate, time, times};
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::{CacheState, Environment, Role, Source};
+use pagewise_model::{CacheState, Environment, Role};
 
 use crate::cliff;
 use crate::document::{Block, Document};
@@ -209,10 +209,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
 /// Filesystem and device of a run.
 fn source(judged: &Judged) -> String {
     let environment = &judged.environment;
-    let file = match &judged.run.source {
-        Source::Dataset { directory } => directory.clone(),
-        Source::File { path, .. } => path.clone(),
-    };
+    let file = judged.run.source.path();
     let device = environment.device.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
     let readahead = environment
         .readahead_bytes

@@ -351,7 +351,7 @@ fn replay(
     program: Option<ProgramInTurn>,
 ) -> Result<Taken> {
     let text = question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
-    let destination = Destination::File { path: traced.file.clone(), evict: true };
+    let destination = Destination::File { path: traced.file.clone(), evict: true, directory: None };
     let all = AllArguments { print: arguments.print, ..AllArguments::default() };
     let options = Options { out, all, program, ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());

@@ -1,7 +1,7 @@
 //! Estimated duration and written bytes of a plan, shown before it starts.
 
 use pagewise_model::{
-    Access, CacheState, Cell, Conditions, Method, MethodOption, Plan, Role, Source, Worker, Workload,
+    Access, CacheState, Cell, Conditions, Method, MethodOption, Plan, Role, Worker, Workload,
 };
 
 /// Time of a sample outside its phases: a process, set-up, evidence, verification, tear-down.
@@ -50,10 +50,7 @@ pub fn duration_ns(plan: &Plan) -> u64 {
 /// The part of it that is spent on other things than samples of the matrix.
 pub fn beside_samples_ns(plan: &Plan) -> u64 {
     let largest = plan.datasets().first().map_or(0, |(_, size)| size.0);
-    let writing = match plan.source {
-        Source::Dataset { .. } => plan.all_dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE),
-        Source::File { .. } => 0,
-    };
+    let writing = plan.all_dataset_bytes().0.saturating_mul(DATASET_NS_PER_BYTE);
     // Each round that goes from cold to warm reads the file once more.
     let states = |state| {
         plan.cells.iter().any(|cell| {

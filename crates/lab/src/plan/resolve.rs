@@ -412,10 +412,6 @@ impl Resolved {
         // Under one limit all methods have the same data: as much as the largest of their workers
         // leaves space for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();
-        ensure!(
-            matches!(source, Source::Dataset { .. }) || beside.iter().all(|actor| actor.0.is_none()),
-            "an actor has a file of its own beside the dataset that pagewise makes: name a directory with --dir instead of your file"
-        );
         let actor_bytes = beside.iter().filter_map(|actor| Some(actor.0.as_ref()?.worker_bytes())).max();
         let worker_bytes = worker_bytes.map(|worker| Bytes(worker.0 + actor_bytes.unwrap_or_default().0));
         let worker_bytes = worker_bytes.filter(|bytes| *bytes > Worker::Native.own_bytes());

@@ -4,6 +4,7 @@
 //! The roles are exchanged here and nowhere else: the plan is the victim's question, with an actor
 //! beside it for each method.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Result, bail, ensure};
@@ -23,10 +24,34 @@ pub struct Victim {
     method: Method,
     op_bytes: Bytes,
     rate: Option<ScheduledRate>,
-    file: Option<Size>,
+    file: Option<VictimFile>,
 }
 
-/// The text of an actor, but a rate may be left out, and its file may be a multiple of the cache.
+/// The file of a victim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum VictimFile {
+    /// One that pagewise makes, of this size.
+    Made(Size),
+    /// The user's own, at this path.
+    Own(PathBuf),
+}
+
+impl FromStr for VictimFile {
+    type Err = String;
+
+    /// A path has a slash in it, and a size has none.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.contains('/') {
+            true => Ok(VictimFile::Own(PathBuf::from(text))),
+            false => text.parse().map(VictimFile::Made).map_err(|error: String| {
+                format!("{error}; a file of your own needs a slash in its path, as in file=./{text}")
+            }),
+        }
+    }
+}
+
+/// The text of an actor, but a rate may be left out, and its file may be a multiple of the cache or
+/// the user's own.
 impl FromStr for Victim {
     type Err = String;
 
@@ -59,6 +84,9 @@ impl FromStr for Victim {
             [file] => Some(file["file=".len()..].parse().map_err(invalid)?),
             [_, second, ..] => return Err(invalid(format!("'{second}' comes a second time"))),
         };
+        if matches!(file, Some(VictimFile::Own(_))) && actor.is_writing() {
+            return Err(invalid("your own file is only read, and this victim writes".to_string()));
+        }
         let Actor { order, method, op_bytes, rate, file_bytes: _ } = actor;
         Ok(Self { order, method, op_bytes, rate, file })
     }
@@ -73,6 +101,8 @@ pub struct Exchanged {
     pub workload: Workload,
     /// Its choices.
     pub axes: Axes,
+    /// The user's own file, if the victim reads that.
+    pub own_file: Option<PathBuf>,
 }
 
 impl Victim {
@@ -91,7 +121,12 @@ impl Victim {
         axes.rate = self.rate.map(|rate| vec![OrNone(Some(rate))]);
         let is_limited = axes.memory.iter().flatten().any(|limit| limit.0.is_some());
         let usual = Some(USUAL_FILE).filter(|_| is_limited && self.order != ActorOrder::Append);
-        axes.file_size = self.file.or(usual).map(|file| vec![file]);
+        let (made, own_file) = match self.file {
+            None => (usual, None),
+            Some(VictimFile::Made(size)) => (Some(size), None),
+            Some(VictimFile::Own(path)) => (None, Some(path)),
+        };
+        axes.file_size = made.map(|size| vec![size]);
         ensure!(
             axes.read_size.is_none() && axes.record_size.is_none(),
             "with --victim, --read-size is of an actor that reads and --record-size of one that appends: the size of the victim is in its text, as in size=4KiB"
@@ -112,7 +147,7 @@ impl Victim {
                 axes.sync = Some(vec![Sync::Commit]);
             }
         }
-        Ok(Exchanged { question, workload, axes })
+        Ok(Exchanged { question, workload, axes, own_file })
     }
 
     /// No actor, and one for each method, size and rate.
@@ -193,7 +228,7 @@ mod tests {
             file_size: Some(vec![Size::Exact(Bytes::gib(1))]),
             ..limited()
         };
-        let Exchanged { question, workload, axes } =
+        let Exchanged { question, workload, axes, own_file } =
             victim("read:mmap:random,rate=20k,size=4KiB").exchanged("scan", typed).expect("a question");
         assert_eq!((question, workload), ("read", Workload::RandomRead));
         assert_eq!(
@@ -203,7 +238,14 @@ mod tests {
         assert_eq!(axes.methods, Some(vec!["mmap:random".parse().expect("a method")]));
         assert_eq!(axes.rate, Some(vec![OrNone(ScheduledRate::new(20_000))]));
         assert_eq!(axes.read_size, Some(vec![Bytes::kib(4)]));
-        assert_eq!((axes.file_size, axes.span), (Some(vec![USUAL_FILE]), None));
+        assert_eq!((axes.file_size, axes.span, own_file), (Some(vec![USUAL_FILE]), None, None));
+    }
+
+    #[test]
+    fn a_file_of_ones_own_has_its_size() {
+        let of_victim = victim("read:mmap:random,rate=20k,file=./index.bin");
+        let Exchanged { axes, own_file, .. } = of_victim.exchanged("scan", limited()).expect("a question");
+        assert_eq!((own_file, axes.file_size), (Some(PathBuf::from("./index.bin")), None));
     }
 
     #[test]
@@ -227,6 +269,8 @@ mod tests {
             ("read:pread,rate=0", "rate '0'"),
             ("read:pread,file=0.5x,file=1GiB", "second time"),
             ("read:pread,file=x", "invalid multiple"),
+            ("read:pread,file=index.bin", "as in file=./index.bin"),
+            ("append:pwrite,file=/data/log", "only read"),
             ("read:pread,span=1GiB", "none of rate="),
             ("scan:pread,rate=20", "leave rate=20 out"),
             ("scan:pread,rate=max,size=4KiB", "leave size=4KiB out"),

@@ -76,11 +76,7 @@ impl<'a> Sampler<'a> {
         let readahead_bytes =
             machine.setter.settings().at_start().get("readahead").and_then(|bytes| bytes.parse().ok());
         let sparse_or_compressed_bytes = inputs.of(FileUse::Measured).any(Input::hides_bytes);
-        let path = match &plan.source {
-            Source::Dataset { directory } => directory,
-            Source::File { path, .. } => path,
-        };
-        let in_memory = File::open(path).ok().and_then(|file| cache::in_memory(&file));
+        let in_memory = File::open(plan.source.path()).ok().and_then(|file| cache::in_memory(&file));
         Self {
             plan,
             inputs,

@@ -142,14 +142,13 @@ impl Plan {
 
     /// Bytes written to create the datasets of a block.
     pub fn dataset_bytes(&self) -> Bytes {
-        match self.source {
-            Source::Dataset { .. } => {
-                let of_actors = [false, true].into_iter().flat_map(|written| self.actor_files(written));
-                let sizes = self.datasets().into_iter().map(|(_, size)| size).chain(of_actors);
-                Bytes(sizes.fold(0, |total, size| total.saturating_add(size.0)))
-            }
-            Source::File { .. } => Bytes(0),
-        }
+        let of_actors = [false, true].into_iter().flat_map(|written| self.actor_files(written));
+        let read = match self.source {
+            Source::Dataset { .. } => self.datasets(),
+            Source::File { .. } => Vec::new(),
+        };
+        let sizes = read.into_iter().map(|(_, size)| size).chain(of_actors);
+        Bytes(sizes.fold(0, |total, size| total.saturating_add(size.0)))
     }
 }
 

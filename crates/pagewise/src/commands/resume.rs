@@ -58,7 +58,11 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     expect_trace(&run.header.plan).with_context(|| format!("{} cannot be resumed", path.display()))?;
     let destination = match &run.header.plan.source {
         Source::Dataset { directory } => Destination::Directory(PathBuf::from(directory)),
-        Source::File { path, evict, .. } => Destination::File { path: PathBuf::from(path), evict: *evict },
+        Source::File { path, evict, directory, .. } => Destination::File {
+            path: PathBuf::from(path),
+            evict: *evict,
+            directory: directory.as_ref().map(PathBuf::from),
+        },
     };
     // A killed run's settings are restored before the machine is compared with that of the run.
     let stop = stop_flag()?;
@@ -82,7 +86,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     let Some(Claimed { state, .. }) = claimed else {
         return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.print.json)?));
     };
-    if let Source::Dataset { directory } = &run.header.plan.source {
+    if let Some(directory) = run.header.plan.source.directory() {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;
     }
     let (programs, workers) = find_workers(&run.header.plan, options, &stop)?;
@@ -176,14 +180,24 @@ enum Typed {
 
 impl Typed {
     fn of(plan: &Plan, arguments: &QuestionArguments) -> Self {
-        let destination = match (&plan.source, arguments.directory(), arguments.own_file()) {
-            (_, None, None) => Typed::InPart,
-            (Source::Dataset { directory: of_plan }, Some(typed), _)
-            | (Source::File { path: of_plan, .. }, None, Some(typed)) => {
-                let is_same = typed.canonicalize().is_ok_and(|typed| typed == Path::new(of_plan));
-                if is_same { Typed::All } else { Typed::Otherwise }
+        let of_path = |of_plan: Option<&str>, typed: Option<&Path>| match (of_plan, typed) {
+            (_, None) => Typed::InPart,
+            (Some(of_plan), Some(typed))
+                if typed.canonicalize().is_ok_and(|typed| typed == Path::new(of_plan)) =>
+            {
+                Typed::All
             }
             _ => Typed::Otherwise,
+        };
+        let of_file = match &plan.source {
+            Source::Dataset { .. } => None,
+            Source::File { path, .. } => Some(path.as_str()),
+        };
+        let directory = of_path(plan.source.directory(), arguments.directory());
+        let destination = match (of_path(of_file, arguments.own_file()), directory) {
+            (Typed::InPart, directory) => directory,
+            (file, Typed::InPart) => file,
+            (file, directory) => file.max(directory),
         };
         let flag = |of_plan: bool, typed: bool| match (of_plan, typed) {
             (true, false) => Typed::InPart,

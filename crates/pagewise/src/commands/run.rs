@@ -178,6 +178,10 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     let Some(what) = what else {
         bail!("missing question: write one of {} or the path of a plan file", question_names());
     };
+    ensure!(
+        arguments.dir.is_none() || !arguments.path.as_deref().is_some_and(Path::is_dir),
+        "the directory is named twice: leave --dir out"
+    );
     let by_one = arguments.layer().axes.threads.as_deref() == Some(&[Threads::Count(1)]);
     let traced = arguments
         .trace
@@ -195,7 +199,11 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         None => plan_file(Path::new(what))?,
     };
     let destination = match own_file {
-        Some(path) => Destination::File { path: path.to_path_buf(), evict: arguments.evict },
+        Some(path) => Destination::File {
+            path: path.to_path_buf(),
+            evict: arguments.evict,
+            directory: arguments.directory().map(Path::to_path_buf),
+        },
         None => match arguments.directory() {
             Some(directory) => Destination::Directory(directory.to_path_buf()),
             None => default_destination(&text, None)?,

@@ -1,7 +1,9 @@
 //! An actor at work beside the measured worker, through the whole program.
 
+use std::path::Path;
+
 use pagewise_host::steps::RunStep;
-use pagewise_model::{ActorEvidence, Evidence, FailureKind};
+use pagewise_model::{ActorEvidence, Evidence, FailureKind, Source};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::paused::PausedRun;
@@ -120,6 +122,35 @@ fn records_of_an_actor_are_in_its_file_and_its_bytes_are_nobody_elses() {
         let written = seen.device_written_bytes.expect("known");
         assert!(written >= inside, "{written} of {inside}, {overlapping}");
     }
+    place.expect_no_trace();
+}
+
+/// The file of an actor is made in the directory of the measured one.
+#[test]
+fn an_actor_is_at_work_beside_a_file_of_ones_own() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let content: Vec<u8> = (0..8u64 << 20).map(|at| (at % 251) as u8).collect();
+    place.write("own", content.clone());
+    let words = [
+        "run",
+        "scan",
+        "--victim=read:pread,size=4KiB,file=./own",
+        "--methods=pread:direct",
+        "--rate=200",
+        "--file-size=16MiB",
+        "--trial-rounds=1",
+        "--sample=250ms",
+        "--out=run.jsonl",
+    ];
+    place.run(&words).expect_code(0);
+    let run = load(&place.file("run.jsonl"));
+    assert!(matches!(&run.header.plan.source,
+        Source::File { path, directory: Some(directory), .. }
+            if Path::new(path) == place.file("own") && Path::new(directory) == place.path()));
+    let actors: Vec<_> = valid(&run, |cell| cell.conditions.beside.is_some());
+    assert!(actors.iter().all(|(_, seen)| seen.actor.is_some()), "{:?}", run.samples);
+    assert!(std::fs::read(place.file("own")).expect("it is there") == content, "it was only read");
     place.expect_no_trace();
 }
 

@@ -40,6 +40,10 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
             "scan data --victim read:pread,size=4KiB --methods pread,pread:direct --rate 400",
             "read data --workload random-read --methods pread --read-size 4KiB --reads-per-op 1 --cache warm --threads 1 --no-ceilings --beside none --beside scan:pread,rate=400MiB/s --beside scan:pread:direct,rate=400MiB/s",
         ),
+        (
+            "scan data --victim read:pread,file=./app.log --methods pread --rate 400",
+            "read --file app.log --dir data --workload random-read --methods pread --read-size 16KiB --reads-per-op 1 --cache warm --threads 1 --no-ceilings --beside none --beside scan:pread,rate=400MiB/s",
+        ),
     ] {
         match without_memory_limit().filter(|_| short.contains("--memory")) {
             None => assert_eq!(plan(&place, short), plan(&place, long), "{short}"),
@@ -50,6 +54,14 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
     let of_victim = |question: &[&str]| place.run(&[question, &["--victim", "read:pread"]].concat());
     expect_message(&of_victim(&["scan", "app.log"]), 2, "name a directory instead of your file");
     expect_message(&of_victim(&["fill"]), 2, "read, scan and append");
+    let of_actor = "/dev/shm";
+    match rustix::fs::stat(of_actor).map(|found| found.st_dev) {
+        Ok(device) if rustix::fs::stat(place.path()).is_ok_and(|here| here.st_dev != device) => {
+            let beside = ["read", "app.log", "--beside", "read:pread,rate=max", "--dir", of_actor];
+            expect_message(&place.run(&beside), 2, "/dev/shm is on another one");
+        }
+        found => skipped("tmpfs", &format!("{of_actor}: {found:?}, the filesystem of the build")),
+    }
 }
 
 #[test]

@@ -51,14 +51,11 @@ fn plot(map: &AccessMap, run: &JudgedRun<'_>) -> Plot {
             at(last.map(|column| column + 1)),
         ]);
     }
-    let file = match &run.run.header.plan.source {
-        pagewise_model::Source::File { path, .. } => path.clone(),
-        pagewise_model::Source::Dataset { directory } => directory.clone(),
-    };
+    let file = run.run.header.plan.source.path();
     Plot {
         id: "offsets",
         heading: "Where in its file does the program read, and when?",
-        conditions: file,
+        conditions: file.to_string(),
         form: Form::Dots,
         x: Axis::of("time since the start", Scale::Linear, AxisQuantity::TIME),
         y: Axis::of("offset", Scale::Linear, AxisQuantity::BYTES),

@@ -93,7 +93,10 @@ fn storage(judged: &Judged) -> String {
             format!("files made in {directory}, {} times", judged.run.blocks)
         }
         Source::Dataset { directory } => format!("files made in {directory}"),
-        Source::File { path, .. } => format!("your file {path}"),
+        Source::File { path, directory: None, .. } => format!("your file {path}"),
+        Source::File { path, directory: Some(made_in), .. } => {
+            format!("your file {path}, those of actors made in {made_in}")
+        }
     }];
     parts.push(environment.filesystem.clone());
     let device = environment.device.as_deref().unwrap_or("device unknown");

@@ -54,8 +54,12 @@ fn an_actor_that_cannot_be_at_work_as_asked_is_refused() {
         let error = format!("{:#}", resolve_text(&text, dataset()).expect_err(&text));
         assert!(error.contains(reason), "{text}: {error}");
     }
-    let error = resolve_text(scan, file(true)).expect_err("its own file").to_string();
-    assert!(error.contains("an actor has a file of its own"), "{error}");
+}
+
+#[test]
+fn beside_a_file_of_ones_own_only_that_of_the_actor_is_made() {
+    let plan = resolve_text("beside = \"scan:pread,rate=10MiB/s,file=32MiB\"", file(false)).expect("a plan");
+    assert_eq!((plan.actor_files(false), plan.dataset_bytes()), (vec![Bytes::mib(32)], Bytes::mib(32)));
 }
 
 #[test]
