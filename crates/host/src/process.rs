@@ -63,7 +63,8 @@ pub fn totals_with_threads(pid: u32) -> (ProcessCounters, Vec<ThreadCounters>) {
         major_faults: stat.map(|stat| stat.major_faults),
         user_ns: stat.and_then(|stat| stat.user_ticks.checked_mul(tick_ns)),
         system_ns: stat.and_then(|stat| stat.system_ticks.checked_mul(tick_ns)),
-        peak_bytes: status.and_then(|text| kib_field(&text, "VmHWM")),
+        peak_bytes: status.as_ref().and_then(|text| kib_field(text, "VmHWM")),
+        locked_bytes: status.and_then(|text| kib_field(&text, "VmLck")),
         ..ProcessCounters::of_threads(&threads)
     };
     if let Some(text) = kernel_files::text(process.join("io")) {
@@ -510,6 +511,12 @@ mod tests {
         }
         assert!(done.minor_faults.is_some() && done.user_ns.is_some(), "{done:?}");
         assert_eq!(totals(u32::MAX), ProcessCounters::default());
+        let page_bytes = rustix::param::page_size();
+        let mapping =
+            pagewise_sys::WritableMapping::new(file.as_file(), page_bytes, false).expect("a mapping");
+        mapping.lock().expect("a page may be locked");
+        let locked = totals(pid).locked_bytes;
+        assert!(locked >= Some(page_bytes as u64), "{locked:?}");
     }
 
     #[test]

@@ -222,6 +222,8 @@ with_process_totals! { counters! {
     gauges {
         /// Peak resident memory: VmHWM.
         peak_bytes,
+        /// Memory that may not leave: VmLck.
+        locked_bytes,
     }
 } }
 

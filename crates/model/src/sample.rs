@@ -327,6 +327,9 @@ crate::with_process_totals! { evidence! {
         /// Peak resident memory of the worker when it got its job, after it had practised.
         #[serde(default)]
         pub worker_peak_before_bytes: Option<u64>,
+        /// Locked memory of the worker (mlock), the larger of before and after the region: VmLck.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub worker_locked_bytes: Option<u64>,
         /// Expected checksum of the accesses.
         pub expected_checksum: Option<u64>,
         /// Checksum reported by the worker.

@@ -107,6 +107,7 @@ const CHECKS: &[(FailureKind, Check)] = &[
     (FailureKind::MethodContradicted, plausible::reads_ahead),
     (FailureKind::MethodContradicted, mappings::unasked_advice),
     (FailureKind::MethodContradicted, mappings::unasked_mapping),
+    (FailureKind::MethodContradicted, mappings::unasked_lock),
     (FailureKind::MethodContradicted, copies::kept_copy),
     (FailureKind::MethodContradicted, scans::mapping_not_touched),
     (FailureKind::MethodContradicted, faults::wrong_write_faults),

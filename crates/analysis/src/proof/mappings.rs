@@ -1,7 +1,7 @@
 //! Mappings of the file: advice that must be in force, and mappings and advice that a method's name
 //! does not imply.
 
-use pagewise_model::{Access, Method, MethodOption};
+use pagewise_model::{Access, Bytes, Method, MethodOption};
 
 use super::subject::Subject;
 
@@ -32,6 +32,17 @@ pub(super) fn unasked_mapping(subject: &Subject<'_>) -> Option<String> {
         "the worker had {mappings} mappings of the file when {} was measured, which moves its bytes by calls",
         subject.cell.method
     ))
+}
+
+/// A method whose name does not say so locks no memory: neither a memory limit nor another program
+/// takes a locked page from it.
+pub(super) fn unasked_lock(subject: &Subject<'_>) -> Option<String> {
+    let method = &subject.cell.method;
+    if subject.cell.access() == Access::Unknown || method.has(MethodOption::Lock) {
+        return None;
+    }
+    let locked = subject.evidence.worker_locked_bytes.filter(|locked| *locked > 0)?;
+    Some(format!("the worker has {} of its memory locked, which {method} does not request", Bytes(locked)))
 }
 
 /// An advice of the method that the flags of its mapping (VmFlags, proc_pid_smaps(5)) do not show,
@@ -73,6 +84,18 @@ mod tests {
             assert_eq!(flags(method, "rd sh mr me ms sr"), [MethodContradicted], "{method}");
         }
         assert_eq!(flags("mine/get", "rd sh mr me ms rr"), [], "how it maps is its own business");
+    }
+
+    #[test]
+    fn memory_that_is_locked_is_noticed() {
+        let locked = |method: &str| {
+            kinds(&cell(method, Warm), |_, evidence| evidence.worker_locked_bytes = Some(4096))
+        };
+        for method in ["mmap", "mmap:random", "mine/mmap", "pread", "uring"] {
+            assert_eq!(locked(method), [MethodContradicted], "{method}");
+        }
+        assert_eq!((locked("mmap:lock"), locked("mine/get")), (vec![], vec![]));
+        assert_eq!(kinds(&cell("mmap", Warm), |_, evidence| evidence.worker_locked_bytes = Some(0)), []);
     }
 
     #[test]

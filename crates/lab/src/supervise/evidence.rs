@@ -212,6 +212,7 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
         mapping_line: mapping.as_ref().map(|mapping| mapping.line.clone()),
         mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),
+        worker_locked_bytes: before.process.locked_bytes.max(after.process.locked_bytes),
         descriptor_direct: process::descriptor_direct(pid, file),
         checksum: u64::from_str_radix(&reply.checksum, 16).unwrap_or(0),
         group: before

@@ -185,6 +185,7 @@ fn whole_evidence() -> Evidence {
         mapping_line: Some(String::new()),
         recorded_missing_bytes: Some(0),
         recorded_added_bytes: Some(0),
+        worker_locked_bytes: Some(0),
         windows: vec![RateWindow::default()],
         worker_warmup: Some(WorkerWarmup::default()),
         settings: SettingsInForce::read(|_| Some(String::new())),
