@@ -42,9 +42,11 @@ impl Dictionary {
         for (key, field) in part["properties"].as_object().expect("a structure") {
             let text = field["description"].as_str().unwrap_or_default().replace('\n', " ");
             match (referred(root, field), referred(root, &field["items"])) {
-                (Some(inner), _) => self.add_schema(root, inner, &format!("{key}_"), &first_sentence(&text)),
+                (Some(inner), _) => {
+                    self.add_schema(root, inner, &format!("{prefix}{key}_"), &first_sentence(&text))
+                }
                 (_, Some(inner)) => {
-                    let prefix = format!("{}_", key.trim_end_matches('s'));
+                    let prefix = format!("{prefix}{}_", key.trim_end_matches('s'));
                     self.add_schema(root, inner, &prefix, &first_sentence(&text));
                 }
                 _ => {
@@ -125,6 +127,13 @@ fn document() -> String {
     }
     let cells = header(|out| cells::write(out, &[]).expect("memory"));
     let samples = header(|out| samples::write(out, &[]).expect("memory"));
+    let fields = evidence["properties"].as_object().expect("an object").keys();
+    let has_column = |field: &&String| {
+        let one = field.trim_end_matches('s');
+        samples.iter().any(|column| column.starts_with(one))
+    };
+    let missing: Vec<&String> = fields.filter(|field| !has_column(field)).collect();
+    assert_eq!(missing, ["observed"], "evidence_columns() leaves them out; failures have what was observed");
     format!(
         "{HEAD}\n## A row for each cell\n\n`pagewise report RUN --csv`. Figures are of valid samples only.\n\n{}\n\
          ## A row for each sample\n\n`pagewise report RUN --csv=samples`. Every attempt is there, valid or not.\n\n{}",

@@ -39,7 +39,11 @@ impl Columns {
 
     /// The fields of a value, one for each column.
     pub(super) fn fields(&self, value: &impl Serialize) -> Vec<CsvField> {
-        debug_assert!(Self::of(value, self.left_out).names.iter().all(|name| self.names.contains(name)));
+        let missing = || {
+            let names = Self::of(value, self.left_out).names;
+            names.into_iter().filter(|name| !self.names.contains(name)).collect::<Vec<_>>()
+        };
+        debug_assert_eq!(missing(), [""; 0], "values without a column");
         let value = json(value);
         let field = |path: &Vec<String>| {
             let mut field = CsvField::new();
@@ -68,11 +72,12 @@ fn collect(
         }
         let path = [path, std::slice::from_ref(key)].concat();
         match value {
-            Value::Object(_) => collect(columns, value, &format!("{key}_"), &path, left_out),
-            Value::Array(members) => {
-                let prefix = format!("{}_", key.trim_end_matches('s'));
+            Value::Object(_) => collect(columns, value, &format!("{prefix}{key}_"), &path, left_out),
+            Value::Array(members) if members.iter().any(Value::is_object) => {
+                let prefix = format!("{prefix}{}_", key.trim_end_matches('s'));
                 members.iter().for_each(|member| collect(columns, member, &prefix, &path, left_out));
             }
+            Value::Array(members) if members.is_empty() => {}
             _ => columns.push((format!("{prefix}{key}"), path)),
         }
     }

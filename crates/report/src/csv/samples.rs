@@ -9,8 +9,9 @@ use pagewise_analysis::proof;
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, OutsideActivity, Placement, Written};
 use pagewise_model::{
-    Bytes, Cell, CheckContext, Delays, Evidence, GroupCounters, Heartbeat, HostSettings, Outcome, RateWindow,
-    Sample, SettingsInForce, ThreadCounters, Work, WorkerWarmup,
+    ActorEvidence, ActorWindow, ActorWrites, Bytes, Cell, CheckContext, Delays, Evidence, GroupCounters,
+    Heartbeat, HostSettings, Outcome, RateWindow, Sample, SettingsInForce, ThreadCounters, Work,
+    WorkerWarmup,
 };
 
 use super::flat::{Columns, CsvField, UNKNOWN};
@@ -176,6 +177,12 @@ fn whole_evidence() -> Evidence {
     Evidence {
         group: Some(GroupCounters::default()),
         threads: vec![ThreadCounters::default()],
+        thread_reads: vec![0],
+        actor: Some(ActorEvidence {
+            windows: vec![ActorWindow::default()],
+            writes: Some(ActorWrites::default()),
+            ..ActorEvidence::default()
+        }),
         placement: Some(Placement::default()),
         written: Some(Written::default()),
         before_ready: Some(OutsideActivity::default()),
@@ -187,7 +194,7 @@ fn whole_evidence() -> Evidence {
         recorded_added_bytes: Some(0),
         worker_locked_bytes: Some(0),
         windows: vec![RateWindow::default()],
-        worker_warmup: Some(WorkerWarmup::default()),
+        worker_warmup: Some(WorkerWarmup { rates: vec![0], ..WorkerWarmup::default() }),
         settings: SettingsInForce::read(|_| Some(String::new())),
         ..Evidence::default()
     }
