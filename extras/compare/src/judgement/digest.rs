@@ -80,6 +80,11 @@ impl Digest {
         (&self.name, self.identity.clone())
     }
 
+    /// True if a method has a figure.
+    pub fn has_figure(&self) -> bool {
+        self.situations.iter().flat_map(|situation| &situation.methods).any(|(_, figure)| figure.is_ok())
+    }
+
     /// Of a run, judged with today's checks.
     pub fn of(name: String, run: &Run) -> Self {
         let (judged, mut by_round) = judge_with_figures(run);

@@ -1,4 +1,5 @@
-//! Values of a fact that lack a run which counts: complete, and of the plan that most runs have.
+//! Values of a fact that lack a run which counts: complete, with valid samples, and of the plan
+//! that most runs have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -48,6 +49,7 @@ pub fn missing(fact: &str, expected: &ExpectedValues, runs: &[Digest]) -> Vec<Mi
     let usual = plans.into_iter().max_by_key(|(_, runs)| *runs).map_or_else(String::new, |(plan, _)| plan);
     let reason = |run: &Digest| match plan(run) {
         _ if !run.is_complete => Some("is not complete".to_string()),
+        _ if !run.has_figure() => Some("has no valid sample".to_string()),
         plan if plan != usual => Some(format!("has the plan {plan}, and most have {usual}")),
         _ => None,
     };

@@ -388,3 +388,19 @@ fn equal_builds_pass_and_slow_ones_are_caught() {
     assert_eq!((0..200).filter(|_| failed(1.0)).count(), 0);
     assert!((0..200).filter(|_| failed(1.1)).count() >= 190);
 }
+
+#[test]
+fn a_run_without_a_valid_sample_does_not_count() {
+    let invalid = |name: &str| {
+        let mut run = run(name, &[("pread", 400e3), ("mmap", 500e3)]);
+        let methods = &mut run.situations[0].methods;
+        methods.iter_mut().for_each(|(_, figure)| *figure = Err("no sample is valid".to_string()));
+        run
+    };
+    let missing = |run: Digest| missing::missing("kernel", &ExpectedValues::Number(1), &[run]);
+    let named: Vec<String> = missing(invalid("a.jsonl")).iter().map(MissingRun::to_string).collect();
+    assert_eq!(named, ["6.12: a.jsonl has no valid sample"]);
+    let mut in_part = invalid("b.jsonl");
+    in_part.situations[0].methods[1] = run("b", &[("mmap", 500e3)]).situations[0].methods[0].clone();
+    assert_eq!(missing(in_part), []);
+}
