@@ -1,5 +1,6 @@
 //! Rules between the crates and in every source file.
 
+mod changes;
 mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
