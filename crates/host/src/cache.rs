@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::fs::Advice;
 use rustix::io::Errno;
 
-use crate::files::FileKey;
+use crate::files::{FileKey, FileKeys};
 use crate::memory::Memory;
 use crate::mounts::{FilesystemKind, Mount};
 use crate::{process, scratch};
@@ -226,8 +226,12 @@ pub fn drop_all() -> io::Result<()> {
 
 /// Processes that have the file mapped, with their names, as far as this user may see them.
 pub fn mappers(file: &File) -> Vec<(u32, String)> {
-    let Ok(key) = FileKey::of(file) else { return Vec::new() };
-    let maps = |pid: &u32| process::mappings(*pid, &key).is_ok_and(|count| count > 0);
+    FileKey::of(file).map_or(Vec::new(), |key| mappers_of_any(&FileKeys::of([key])))
+}
+
+/// Processes that have one of these files mapped.
+pub fn mappers_of_any(files: &FileKeys) -> Vec<(u32, String)> {
+    let maps = |pid: &u32| process::mappings_of_any(*pid, files).is_ok_and(|count| count > 0);
     let mut found: Vec<(u32, String)> = process::all().filter(maps).map(|pid| (pid, name_of(pid))).collect();
     found.sort();
     found

@@ -2,6 +2,7 @@
 //!
 //! The file is opened for reading only and never written.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -34,6 +35,35 @@ impl FileKey {
         let metadata = file.metadata()?;
         let path = fs::read_link(scratch::reopen_path(file))?;
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), path })
+    }
+}
+
+/// Files by what /proc shows of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileKeys {
+    by_inode: HashMap<u64, Vec<(usize, FileKey)>>,
+    count: usize,
+}
+
+impl FileKeys {
+    /// These files, by their index.
+    pub fn of(keys: impl IntoIterator<Item = FileKey>) -> Self {
+        let mut all = Self::default();
+        for key in keys {
+            all.by_inode.entry(key.inode).or_default().push((all.count, key));
+            all.count += 1;
+        }
+        all
+    }
+
+    /// Number of files.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Index of the file of this inode that `is_it` recognises.
+    pub(crate) fn find(&self, inode: u64, is_it: impl Fn(&FileKey) -> bool) -> Option<usize> {
+        self.by_inode.get(&inode)?.iter().find(|(_, key)| is_it(key)).map(|(index, _)| *index)
     }
 }
 

@@ -15,10 +15,10 @@ use rustix::fs::OFlags;
 use rustix::process::Pid;
 
 use crate::counters::tick_ns;
-use crate::files::FileKey;
+use crate::files::{FileKey, FileKeys};
 use crate::kernel_files::{self, field, kib_field, numbered};
 pub(crate) use smaps::MapsLine;
-pub use smaps::{MappingState, mapping, mappings};
+pub use smaps::{MappingState, mapping, mapping_of_any, mappings, mappings_of_any};
 
 /// The processes that /proc shows.
 pub fn all() -> impl Iterator<Item = u32> {
@@ -275,16 +275,22 @@ pub fn cpus_allowed(pid: u32) -> Option<String> {
 /// True if all descriptors of the file in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`: it
 /// has none, or they are not visible.
 pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
-    let mut direct = None;
+    descriptors_direct(pid, &FileKeys::of([file.clone()]))
+}
+
+/// The same of the descriptors of these files: all of them have O_DIRECT. `None` if one of the
+/// files has no descriptor.
+pub fn descriptors_direct(pid: u32, files: &FileKeys) -> Option<bool> {
+    let (mut direct, mut open) = (true, vec![false; files.count()]);
     for descriptor in numbered::<i32>(format!("/proc/{pid}/fd")) {
         use std::os::unix::fs::MetadataExt;
         let Ok(metadata) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else { continue };
-        if (metadata.dev(), metadata.ino()) == (file.device, file.inode) {
-            let one = descriptor_flags(pid, descriptor)?.contains(OFlags::DIRECT);
-            direct = Some(direct.unwrap_or(true) && one);
+        if let Some(index) = files.find(metadata.ino(), |file| file.device == metadata.dev()) {
+            direct &= descriptor_flags(pid, descriptor)?.contains(OFlags::DIRECT);
+            open[index] = true;
         }
     }
-    direct
+    (!open.is_empty() && open.into_iter().all(|open| open)).then_some(direct)
 }
 
 /// The flags of a descriptor of a process or thread: /proc/PID/fdinfo. The values of some differ by

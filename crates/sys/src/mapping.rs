@@ -104,6 +104,28 @@ impl Drop for Region {
     }
 }
 
+/// Address of files that lie in one range: a large folio is mapped by one entry from there on.
+const RANGE_ALIGNMENT: usize = 2 << 20;
+
+/// A range of zeros of `len` bytes, a multiple of the page size, that begins at a multiple of
+/// [`RANGE_ALIGNMENT`].
+fn reserve(len: usize) -> io::Result<Region> {
+    let all = len + RANGE_ALIGNMENT;
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+    let address = unsafe {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        mm::mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::READ, flags)?
+    };
+    let before = (address as usize).next_multiple_of(RANGE_ALIGNMENT) - address as usize;
+    // SAFETY: the three parts are those of the range that was just mapped, and nothing refers to
+    // it yet. The two that are not returned are unmapped with their regions.
+    let (first, rest) = unsafe { (address, address.cast::<u8>().add(before)) };
+    let behind = rest.wrapping_add(len);
+    drop((before > 0).then(|| Region::new(first, before)));
+    drop((all > before + len).then(|| Region::new(behind.cast(), all - before - len)));
+    Ok(Region::new(rest.cast(), len))
+}
+
 /// The first bytes of a file, mapped shared and read-only (mmap(2)).
 ///
 /// Another process may write to the file or shorten it while it is mapped. No program can exclude
@@ -118,6 +140,35 @@ impl FileMapping {
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let address = unsafe { mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, flags, file, 0)? };
         Ok(Self(Region::new(address, len)))
+    }
+
+    /// Map files into one range: of each its place, a multiple of the page size, and so many bytes
+    /// from its beginning on. Between them are zeros. The range begins at a multiple of 2 MiB, as
+    /// the kernel places a large file that is mapped alone.
+    ///
+    /// # Panics
+    /// If the places overlap or are out of order.
+    pub fn of_files<F: AsFd>(files: &[(F, usize, usize)], populate: bool) -> io::Result<Self> {
+        let page = rustix::param::page_size();
+        let len = files.last().map_or(0, |(_, start, len)| start + len).next_multiple_of(page);
+        if len == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let region = reserve(len)?;
+        let flags = if populate { MapFlags::SHARED | MapFlags::POPULATE } else { MapFlags::SHARED };
+        let mut free = 0;
+        for (file, start, len) in files {
+            let end = (start + len).next_multiple_of(page);
+            assert!(free <= *start && end <= region.len, "files in their order, within the range");
+            free = end;
+            // SAFETY: the place is within the range that was reserved for this value alone, and no
+            // reference into it exists yet.
+            unsafe {
+                let place = region.start.as_ptr().add(*start).cast();
+                mm::mmap(place, *len, ProtFlags::READ, flags | MapFlags::FIXED, file, 0)?;
+            }
+        }
+        Ok(Self(region))
     }
 
     /// The mapped bytes; touching them may fault, wait for the device, or end the process (SIGBUS).
@@ -247,6 +298,39 @@ mod tests {
         let mapping = FileMapping::new(&file, 8192, true).expect("map");
         assert!(mapping.bytes().iter().all(|byte| *byte == 7));
         mapping.advise(4096..8192, Advice::WillNeed).expect("advise");
+    }
+
+    #[test]
+    fn files_lie_in_their_places_of_one_range() {
+        let page = rustix::param::page_size();
+        let file = |byte: u8, len: usize| {
+            let mut file = tempfile::tempfile().expect("file");
+            file.write_all(&vec![byte; len]).expect("write");
+            file
+        };
+        let files =
+            [(file(1, 1), 0, 1), (file(2, page), page, page), (file(3, page + 5), 4 * page, page + 5)];
+        for populate in [false, true] {
+            let mapping = FileMapping::of_files(&files, populate).expect("map");
+            let bytes = mapping.bytes();
+            assert_eq!((bytes.as_ptr() as usize % RANGE_ALIGNMENT, bytes.len()), (0, 6 * page));
+            for (_, start, len) in &files {
+                let first = bytes[*start];
+                assert!(first > 0 && bytes[*start..start + len].iter().all(|byte| *byte == first));
+            }
+            assert!(bytes[2 * page..4 * page].iter().all(|byte| *byte == 0), "between them");
+            mapping.advise(4 * page..5 * page, Advice::Random).expect("advise");
+        }
+        let none: &[(std::fs::File, usize, usize)] = &[];
+        assert!(FileMapping::of_files(none, false).is_err(), "no file");
+    }
+
+    #[test]
+    #[should_panic(expected = "in their order")]
+    fn files_that_overlap_are_not_mapped() {
+        let page = rustix::param::page_size();
+        let files = [0, page / 2].map(|start| (tempfile::tempfile().expect("file"), start, page));
+        let _ = FileMapping::of_files(&files, false);
     }
 
     #[test]

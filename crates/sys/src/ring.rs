@@ -49,12 +49,12 @@ pub struct Completion {
     pub result: i32,
 }
 
-/// A ring over one file.
+/// A ring over a file, or over several.
 pub struct Ring {
     // Drop order matters: the ring first, then the memory that it could write to.
     ring: IoUring,
     buffers: AnonymousMemory,
-    file: OwnedFd,
+    files: Vec<OwnedFd>,
     slot_bytes: usize,
     fixed: bool,
     write_flags: i32,
@@ -77,6 +77,15 @@ impl Ring {
     /// Set up a ring for reads and writes of `file`, with touched buffers so that no fault falls
     /// into a read or write.
     pub fn new(file: OwnedFd, options: RingOptions) -> Result<Self, RingError> {
+        Self::of_files(vec![file], options)
+    }
+
+    /// Set up a ring for several files, of which an operation names one by its index.
+    ///
+    /// # Panics
+    /// If there is no file.
+    pub fn of_files(files: Vec<OwnedFd>, options: RingOptions) -> Result<Self, RingError> {
+        assert!(!files.is_empty(), "a ring has a file");
         let page = rustix::param::page_size();
         let slot_bytes = options.slot_bytes.div_ceil(page) * page;
         let ring = set_up(options.depth.next_power_of_two()).map_err(RingError::at("io_uring_setup"))?;
@@ -106,13 +115,13 @@ impl Ring {
             unsafe { ring.submitter().register_buffers(&vectors) }
                 .map_err(RingError::at("io_uring_register(BUFFERS)"))?;
             ring.submitter()
-                .register_files(&[file.as_raw_fd()])
+                .register_files(&files.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>())
                 .map_err(RingError::at("io_uring_register(FILES)"))?;
         }
         let in_flight = vec![false; options.depth as usize];
         let write_flags = if options.dsync { libc::RWF_DSYNC } else { 0 };
         let RingOptions { fixed, .. } = options;
-        Ok(Self { ring, buffers, file, slot_bytes, fixed, write_flags, in_flight, in_flight_count: 0 })
+        Ok(Self { ring, buffers, files, slot_bytes, fixed, write_flags, in_flight, in_flight_count: 0 })
     }
 
     /// Reads and writes in flight.
@@ -128,13 +137,24 @@ impl Ring {
     /// If the slot is in flight or too small.
     #[inline(always)]
     pub fn queue_read(&mut self, slot: usize, offset: u64, len: usize) {
+        self.queue_read_of(0, slot, offset, len);
+    }
+
+    /// [`Ring::queue_read`] of the file with this index.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline(always)]
+    pub fn queue_read_of(&mut self, file: usize, slot: usize, offset: u64, len: usize) {
         assert!(!self.in_flight[slot] && len <= self.slot_bytes, "a slot in flight, or too small");
         let start = slot * self.slot_bytes;
         let buffer = self.buffers.bytes_mut()[start..start + len].as_mut_ptr();
         let entry = if self.fixed {
-            opcode::ReadFixed::new(types::Fixed(0), buffer, len as u32, slot as u16).offset(offset).build()
+            let file = types::Fixed(file as u32);
+            opcode::ReadFixed::new(file, buffer, len as u32, slot as u16).offset(offset).build()
         } else {
-            opcode::Read::new(types::Fd(self.file.as_raw_fd()), buffer, len as u32).offset(offset).build()
+            let file = types::Fd(self.files[file].as_raw_fd());
+            opcode::Read::new(file, buffer, len as u32).offset(offset).build()
         };
         self.queue(slot, entry);
     }
@@ -152,7 +172,7 @@ impl Ring {
             let write = opcode::WriteFixed::new(types::Fixed(0), buffer, len, slot as u16);
             write.offset(offset).rw_flags(self.write_flags).build()
         } else {
-            let write = opcode::Write::new(types::Fd(self.file.as_raw_fd()), buffer, len);
+            let write = opcode::Write::new(types::Fd(self.files[0].as_raw_fd()), buffer, len);
             write.offset(offset).rw_flags(self.write_flags).build()
         };
         self.queue(slot, entry);
@@ -160,7 +180,7 @@ impl Ring {
 
     #[inline(always)]
     fn queue(&mut self, slot: usize, entry: squeue::Entry) {
-        // SAFETY: buffer and file live until Drop, which waits for all that is in flight;
+        // SAFETY: buffer and files live until Drop, which waits for all that is in flight;
         // `in_flight` keeps anyone from using the buffer meanwhile.
         let queued = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         queued.expect("the queue has an entry for every slot");
@@ -226,9 +246,9 @@ impl Ring {
         self.in_flight[slot]
     }
 
-    /// The file.
+    /// The file; of several, the first one.
     pub fn file(&self) -> &OwnedFd {
-        &self.file
+        &self.files[0]
     }
 }
 
@@ -277,6 +297,26 @@ mod tests {
             }
             slots.sort_unstable();
             assert_eq!((slots, ring.in_flight()), (vec![0, 1, 2], 0));
+        }
+    }
+
+    #[test]
+    fn a_read_is_of_the_file_that_it_names() {
+        for fixed in [false, true] {
+            let options = RingOptions { depth: 4, slot_bytes: 16, fixed, dsync: false };
+            let file = |byte: u8| {
+                let mut file = tempfile::tempfile().expect("file");
+                file.write_all(&[byte; 16]).expect("write");
+                OwnedFd::from(file)
+            };
+            let mut ring = Ring::of_files((0..4).map(file).collect(), options).expect("ring");
+            for slot in 0..4 {
+                ring.queue_read_of(3 - slot, slot, 0, 16);
+            }
+            ring.submit(4).expect("submit");
+            while let Some(Completion { slot, result }) = ring.complete() {
+                assert_eq!((result, ring.buffer(slot)[15]), (16, 3 - slot as u8));
+            }
         }
     }
 

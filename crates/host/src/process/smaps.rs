@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use crate::files::FileKey;
+use crate::files::{FileKey, FileKeys};
 use crate::kernel_files::major_minor;
 
 /// State of a process's mapping of a file.
@@ -22,19 +22,33 @@ pub struct MappingState {
     pub huge_mapped_bytes: Option<u64>,
     /// The VmFlags that all parts of the mapping have, such as `rr` for MADV_RANDOM.
     pub vm_flags: Option<String>,
+    /// The VmFlags that a part of the mapping has, be it one of several.
+    pub any_vm_flags: Option<String>,
+    /// Files that are mapped, of those that were asked for.
+    pub files: u64,
 }
 
 /// Read the mapping of the file in process `pid`: /proc/PID/smaps. `Ok(None)`: there is none.
 pub fn mapping(pid: u32, file: &FileKey) -> io::Result<Option<MappingState>> {
+    mapping_of_any(pid, &FileKeys::of([file.clone()]))
+}
+
+/// Read the mappings of these files in process `pid`, together.
+pub fn mapping_of_any(pid: u32, files: &FileKeys) -> io::Result<Option<MappingState>> {
     let smaps = fs::read(format!("/proc/{pid}/smaps"))?;
-    Ok(parse_smaps(&String::from_utf8_lossy(&smaps), file))
+    Ok(parse_smaps(&String::from_utf8_lossy(&smaps), files))
 }
 
 /// Count the mappings of the file in process `pid`: /proc/PID/maps.
 pub fn mappings(pid: u32, file: &FileKey) -> io::Result<u64> {
+    mappings_of_any(pid, &FileKeys::of([file.clone()]))
+}
+
+/// Count the mappings of these files in process `pid`, together.
+pub fn mappings_of_any(pid: u32, files: &FileKeys) -> io::Result<u64> {
     let maps = fs::read(format!("/proc/{pid}/maps"))?;
     let maps = String::from_utf8_lossy(&maps);
-    Ok(maps.lines().filter_map(|line| MapsLine::of(line, file)).count() as u64)
+    Ok(maps.lines().filter_map(|line| MapsLine::of(line, files)).count() as u64)
 }
 
 /// A line of maps, which is the first of an smaps entry too:
@@ -52,11 +66,12 @@ pub(crate) struct MapsLine<'a> {
 }
 
 impl<'a> MapsLine<'a> {
-    /// The mapping, if it is one of the file.
-    fn of(line: &'a str, file: &FileKey) -> Option<Self> {
+    /// The mapping and the index of its file, if it is one of the files.
+    fn of(line: &'a str, files: &FileKeys) -> Option<(Self, usize)> {
+        let found = Self::parse(line).filter(|found| found.inode != 0)?;
         let is_known =
-            |found: &Self| found.device == major_minor(file.device) || Path::new(found.path) == file.path;
-        Self::parse(line).filter(|found| file.inode != 0 && found.inode == file.inode && is_known(found))
+            |file: &FileKey| found.device == major_minor(file.device) || Path::new(found.path) == file.path;
+        files.find(found.inode, is_known).map(|index| (found, index))
     }
 
     pub(crate) fn parse(line: &'a str) -> Option<Self> {
@@ -86,16 +101,18 @@ impl<'a> MapsLine<'a> {
     }
 }
 
-fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
+fn parse_smaps(text: &str, files: &FileKeys) -> Option<MappingState> {
     let mut state: Option<MappingState> = None;
-    let mut flags: Option<Vec<&str>> = None;
+    let (mut flags, mut any_flags): (Option<Vec<&str>>, Vec<&str>) = (None, Vec::new());
+    let mut mapped = vec![false; files.count()];
     let mut ours = false;
     for line in text.lines() {
         // An entry begins with an address range; its fields begin with a capital letter.
         if line.starts_with(|first: char| first.is_ascii_digit() || first.is_ascii_lowercase()) {
-            let found = MapsLine::of(line, file);
+            let found = MapsLine::of(line, files);
             ours = found.is_some();
-            if let Some(found) = found {
+            if let Some((found, index)) = found {
+                mapped[index] = true;
                 let new = || MappingState { line: line.trim_end().to_string(), ..MappingState::default() };
                 let state = state.get_or_insert_with(new);
                 state.mapped_bytes = state.mapped_bytes.saturating_add(found.end.saturating_sub(found.start));
@@ -116,6 +133,7 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
             }
             "VmFlags" => {
                 let here: Vec<&str> = value.split_whitespace().collect();
+                any_flags.extend(here.iter().filter(|flag| !any_flags.contains(flag)).collect::<Vec<_>>());
                 flags = Some(match flags {
                     None => here,
                     Some(earlier) => earlier.into_iter().filter(|flag| here.contains(flag)).collect(),
@@ -125,16 +143,19 @@ fn parse_smaps(text: &str, file: &FileKey) -> Option<MappingState> {
         }
     }
     let mut state = state?;
+    state.any_vm_flags = flags.is_some().then(|| any_flags.join(" "));
     state.vm_flags = flags.map(|flags| flags.join(" "));
+    state.files = mapped.into_iter().filter(|mapped| *mapped).count() as u64;
     Some(state)
 }
 
 /// Pass a text to every parser here.
 #[cfg(test)]
 pub(crate) fn read_anything(text: &str, file: &FileKey) {
-    parse_smaps(text, file);
+    let files = FileKeys::of([file.clone()]);
+    parse_smaps(text, &files);
     for line in text.lines() {
-        MapsLine::of(line, file);
+        MapsLine::of(line, &files);
     }
 }
 
@@ -149,7 +170,11 @@ mod tests {
         /var/tmp/pagewise data";
 
     fn maps_file(line: &str, file: &FileKey) -> bool {
-        MapsLine::of(line, file).is_some()
+        MapsLine::of(line, &FileKeys::of([file.clone()])).is_some()
+    }
+
+    fn parsed(text: &str, file: FileKey) -> Option<MappingState> {
+        parse_smaps(text, &FileKeys::of([file]))
     }
 
     fn key(inode: u64, path: &str) -> FileKey {
@@ -159,26 +184,48 @@ mod tests {
     #[test]
     fn smaps_of_the_file_only() {
         // A mapping of 8 MiB with MADV_HUGEPAGE on ext4, whose second half has MADV_RANDOM too.
-        let state = parse_smaps(SMAPS, &key(3_366_913, "/var/tmp/pagewise data")).expect("mapped");
+        let state = parsed(SMAPS, key(3_366_913, "/var/tmp/pagewise data")).expect("mapped");
         assert_eq!(state.line, SMAPS_LINE);
         assert_eq!(state.mapped_bytes, 8 << 20);
         assert_eq!(state.huge_mapped_bytes, Some(8 << 20));
         assert_eq!(state.vm_flags.as_deref(), Some("rd mr me ms hg"));
-        assert_eq!(parse_smaps(SMAPS, &key(1, "/nothing")), None);
-        assert_eq!(parse_smaps("", &key(1, "/nothing")), None);
+        assert_eq!(parsed(SMAPS, key(1, "/nothing")), None);
+        assert_eq!(parsed("", key(1, "/nothing")), None);
+    }
+
+    /// Flags of one file alone are those of a part. A file without a mapping is counted.
+    #[test]
+    fn mappings_of_several_files_are_looked_at_together() {
+        let entry = |inode: u64, flags: &str| {
+            format!("7f00-7f01 r--s 00000000 fe:00 {inode} /data{inode}\nVmFlags: {flags}\n")
+        };
+        let text = entry(7, "rd mr rr") + &entry(8, "rd mr") + &entry(9, "rd wr");
+        let files =
+            |inodes: &[u64]| FileKeys::of(inodes.iter().map(|inode| key(*inode, &format!("/data{inode}"))));
+        let state = parse_smaps(&text, &files(&[7, 8])).expect("mapped");
+        assert_eq!((state.count, state.files, state.mapped_bytes), (2, 2, 2));
+        assert_eq!(
+            (state.vm_flags.as_deref(), state.any_vm_flags.as_deref()),
+            (Some("rd mr"), Some("rd mr rr"))
+        );
+        let state = parse_smaps(&text, &files(&[7, 10, 8])).expect("mapped");
+        assert_eq!((state.count, state.files), (2, 2));
+        let same_inode = FileKeys::of([key(7, "/a"), FileKey { device: 3, ..key(7, "/b") }, key(8, "/c")]);
+        assert_eq!(parse_smaps(&text, &same_inode).map(|state| state.files), Some(2), "of another device");
+        assert_eq!(parse_smaps(&text, &files(&[])), None);
     }
 
     #[test]
     fn sizes_beyond_all_address_space_are_no_panic() {
         let entry =
             "0-ffffffffffffffff r--s 00000000 fe:00 77 /data\nFilePmdMapped: 18446744073709551615 kB\n";
-        let state = parse_smaps(&entry.repeat(2), &key(77, "/data")).expect("mapped");
+        let state = parsed(&entry.repeat(2), key(77, "/data")).expect("mapped");
         assert_eq!((state.mapped_bytes, state.huge_mapped_bytes), (u64::MAX, Some(u64::MAX)));
     }
 
     #[test]
     fn an_old_kernel_leaves_unknown_what_it_does_not_say() {
-        let state = parse_smaps(SMAPS_OLD, &key(77, "/data")).expect("mapped");
+        let state = parsed(SMAPS_OLD, key(77, "/data")).expect("mapped");
         assert_eq!((state.huge_mapped_bytes, state.vm_flags), (None, None));
     }
 

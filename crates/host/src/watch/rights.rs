@@ -4,9 +4,9 @@ use std::io;
 
 use pagewise_sys::perf::{Event, EventOptions, EventRing};
 use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit};
+use rustix::process::Pid;
 
-use crate::kernel_files;
+use crate::{kernel_files, open_files};
 
 /// Rings are as large as this user may lock, at most so many bytes for each CPU.
 const MOST_RING_BYTES: usize = 8 << 20;
@@ -48,18 +48,9 @@ pub(super) fn no_ring(error: &io::Error) -> String {
 /// Room for so many descriptors, up to the hard limit.
 pub(super) fn room_for(events: u64) -> Result<(), String> {
     let needed = events + SPARE_DESCRIPTORS;
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if limit.maximum.is_some_and(|maximum| maximum < needed) {
-        return Err(format!(
-            "this needs {needed} open files, for each thread on each CPU, and the limit is {}",
-            limit.maximum.unwrap_or_default()
-        ));
-    }
-    let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
-    rustix::process::setrlimit(Resource::Nofile, raised).map_err(|error| format!("setrlimit: {error}"))
+    open_files::room_for(needed).map_err(|reason| {
+        format!("this needs {needed} open files, for each thread on each CPU, and {reason}")
+    })
 }
 
 /// Reason that perf_event_open(2) was refused.
