@@ -156,7 +156,7 @@ impl Traced {
             memory_limit: trace.header.memory_limit,
             cold: file.resident_before == Some(0),
             cached_bytes: file.resident_before.map(Bytes),
-            device_bytes: end.device_bytes(file),
+            device_bytes: end.device_bytes(&[file]),
             windows: end.windows.is_some(),
             wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
             gaps_ns: gaps.ok(),

@@ -10,6 +10,7 @@ pub mod entry;
 mod gaps;
 pub mod key;
 mod resident;
+mod span;
 mod table;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use entry::{END_OF_ENTRIES, LONGEST_ENTRY, entry, range_of};
 pub use gaps::NoGaps;
 pub use key::TraceKey;
 pub use resident::{MOST_RUNS, ResidentPages};
+pub use span::FileSpan;
 pub use table::RecordedTable;
 
 /// Version of the format; traces of earlier ones can be read.
@@ -118,10 +120,12 @@ impl TraceTrailer {
         (!self.complete).then_some(why)
     }
 
-    /// Bytes that came from the device for the reads of a file: of the file alone, or of the
-    /// program where that is not seen.
-    pub fn device_bytes(&self, file: &TraceFile) -> Option<u64> {
-        file.brought_in_bytes.filter(|_| !file.direct).or(self.program.device_read_bytes)
+    /// Bytes that came from the device for the reads of these files: of them alone, or of the
+    /// program where that is not seen of each.
+    pub fn device_bytes(&self, files: &[&TraceFile]) -> Option<u64> {
+        let of_file = |file: &&TraceFile| file.brought_in_bytes.filter(|_| !file.direct);
+        let of_files = files.iter().map(of_file).try_fold(0u64, |all, bytes| all.checked_add(bytes?));
+        of_files.or(self.program.device_read_bytes)
     }
 }
 

@@ -339,7 +339,7 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
         }
         let path = cold[0].to_str();
         let file = trailer.files.iter().find(|file| Some(file.path.as_str()) == path);
-        Ok((trailer.program.wall_ns, file.and_then(|file| trailer.device_bytes(file))))
+        Ok((trailer.program.wall_ns, file.and_then(|file| trailer.device_bytes(&[file]))))
     }))
 }
 
