@@ -262,7 +262,11 @@ pub fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
                 environment.warnings.insert(0, of_file);
             }
             let directory = directory.map(|named| text_of(&checked_directory(&named)?)).transpose()?;
-            Ok((Source::File { path: text_of(&path)?, evict, identity, directory }, environment, 0))
+            Ok((
+                Source::File { path: text_of(&path)?, evict, identity, others: Vec::new(), directory },
+                environment,
+                0,
+            ))
         }
     }
 }

@@ -137,6 +137,7 @@ impl Traced {
         let work = Replay {
             trace: end.digest,
             file: number,
+            files: 1,
             reads: entries.len() as u64,
             read_bytes: Bytes(ranges().map(|(_, len)| len as u64).sum()),
             longest: Bytes(ranges().map(|(_, len)| len as u64).max().unwrap_or(1)),
@@ -146,6 +147,7 @@ impl Traced {
             gaps_ns: kept.as_ref().ok().copied(),
         };
         let planned = PlannedTrace {
+            files: Vec::new(),
             path: path
                 .canonicalize()
                 .ok()

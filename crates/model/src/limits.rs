@@ -141,6 +141,7 @@ impl Plan {
             format!("{retakes} repetitions of a sample: at most {MAX_RETAKES} are possible")
         })?;
         self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())?;
+        self.check_files()?;
         self.check_due()
     }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_map::AccessMap;
 use crate::cell::{CacheState, Cell, Conditions, Role};
 use crate::expectation::Expectation;
+use crate::format::counted;
 use crate::inspection::Inspection;
 use crate::method::{Method, Worker};
 use crate::planned_table::PlannedTable;
@@ -27,7 +28,7 @@ pub enum Source {
         /// The directory.
         directory: String,
     },
-    /// The user's own file, never written.
+    /// The user's own file, never written; of a replay, files.
     File {
         /// Path.
         path: String,
@@ -35,14 +36,27 @@ pub enum Source {
         evict: bool,
         /// Identity when the run began; a run is not continued on another file.
         identity: FileIdentity,
+        /// The other files of a replay of several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<OwnFile>,
         /// Directory of the files of actors; `None`: there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         directory: Option<String>,
     },
 }
 
+/// A file of the user, besides another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OwnFile {
+    /// Path.
+    pub path: String,
+    /// Identity when the run began.
+    pub identity: FileIdentity,
+}
+
 impl Source {
-    /// Path of what is measured: the user's file, or the directory of the datasets.
+    /// Path of what is measured: the directory of the datasets, or the user's file; of several, the
+    /// first one. All of them lie on one filesystem.
     pub fn path(&self) -> &str {
         match self {
             Source::Dataset { directory } => directory,
@@ -55,6 +69,25 @@ impl Source {
         match self {
             Source::Dataset { directory } => Some(directory),
             Source::File { directory, .. } => directory.as_deref(),
+        }
+    }
+
+    /// Paths and identities of the user's files.
+    pub fn own_files(&self) -> impl Iterator<Item = (&str, &FileIdentity)> {
+        let (first, others) = match self {
+            Source::Dataset { .. } => (None, &[][..]),
+            Source::File { path, identity, others, .. } => (Some((path.as_str(), identity)), &others[..]),
+        };
+        first.into_iter().chain(others.iter().map(|file| (file.path.as_str(), &file.identity)))
+    }
+
+    /// The user's file in words, and the number of others; or the directory.
+    pub fn shown(&self) -> String {
+        match self {
+            Source::File { path, others, .. } if !others.is_empty() => {
+                format!("{path} and {}", counted(others.len() as u64, "other file"))
+            }
+            _ => self.path().to_string(),
         }
     }
 }
@@ -167,6 +200,9 @@ pub struct Plan {
 pub struct PlannedTrace {
     /// File.
     pub path: String,
+    /// Indexes in it of the files whose reads are replayed, if they are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<u32>,
     /// The command that was recorded.
     pub command: Vec<String>,
     /// The method by which it read the file.

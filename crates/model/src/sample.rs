@@ -319,6 +319,12 @@ crate::with_process_totals! { evidence! {
         /// The mapping's line in /proc/PID/maps: addresses, rights, offset, device, inode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub mapping_line: Option<String>,
+        /// Of a replay of several files: files of which the worker had a mapping.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub mapped_files: Option<u64>,
+        /// Of such a replay: VmFlags that a mapping of one of them has, or of several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub some_mapping_flags: Option<String>,
         /// True if the worker's descriptor has O_DIRECT: fdinfo.
         pub descriptor_direct: Option<bool>,
         /// Peak resident memory of the worker since it got its job, or of its life where that is

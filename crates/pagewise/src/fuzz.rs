@@ -109,6 +109,7 @@ impl Ground {
             evict: self.random.below(2) == 0,
             identity,
             directory: None,
+            others: Vec::new(),
         }
     }
 }

@@ -387,6 +387,7 @@ impl Job {
             Workload::Replay => Work::Replay(Replay {
                 trace: TraceKey::default(),
                 file: 0,
+                files: 1,
                 reads: self.table_reads,
                 read_bytes: Bytes(0),
                 longest: Bytes(self.read_bytes),

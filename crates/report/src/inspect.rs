@@ -389,7 +389,7 @@ mod tests {
     }
 
     fn text(inspection: &Inspection) -> String {
-        document(inspection, Shown { most: SHOWN, replayed: None, is_own: true, others: Some(ALL) })
+        document(inspection, Shown { most: SHOWN, replayed: &[], is_own: true, others: Some(ALL) })
             .lines(120)
             .iter()
             .map(|line| line.text() + "\n")
@@ -450,7 +450,7 @@ Threads
         seen.subject.started = true;
         seen.subject.command = "sqlite3 a.db 'select 1'".into();
         assert!(phrase(&seen).contains("--evict -- sqlite3 a.db 'select 1' "), "{}", phrase(&seen));
-        let shown = Shown { most: SHOWN, replayed: None, is_own: false, others: None };
+        let shown = Shown { most: SHOWN, replayed: &[], is_own: false, others: None };
         let of_run_file =
             document(&seen, shown).lines(120).iter().map(|line| line.text() + " ").collect::<String>();
         assert!(!of_run_file.contains("-- sqlite3"), "{of_run_file}");
@@ -470,9 +470,8 @@ Threads
         let phrase = text(&seen);
         assert!(phrase.contains("/data/log · 1 MiB") && !phrase.contains("locale"), "{phrase}");
         assert!(phrase.contains("5 files more: --all shows them"), "{phrase}");
-        let all =
-            document(&seen, Shown { most: usize::MAX, replayed: None, is_own: true, others: Some(ALL) })
-                .lines(120);
+        let all = document(&seen, Shown { most: usize::MAX, replayed: &[], is_own: true, others: Some(ALL) })
+            .lines(120);
         assert_eq!(all.iter().filter(|line| line.text().contains("locale")).count(), 5);
     }
 

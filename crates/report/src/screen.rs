@@ -209,7 +209,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
 /// Filesystem and device of a run.
 fn source(judged: &Judged) -> String {
     let environment = &judged.environment;
-    let file = judged.run.source.path();
+    let file = judged.run.source.shown();
     let device = environment.device.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
     let readahead = environment
         .readahead_bytes

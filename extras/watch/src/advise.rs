@@ -284,11 +284,12 @@ fn show(inspection: &Inspection, arguments: &AdviseArguments, replayed: Option<&
     if arguments.print.json {
         return Ok(());
     }
-    let replayed = replayed.and_then(Path::to_str);
+    let replayed: Vec<&str> = replayed.and_then(Path::to_str).into_iter().collect();
+    let is_replayed = !replayed.is_empty();
     // Without a replay there is no page that has the others.
-    let most = if replayed.is_some() { NAMED } else { text::SHOWN };
-    let others = Some(text::PAGE).filter(|_| replayed.is_some() && !arguments.print.no_html);
-    let shown = Shown { most, replayed, is_own: true, others };
+    let most = if is_replayed { NAMED } else { text::SHOWN };
+    let others = Some(text::PAGE).filter(|_| is_replayed && !arguments.print.no_html);
+    let shown = Shown { most, replayed: &replayed, is_own: true, others };
     output::lines(&text::document(inspection, shown).lines(output::width()))?;
     Ok(writeln!(output::stdout())?)
 }

@@ -140,7 +140,7 @@ fn gone(number: u32) -> anyhow::Error {
 /// On stdout; beside a command, whose own output that is, on stderr.
 fn show(inspection: &Inspection, arguments: &InspectArguments, is_command: bool) -> Result<()> {
     let most = if arguments.all { usize::MAX } else { text::SHOWN };
-    let shown = text::Shown { most, replayed: None, is_own: true, others: Some(text::ALL) };
+    let shown = text::Shown { most, replayed: &[], is_own: true, others: Some(text::ALL) };
     let lines = || text::document(inspection, shown).lines(output::width());
     match (&arguments.out, arguments.json) {
         (Some(path), true) => output::file_or_another(path, |out| json::write_one(out, inspection)),

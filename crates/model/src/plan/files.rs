@@ -6,9 +6,11 @@ use super::{Plan, Source};
 use crate::actor::Actor;
 use crate::cell::{CacheState, Cell, Conditions};
 use crate::content::Content;
+use crate::ensure::ensure;
 use crate::method::{Access, Alignment, MethodOption};
 use crate::sync::{FOLIO_BYTES, Sync};
 use crate::units::Bytes;
+use crate::work::Work;
 
 /// No device puts a record into safety more quickly.
 const FASTEST_COMMIT_NS: u64 = 10_000;
@@ -150,13 +152,32 @@ impl Plan {
         let sizes = read.into_iter().map(|(_, size)| size).chain(of_actors);
         Bytes(sizes.fold(0, |total, size| total.saturating_add(size.0)))
     }
+
+    /// Check that several files are those of each replay.
+    pub(crate) fn check_files(&self) -> Result<(), String> {
+        let files = self.source.own_files().count() as u64;
+        let bytes = self.source.own_files().map(|(_, identity)| identity.file_bytes.0);
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let has_them = |conditions: &Conditions| match conditions.work {
+            Work::Replay(replay) => {
+                u64::from(replay.files) == files.max(1) && (files <= 1 || conditions.file_bytes.0 == bytes)
+            }
+            _ => files <= 1,
+        };
+        ensure(self.cells.iter().all(|cell| has_them(&cell.conditions)), || {
+            format!("{files} files of {bytes} bytes: a cell of it reads other files")
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cell::Role;
-    use crate::work::Work;
+    use crate::checksum::Consume;
+    use crate::plan::{FileIdentity, OwnFile};
+    use crate::trace::TraceKey;
+    use crate::work::Replay;
 
     #[test]
     fn an_update_writes_its_block_or_its_folio() {
@@ -178,6 +199,52 @@ mod tests {
         assert_eq!([CacheState::Cold, CacheState::Warm].map(|cache| writes("mmap", cache)), [66, 194]);
         assert_eq!(writes("mmap", CacheState::WarmSmall), 66);
         assert_eq!(writes("mmap:willneed", CacheState::Cold), 194, "readahead makes folios larger");
+    }
+
+    /// A run file may come from anybody.
+    #[test]
+    fn several_files_are_those_of_each_cell() {
+        let identity =
+            |mib| FileIdentity { device: 1, inode: mib, file_bytes: Bytes::mib(mib), modified_ns: 0 };
+        let plan = |files: u32, mib: u64, others: &[u64]| {
+            let replay = Replay {
+                trace: TraceKey::default(),
+                file: 0,
+                files,
+                reads: 9,
+                read_bytes: Bytes(9),
+                longest: Bytes(1),
+                trace_threads: 1,
+                ballast: Bytes(0),
+                consume: Consume::Touch,
+                gaps_ns: None,
+            };
+            let other = |mib: &u64| OwnFile { path: mib.to_string(), identity: identity(*mib) };
+            let conditions = Conditions::of(Work::Replay(replay), Bytes::mib(mib));
+            let method = "pread".parse().expect("a method");
+            let cells = vec![Cell { role: Role::Measured, method, conditions }];
+            let others = others.iter().map(other).collect();
+            let source = Source::File {
+                path: "f".into(),
+                evict: true,
+                identity: identity(1),
+                others,
+                directory: None,
+            };
+            Plan { source, ..Plan::of(cells) }
+        };
+        for (files, mib, others) in [(1, 1, &[][..]), (2, 3, &[2]), (3, 8, &[2, 5])] {
+            assert_eq!(plan(files, mib, others).check_limits(), Ok(()));
+        }
+        for (files, mib, others) in [(2, 1, &[][..]), (1, 3, &[2]), (2, 2, &[2]), (3, 3, &[2])] {
+            let refused = plan(files, mib, others).check_limits().expect_err("refused");
+            assert!(refused.contains("a cell of it reads other files"), "{refused}");
+        }
+        assert_eq!(plan(3, 8, &[2, 5]).source.shown(), "f and 2 other files");
+        assert_eq!(plan(1, 1, &[]).source.shown(), "f");
+        let mut other_work = plan(2, 3, &[2]);
+        other_work.cells[0].conditions.work = Work::RandomRead(crate::Reads::of(Bytes::kib(4)));
+        other_work.check_limits().expect_err("reads by a table are of one file");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `replay`: the reads of a trace of one file.
+//! `replay`: the reads of a trace, of a file or of several.
 
 use std::fmt;
 
@@ -31,17 +31,22 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
     axes: &["consume", "descriptor", "as_fast_as_possible"],
 };
 
+/// Files whose reads are replayed together, each of which is open while they are.
+pub const MAX_FILES: u32 = 10_000;
 /// The most gaps of a replay, in ns: each method waits for them in each round.
 pub const MOST_GAPS_NS: u64 = 2_000_000_000;
 
-/// The reads of a trace of one file, each thread's in its order. An operation is the reads of one
+/// The reads of files of a trace, each thread's in its order. An operation is the reads of one
 /// thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Replay {
     /// The trace, as its trailer names it.
     pub trace: TraceKey,
-    /// Index of the file in it.
+    /// Index of the file in it; of several, of the first one.
     pub file: u32,
+    /// Number of files.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub files: u32,
     /// Reads, those that are longer than [`crate::trace::LONGEST_ENTRY`] in pieces.
     pub reads: u64,
     /// Their bytes.
@@ -49,7 +54,7 @@ pub struct Replay {
     /// The longest of them.
     pub longest: Bytes,
     /// Threads with reads of their own; so many do them.
-    #[serde(default = "one_thread", skip_serializing_if = "is_one_thread")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub trace_threads: u32,
     /// Memory of the program without a file, which the worker holds too.
     pub ballast: Bytes,
@@ -61,12 +66,12 @@ pub struct Replay {
     pub gaps_ns: Option<u64>,
 }
 
-fn one_thread() -> u32 {
+fn one() -> u32 {
     1
 }
 
-fn is_one_thread(threads: &u32) -> bool {
-    *threads == 1
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 impl Replay {
@@ -92,7 +97,11 @@ impl WorkParameters for Replay {
             None => "as fast as possible".to_string(),
             Some(gaps_ns) => format!("with the program's gaps between them ({} in all)", time(gaps_ns)),
         };
-        vec![format!("{reads} of {read_bytes} in all, {order}, {pace}")]
+        let of_files = match self.files {
+            1 => String::new(),
+            files => format!(", of {}", counted(u64::from(files), "file")),
+        };
+        vec![format!("{reads} of {read_bytes} in all{of_files}, {order}, {pace}")]
     }
 
     fn details(&self) -> Vec<String> {
@@ -106,6 +115,9 @@ impl WorkParameters for Replay {
         ensure(self.trace_threads == threads, || {
             let recorded = counted(u64::from(self.trace_threads), "thread");
             format!("a trace of {recorded} is replayed by as many, and not by {threads}")
+        })?;
+        ensure((1..=MAX_FILES).contains(&self.files), || {
+            format!("a replay of {} files: at most {MAX_FILES} are replayed together", self.files)
         })?;
         ensure(u64::from(threads) <= self.reads, || "a thread of a trace without a read".to_string())?;
         ensure(self.gaps_ns.is_none() || threads == 1, || {
@@ -166,6 +178,7 @@ impl fmt::Display for Replay {
         let Replay {
             trace,
             file,
+            files,
             reads,
             read_bytes,
             longest: _,
@@ -175,6 +188,9 @@ impl fmt::Display for Replay {
             gaps_ns,
         } = self;
         write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")?;
+        if *files > 1 {
+            write!(formatter, ",files={files}")?;
+        }
         gaps_ns.map_or(Ok(()), |gaps_ns| write!(formatter, ",gaps={gaps_ns}ns"))
     }
 }

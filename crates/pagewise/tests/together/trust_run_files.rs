@@ -203,7 +203,13 @@ fn what_a_run_file_sets_is_shown_and_compared() {
         }
         let identity =
             pagewise_model::plan::FileIdentity { device: 0, inode: 0, file_bytes: Bytes(1), modified_ns: 0 };
-        header.plan.source = Source::File { path: "/etc/a b".into(), evict: true, identity, directory: None };
+        header.plan.source = Source::File {
+            path: "/etc/a b".into(),
+            evict: true,
+            identity,
+            others: Vec::new(),
+            directory: None,
+        };
     });
     let line = "pagewise run --resume --out stopped.jsonl --file '/etc/a b' --device-cap read-iops=7 --readahead 64KiB --evict";
     for other in

@@ -190,6 +190,8 @@ fn whole_evidence() -> Evidence {
         waiting: Some(OutsideActivity::default()),
         closing: Some(OutsideActivity::default()),
         mapping_line: Some(String::new()),
+        mapped_files: Some(0),
+        some_mapping_flags: Some(String::new()),
         recorded_missing_bytes: Some(0),
         recorded_added_bytes: Some(0),
         worker_locked_bytes: Some(0),

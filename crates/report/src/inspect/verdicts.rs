@@ -22,8 +22,8 @@ const LONGEST_COMMAND: usize = 120;
 pub struct Shown<'a> {
     /// So many files and threads.
     pub most: usize,
-    /// A file whose reads are replayed: what other methods would bring is shown there.
-    pub replayed: Option<&'a str>,
+    /// Files whose reads are replayed: what other methods would bring is shown there.
+    pub replayed: &'a [&'a str],
     /// The program was watched just now, for this user: its command may be repeated as one to type.
     pub is_own: bool,
     /// The way to see the others.
@@ -119,7 +119,7 @@ fn verdict(finding: &WaitFinding, inspection: &Inspection, shown: Shown<'_>) -> 
     }
     text += ".";
     let is_replayed =
-        file.path.is_some() && file.path.as_deref() == shown.replayed && finding.by == By::Reads;
+        file.path.as_deref().is_some_and(|path| shown.replayed.contains(&path)) && finding.by == By::Reads;
     if let (false, Some(command)) = (is_replayed, next_command(finding, inspection, shown.is_own)) {
         text += &format!(" This does not show whether another method is faster. Measure it: {command}");
     }

@@ -1,9 +1,9 @@
 //! The sections of one run, and the definitions of all numbers.
 
 use pagewise_analysis::Judged;
+use pagewise_model::FailureKind;
 use pagewise_model::format::counted;
 use pagewise_model::untrusted::shell_word;
-use pagewise_model::{FailureKind, Source};
 
 use super::html::Html;
 use crate::csv::cells;
@@ -65,10 +65,8 @@ pub(super) fn run(
 /// The files of a recorded program, and the waits of its threads.
 fn program(page: &mut Html, judged: &Judged) {
     let Some(inspection) = &judged.inspection else { return };
-    let replayed = match &judged.run.source {
-        Source::File { path, .. } => Some(path.as_str()),
-        Source::Dataset { .. } => None,
-    };
+    let replayed: Vec<&str> = judged.run.source.own_files().map(|(path, _)| path).collect();
+    let replayed = replayed.as_slice();
     let first = inspect::Shown { most: FIRST, replayed, is_own: false, others: Some("all are below") };
     inspect::document(inspection, first).add_to(page, 0);
     let all = inspect::Shown { most: usize::MAX, replayed, is_own: false, others: None };

@@ -51,11 +51,10 @@ fn plot(map: &AccessMap, run: &JudgedRun<'_>) -> Plot {
             at(last.map(|column| column + 1)),
         ]);
     }
-    let file = run.run.header.plan.source.path();
     Plot {
         id: "offsets",
         heading: "Where in its file does the program read, and when?",
-        conditions: file.to_string(),
+        conditions: run.run.header.plan.source.shown(),
         form: Form::Dots,
         x: Axis::of("time since the start", Scale::Linear, AxisQuantity::TIME),
         y: Axis::of("offset", Scale::Linear, AxisQuantity::BYTES),

@@ -93,9 +93,12 @@ fn storage(judged: &Judged) -> String {
             format!("files made in {directory}, {} times", judged.run.blocks)
         }
         Source::Dataset { directory } => format!("files made in {directory}"),
-        Source::File { path, directory: None, .. } => format!("your file {path}"),
-        Source::File { path, directory: Some(made_in), .. } => {
-            format!("your file {path}, those of actors made in {made_in}")
+        Source::File { others, directory, .. } => {
+            let files = if others.is_empty() { "file" } else { "files" };
+            let of_actors = directory
+                .as_ref()
+                .map_or_else(String::new, |directory| format!(", those of actors made in {directory}"));
+            format!("your {files} {}{of_actors}", judged.run.source.shown())
         }
     }];
     parts.push(environment.filesystem.clone());

@@ -29,6 +29,7 @@ pub(crate) fn replays(device_bytes: u64, wall_ns: Option<u64>) -> Run {
 
 fn replayed_plan(device_bytes: u64, wall_ns: Option<u64>) -> Option<PlannedTrace> {
     Some(PlannedTrace {
+        files: Vec::new(),
         path: "/t.trace".into(),
         command: vec!["server".into()],
         method: "pread".parse().expect("a method"),

@@ -47,7 +47,7 @@ fn dataset() -> Source {
 
 fn file(evict: bool) -> Source {
     let identity = FileIdentity { device: 1, inode: 2, file_bytes: Bytes::mib(64), modified_ns: 3 };
-    Source::File { path: "/data/file".into(), evict, identity, directory: None }
+    Source::File { path: "/data/file".into(), evict, identity, others: Vec::new(), directory: None }
 }
 
 fn resolve_text(text: &str, source: Source) -> Result<Plan> {

@@ -30,6 +30,7 @@ pub(crate) fn replay(method: &str) -> Cell {
     let work = Replay {
         trace: TraceKey::default(),
         file: 0,
+        files: 1,
         reads: 20_000,
         read_bytes: Bytes::mib(100),
         longest: Bytes::kib(64),
