@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use pagewise_model::Method;
 use pagewise_model::method::options::{FileAdvice, MapAdvice, SetUpStep};
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::effects::Effects;
 use crate::failure::{failed, refused, short, without_effect};
+use crate::files::{FilePart, Files};
 
 /// Size of one call when the file is read into anonymous memory.
 const LOAD_BYTES: usize = 1 << 20;
@@ -30,6 +32,8 @@ pub(crate) struct DataFile {
     pub direct_flag: u32,
     /// Effects of the method's options.
     pub effects: Effects,
+    /// The files, if there are several.
+    pub several: Option<Arc<Files>>,
 }
 
 impl DataFile {
@@ -41,33 +45,92 @@ impl DataFile {
             direct_alignment: job.direct_alignment.max(1) as usize,
             direct_flag: job.direct_flag,
             effects: Effects::of(method),
+            several: None,
+        }
+    }
+
+    /// The files of a job that may have several.
+    pub fn of_job(job: &Job, method: &Method) -> Result<Self, CallFailure> {
+        let one = Self::new(job, method);
+        Ok(match Files::of(job, method)? {
+            None => one,
+            Some(files) => {
+                Self { span_bytes: files.span_bytes() as usize, several: Some(Arc::new(files)), ..one }
+            }
+        })
+    }
+
+    /// Its files in their span: the file itself, if it is one.
+    pub fn parts(&self) -> Vec<FilePart<'_>> {
+        match &self.several {
+            None => vec![FilePart { path: &self.path, start: 0, bytes: self.span_bytes as u64 }],
+            Some(files) => files.all().collect(),
+        }
+    }
+
+    /// The path of the file at this offset of the span, and the offset in it.
+    pub fn place(&self, offset: u64) -> (&str, u64) {
+        match &self.several {
+            None => (&self.path, offset),
+            Some(files) => {
+                let (index, offset) = files.locate(0, offset);
+                (files.part(index).path, offset)
+            }
         }
     }
 
     /// Open the file for reading; with O_DIRECT if `direct`.
     pub fn open(&self, direct: bool) -> Result<OwnedFd, CallFailure> {
+        self.open_path(&self.path, direct)
+    }
+
+    fn open_path(&self, path: &str, direct: bool) -> Result<OwnedFd, CallFailure> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         if !direct {
-            return rustix::fs::open(&self.path, flags, Mode::empty())
-                .map_err(|error| failed("open", error.into(), &self.path, 0));
+            return rustix::fs::open(path, flags, Mode::empty())
+                .map_err(|error| failed("open", error.into(), path, 0));
         }
-        rustix::fs::open(&self.path, flags | OFlags::from_bits_retain(self.direct_flag), Mode::empty())
-            .map_err(|error| refused("open(O_DIRECT)", error.into(), &self.path))
+        rustix::fs::open(path, flags | OFlags::from_bits_retain(self.direct_flag), Mode::empty())
+            .map_err(|error| refused("open(O_DIRECT)", error.into(), path))
+    }
+
+    /// Open each of the files for reading; with O_DIRECT if `direct`.
+    pub fn open_each(&self, direct: bool) -> Result<Vec<OwnedFd>, CallFailure> {
+        self.parts().into_iter().map(|part| self.open_path(part.path, direct)).collect()
     }
 
     /// Open the file and give the kernel the method's advice, in the order of the options.
     pub fn open_advised(&self) -> Result<OwnedFd, CallFailure> {
         let file = self.open(self.effects.direct)?;
-        for (word, step) in &self.effects.steps {
-            let SetUpStep::Advise(Some(advice), _) = step else {
-                return Err(without_effect(word, &self.path));
-            };
-            self.advise_file(&file, *advice)?;
-        }
+        self.advise(&file, &self.path, self.span_bytes as u64)?;
         Ok(file)
     }
 
-    fn advise_file(&self, file: &OwnedFd, advice: FileAdvice) -> Result<(), CallFailure> {
+    /// Open each of the files, and give the kernel the method's advice for it.
+    pub fn open_each_advised(&self) -> Result<Vec<OwnedFd>, CallFailure> {
+        let opened = |part: FilePart<'_>| {
+            let file = self.open_path(part.path, self.effects.direct)?;
+            self.advise(&file, part.path, part.bytes)?;
+            Ok(file)
+        };
+        self.parts().into_iter().map(opened).collect()
+    }
+
+    /// Give the kernel the method's advice for a file of which so many bytes are read.
+    fn advise(&self, file: &OwnedFd, path: &str, span_bytes: u64) -> Result<(), CallFailure> {
+        self.effects.steps.iter().try_for_each(|(word, step)| {
+            let SetUpStep::Advise(Some(advice), _) = step else {
+                return Err(without_effect(word, path));
+            };
+            Self::advise_file(file, *advice, (path, span_bytes))
+        })
+    }
+
+    fn advise_file(
+        file: &OwnedFd,
+        advice: FileAdvice,
+        (path, span_bytes): (&str, u64),
+    ) -> Result<(), CallFailure> {
         use rustix::fs::Advice;
         let (advice, call) = match advice {
             FileAdvice::Random => (Advice::Random, "posix_fadvise(RANDOM)"),
@@ -76,24 +139,32 @@ impl DataFile {
             FileAdvice::NoReuse => (Advice::NoReuse, "posix_fadvise(NOREUSE)"),
         };
         // Other advice concerns the whole file whatever the range; 0 means to its end.
-        let len = if advice == Advice::WillNeed { self.span_bytes as u64 } else { 0 };
+        let len = if advice == Advice::WillNeed { span_bytes } else { 0 };
         rustix::fs::fadvise(file, 0, NonZeroU64::new(len), advice)
-            .map_err(|error| refused(call, error.into(), &self.path))
+            .map_err(|error| refused(call, error.into(), path))
     }
 
-    /// Open, map and advise, in the order of the options.
+    /// Open, map and advise, in the order of the options: each file in its place of the span.
     pub fn map(&self) -> Result<FileMapping, CallFailure> {
-        let file = self.open(false)?;
-        let mapping = FileMapping::new(&file, self.span_bytes, self.effects.populate)
-            .map_err(|error| refused("mmap", error, &self.path))?;
+        let mapping = match &self.several {
+            None => FileMapping::new(self.open(false)?, self.span_bytes, self.effects.populate),
+            Some(files) => {
+                let files = self.open_each(false)?.into_iter().zip(files.all());
+                let places = files.map(|(file, part)| (file, part.start as usize, part.bytes as usize));
+                FileMapping::of_files(&places.collect::<Vec<_>>(), self.effects.populate)
+            }
+        };
+        let mapping = mapping.map_err(|error| refused("mmap", error, &self.path))?;
         for (word, step) in &self.effects.steps {
             let SetUpStep::Advise(_, Some(advice)) = step else {
                 return Err(without_effect(word, &self.path));
             };
             let advice = map_advice(*advice);
-            mapping
-                .advise(0..self.span_bytes, advice)
-                .map_err(|error| refused(advice.name(), error, &self.path))?;
+            for FilePart { path, start, bytes } in self.parts() {
+                mapping
+                    .advise(start as usize..(start + bytes) as usize, advice)
+                    .map_err(|error| refused(advice.name(), error, path))?;
+            }
         }
         Ok(mapping)
     }
@@ -102,30 +173,32 @@ impl DataFile {
     /// the page cache has them, and a ceiling with more address translation than pread would not be
     /// one.
     pub fn load(&self) -> Result<AnonymousMemory, CallFailure> {
-        let file = self.open(false)?;
         let mut memory =
             AnonymousMemory::new(self.span_bytes).map_err(|error| failed("mmap", error, &self.path, 0))?;
         // A kernel without transparent huge pages refuses, and has none itself.
         let _ = memory.advise(Advice::HugePage);
-        let span = &mut memory.bytes_mut()[..self.span_bytes];
-        for (index, chunk) in span.chunks_mut(LOAD_BYTES).enumerate() {
-            let offset = (index * LOAD_BYTES) as u64;
-            let expected = chunk.len();
-            let received = rustix::io::pread(&file, &mut *chunk, offset)
-                .map_err(|error| failed("pread", error.into(), &self.path, offset))?;
-            if received != expected {
-                return Err(short("pread", &self.path, offset, expected, received));
+        for FilePart { path, start, bytes } in self.parts() {
+            let file = self.open_path(path, false)?;
+            let span = &mut memory.bytes_mut()[start as usize..(start + bytes) as usize];
+            for (index, chunk) in span.chunks_mut(LOAD_BYTES).enumerate() {
+                let offset = (index * LOAD_BYTES) as u64;
+                let expected = chunk.len();
+                let received = rustix::io::pread(&file, &mut *chunk, offset)
+                    .map_err(|error| failed("pread", error.into(), path, offset))?;
+                if received != expected {
+                    return Err(short("pread", path, offset, expected, received));
+                }
             }
         }
         Ok(memory)
     }
 
-    /// Set up a ring over `file`, with a buffer of `slot_bytes` for each read in flight.
-    pub fn ring(&self, file: OwnedFd, slot_bytes: usize) -> Result<Ring, CallFailure> {
+    /// Set up a ring over `files`, with a buffer of `slot_bytes` for each read in flight.
+    pub fn ring(&self, files: Vec<OwnedFd>, slot_bytes: usize) -> Result<Ring, CallFailure> {
         let options =
             RingOptions { depth: self.effects.depth, slot_bytes, fixed: self.effects.fixed, dsync: false };
-        let mut ring =
-            Ring::new(file, options).map_err(|refusal| refused(refusal.call, refusal.error, &self.path))?;
+        let mut ring = Ring::of_files(files, options)
+            .map_err(|refusal| refused(refusal.call, refusal.error, &self.path))?;
         if self.effects.direct {
             self.try_out(&mut ring)?;
         }

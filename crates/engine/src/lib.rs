@@ -17,6 +17,7 @@ mod consume;
 mod effects;
 pub mod failure;
 mod file;
+mod files;
 pub mod heartbeat;
 pub mod operations;
 pub mod reader;

@@ -6,6 +6,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
+use pagewise_model::work::MAX_FILES;
 use pagewise_model::{Method, Sync, SyncCall, Work, Worker, Workload, limits};
 use pagewise_protocol::{
     CallFailure, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood, Verify,
@@ -35,6 +36,7 @@ pub fn converse(requests: impl BufRead, mut replies: impl Write) -> io::Result<(
         sync_calls: SyncCall::ALL.iter().map(|call| call.name()).collect::<Vec<_>>().join(","),
         commit_threads: limits::MAX_THREADS,
         replay_threads: limits::MAX_THREADS,
+        replay_files: MAX_FILES,
         rates: 1,
     };
     say(&mut replies, &Reply::Hello(hello))?;

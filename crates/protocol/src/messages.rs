@@ -143,6 +143,9 @@ pub struct Hello {
     /// Maximum threads of a replay, each with reads of its own; 0: 1.
     #[serde(default)]
     pub replay_threads: u32,
+    /// Maximum files of a replay; 0: 1.
+    #[serde(default, skip_serializing_if = "is_not_set")]
+    pub replay_files: u32,
     /// 1: it does operations at a rate.
     #[serde(default)]
     pub rates: u32,
@@ -159,6 +162,7 @@ impl Hello {
     pub fn refuses(&self, job: &Job, method: &Method) -> Option<String> {
         self.refuses_sync(job, method)
             .or_else(|| self.refuses_threads(job))
+            .or_else(|| self.refuses_files(job))
             .or_else(|| self.refuses_rate(job))
     }
 
@@ -176,6 +180,18 @@ impl Hello {
             format!(
                 "the worker '{}' replays a trace by at most {most} {threads}, and not by {}",
                 self.worker, job.threads
+            )
+        })
+    }
+
+    /// Reason that it does not offer the files of a replay.
+    fn refuses_files(&self, job: &Job) -> Option<String> {
+        let (files, most) = (job.file_bytes_each.len(), self.replay_files.max(1));
+        (files > most as usize).then(|| {
+            let files_of = if most == 1 { "file" } else { "files" };
+            format!(
+                "the worker '{}' replays the reads of at most {most} {files_of}, and not of {files}",
+                self.worker
             )
         })
     }
@@ -279,6 +295,17 @@ pub struct Job {
     /// first thread first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_reads: Vec<u64>,
+    /// Of a `replay` of several files, for pagewise's own worker alone: their descriptors, names in
+    /// the directory `path`. The files lie in one span, into which offsets of the table point; no
+    /// read crosses the end of its file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_descriptors: Vec<u64>,
+    /// Of such a replay: offset of each file in the span, ascending, multiples of the page size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_starts: Vec<u64>,
+    /// Of such a replay: size of each file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_bytes_each: Vec<u64>,
     /// Of `replay`: memory without a file to be held besides, all of it in place.
     #[serde(default)]
     pub ballast_bytes: u64,
@@ -387,7 +414,7 @@ impl Job {
             Workload::Replay => Work::Replay(Replay {
                 trace: TraceKey::default(),
                 file: 0,
-                files: 1,
+                files: self.file_descriptors.len().max(1).try_into().unwrap_or(u32::MAX),
                 reads: self.table_reads,
                 read_bytes: Bytes(0),
                 longest: Bytes(self.read_bytes),

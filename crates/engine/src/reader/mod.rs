@@ -115,7 +115,7 @@ pub fn open(
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let target = ReadTarget {
         order: OrderKind::of(job),
-        file: DataFile::new(job, method),
+        file: DataFile::of_job(job, method)?,
         read_bytes: job.read_bytes as usize,
         reads_per_op: job.reads_per_op as usize,
         consumption: Consumption {

@@ -10,6 +10,8 @@ use pagewise_sys::{FileMapping, SharedMemory};
 
 use super::*;
 
+mod several;
+
 const SEED: u64 = 11;
 
 pub(crate) struct Fixture {
@@ -70,6 +72,9 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         gap_seed: 0,
         handover_path: String::new(),
         thread_reads: Vec::new(),
+        file_descriptors: Vec::new(),
+        file_starts: Vec::new(),
+        file_bytes_each: Vec::new(),
         ballast_bytes: 0,
         gaps: 0,
         rate: 0,

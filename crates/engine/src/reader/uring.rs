@@ -6,17 +6,21 @@
 //! queued, not when they are done. Of recorded reads as many are in flight, which is a bound: a
 //! program may not know them yet.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
 use pagewise_model::checksum::Consumption;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
 use super::order::{Independent, Order, OrderKind, ReadInOrder, Recorded, Stopped, out_of_range};
-use super::widening::{Widened, widen, widest};
+use super::widening::{Widened, widen, widen_within, widest};
 use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS};
 use crate::clock::now_ns;
 use crate::consume::by_consumer;
 use crate::failure::failed;
 use crate::file::FailedRead;
+use crate::files::Files;
 
 /// Most reads that are queued before they are started. A device that completes most of its window
 /// at once is idle until the next reads are started; a call for each read is a sixth of a cached
@@ -32,6 +36,8 @@ struct UringReader {
     /// Reads that are queued and not started.
     queued: usize,
     reads: Vec<Widened>,
+    /// Index of the file of each slot's read; 0 of one file.
+    file_of: Vec<usize>,
     /// Requested bytes of each slot's read.
     lens: Vec<usize>,
     /// Weight of the checksum of each slot's read.
@@ -77,17 +83,19 @@ pub(super) fn open(
 ) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
     let direct = target.file.effects.direct;
     let alignment = if direct { target.file.direct_alignment } else { 1 };
-    let shared = target.file.open(direct)?;
+    let shared = target.file.open_each(direct)?;
     (0..threads)
         .map(|_| {
-            let file = if per_thread {
-                target.file.open(direct)?
-            } else {
-                rustix::io::fcntl_dupfd_cloexec(&shared, 0)
-                    .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.file.path, 0))?
+            let duplicate = |file| {
+                rustix::io::fcntl_dupfd_cloexec(file, 0)
+                    .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.file.path, 0))
+            };
+            let files = match per_thread {
+                true => target.file.open_each(direct)?,
+                false => shared.iter().map(duplicate).collect::<Result<_, _>>()?,
             };
             let depth = target.file.effects.depth as usize;
-            let ring = target.file.ring(file, widest(target.read_bytes, alignment))?;
+            let ring = target.file.ring(files, widest(target.read_bytes, alignment))?;
             let reader = UringReader {
                 ring,
                 target: target.clone(),
@@ -95,6 +103,7 @@ pub(super) fn open(
                 free: (0..depth).rev().collect(),
                 queued: 0,
                 reads: vec![Widened::default(); depth],
+                file_of: vec![0; depth],
                 lens: vec![0; depth],
                 weights: vec![0; depth],
                 piece_of: vec![0; depth],
@@ -108,23 +117,84 @@ pub(super) fn open(
                 taken_ns: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
             };
             Ok(match target.order {
-                OrderKind::Recorded => Box::new(RecordedRing { order: Recorded::of(target), ring: reader }),
+                OrderKind::Recorded => Box::new(RecordedRing {
+                    order: Recorded::of(target),
+                    ring: reader,
+                    several: target.file.several.clone(),
+                }),
                 OrderKind::Independent | OrderKind::Dependent => reader.boxed(target),
             })
         })
         .collect()
 }
 
+/// The way from an offset of the span to a file. A loop is compiled for each.
+trait Places {
+    /// True if there are several files.
+    const SEVERAL: bool;
+
+    /// The index of the file of a read, and the read in it.
+    fn place(&self, offset: u64, len: usize) -> (usize, Widened);
+}
+
+/// One file, whose offsets are those of the span.
+struct OneFile {
+    alignment: usize,
+    file_bytes: u64,
+}
+
+impl OneFile {
+    fn of(reader: &UringReader) -> Self {
+        Self { alignment: reader.alignment, file_bytes: reader.target.file.file_bytes }
+    }
+}
+
+impl Places for OneFile {
+    const SEVERAL: bool = false;
+
+    #[inline(always)]
+    fn place(&self, offset: u64, len: usize) -> (usize, Widened) {
+        (0, widen(offset, len, self.alignment, self.file_bytes))
+    }
+}
+
+/// Several files, of which the last one is looked at first.
+struct SeveralFiles<'a> {
+    files: &'a Files,
+    alignment: usize,
+    last: Cell<usize>,
+}
+
+impl Places for SeveralFiles<'_> {
+    const SEVERAL: bool = true;
+
+    #[inline(always)]
+    fn place(&self, offset: u64, len: usize) -> (usize, Widened) {
+        let (index, offset) = self.files.locate(self.last.get(), offset);
+        self.last.set(index);
+        (index, widen_within(offset, len, self.alignment, self.files.part(index).bytes))
+    }
+}
+
 impl UringReader {
     #[inline(always)]
-    fn queue(&mut self, slot: usize, weight: u64, (offset, len): (u64, usize)) -> Result<(), CallFailure> {
-        let read = widen(offset, len, self.alignment, self.target.file.file_bytes);
+    fn queue<P: Places>(
+        &mut self,
+        slot: usize,
+        weight: u64,
+        (offset, len): (u64, usize),
+        places: &P,
+    ) -> Result<(), CallFailure> {
+        let (file, read) = places.place(offset, len);
+        if P::SEVERAL {
+            self.file_of[slot] = file;
+        }
         self.reads[slot] = read;
         self.lens[slot] = len;
         self.weights[slot] = weight;
         self.piece_of[slot] = self.piece;
         self.pieces[self.piece].in_flight += 1;
-        self.ring.queue_read(slot, read.offset, read.len);
+        self.ring.queue_read_of(file, slot, read.offset, read.len);
         self.queued += 1;
         if self.queued == STARTED_TOGETHER { self.enter(0) } else { Ok(()) }
     }
@@ -156,9 +226,12 @@ impl UringReader {
 
     #[cold]
     fn failure(&self, completion: Completion) -> CallFailure {
-        let read = self.reads[completion.slot];
-        FailedRead::at_completion(read.offset, read.expected, completion)
-            .into_failure("io_uring read", &self.target.file.path)
+        let (read, file) = (self.reads[completion.slot], &self.target.file);
+        let path = match &file.several {
+            None => &file.path,
+            Some(files) => files.part(self.file_of[completion.slot]).path,
+        };
+        FailedRead::at_completion(read.offset, read.expected, completion).into_failure("io_uring read", path)
     }
 
     /// Start the queued reads, wait for at least one and consume all that are done.
@@ -197,7 +270,7 @@ impl UringReader {
     fn queue_reads(
         &mut self,
         due: Due<'_>,
-        order: impl Order,
+        (order, places): (impl Order, &impl Places),
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<u64, CallFailure> {
         self.touch_at = due.touch_at;
@@ -209,7 +282,7 @@ impl UringReader {
                 }
             };
             let range = self.range(entry, order)?;
-            self.queue(slot, weight, range)?;
+            self.queue(slot, weight, range, places)?;
         }
         Ok(std::mem::take(&mut self.done))
     }
@@ -223,7 +296,7 @@ impl UringReader {
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<(), CallFailure> {
         (self.touch_at, self.timed) = (due.touch_at, true);
-        let order = Independent::of(&self.target);
+        let (order, places) = (Independent::of(&self.target), OneFile::of(self));
         for (next, (weight, entry)) in due.weighted().enumerate() {
             let slot = loop {
                 match self.free.pop() {
@@ -236,7 +309,7 @@ impl UringReader {
             }
             self.operation_of[slot] = self.pending.len() - 1;
             let range = self.range(entry, order)?;
-            self.queue(slot, weight, range)?;
+            self.queue(slot, weight, range, &places)?;
         }
         Ok(())
     }
@@ -261,9 +334,9 @@ impl UringReader {
 impl Reader for UringReader {
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let due = reads.due();
-        let order = Independent::of(&self.target);
+        let (order, places) = (Independent::of(&self.target), OneFile::of(self));
         let consumption = due.consumption(self.target.consumption);
-        by_consumer!(consumption, |consume| self.queue_reads(due, order, consume))
+        by_consumer!(consumption, |consume| self.queue_reads(due, (order, &places), consume))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
@@ -323,8 +396,9 @@ fn one_by_one<O: Order>(
     order: O,
     consume: impl Fn(&[u8]) -> u64,
 ) -> Result<u64, Stopped<CallFailure>> {
+    let places = OneFile::of(reader);
     order.reads(due, reader.target.read_bytes, |range| {
-        reader.queue(0, 1, range)?;
+        reader.queue(0, 1, range, &places)?;
         let completion = loop {
             reader.enter(1)?;
             // There is none if a signal ended the wait.
@@ -355,15 +429,21 @@ impl ReadInOrder for UringReader {
 struct RecordedRing {
     ring: UringReader,
     order: Recorded,
+    several: Option<Arc<Files>>,
 }
 
 impl Reader for RecordedRing {
     /// Timed region: [`UringReader::queue_reads`].
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let due = reads.due();
-        let Self { ring, order } = self;
+        let Self { ring, order, several } = self;
         let consumption = due.consumption(ring.target.consumption);
-        by_consumer!(consumption, |consume| ring.queue_reads(due, *order, consume))
+        let Some(files) = several else {
+            let places = OneFile::of(ring);
+            return by_consumer!(consumption, |consume| ring.queue_reads(due, (*order, &places), consume));
+        };
+        let places = SeveralFiles { files, alignment: ring.alignment, last: Cell::new(0) };
+        by_consumer!(consumption, |consume| ring.queue_reads(due, (*order, &places), consume))
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {

@@ -27,6 +27,13 @@ pub(super) fn widen(offset: u64, len: usize, alignment: usize, file_bytes: u64) 
     }
 }
 
+/// The same of a read that may end behind the end of its file, if the data led there. Its bytes
+/// must arrive too, so it comes short.
+#[inline(always)]
+pub(super) fn widen_within(offset: u64, len: usize, alignment: usize, file_bytes: u64) -> Widened {
+    widen(offset, len, alignment, file_bytes.max(offset + len as u64))
+}
+
 /// Maximum length of a widened read of `len` bytes.
 pub(super) fn widest(len: usize, alignment: usize) -> usize {
     len.div_ceil(alignment) * alignment + alignment
@@ -51,6 +58,13 @@ mod tests {
             Widened { offset: 4096, len: 8192, expected: 8192, inner: 904 }
         );
         assert!(widen(4095, 4098, 4096, 1 << 20).len <= widest(4098, 4096));
+    }
+
+    #[test]
+    fn a_read_behind_the_end_of_its_file_needs_more_than_there_is() {
+        assert_eq!(widen_within(4096, 100, 4096, 4196), widen(4096, 100, 4096, 4196));
+        assert_eq!(widen_within(4097, 100, 4096, 4196).expected, 101);
+        assert_eq!(widen_within(9000, 100, 4096, 4196).expected, 908);
     }
 
     #[test]

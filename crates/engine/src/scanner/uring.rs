@@ -21,7 +21,7 @@ struct UringScanner {
 pub(super) fn open(target: ScanTarget) -> Result<Box<dyn Scanner>, CallFailure> {
     let direct = target.file.effects.direct;
     let file = target.file.open(direct)?;
-    let ring = target.file.ring(file, target.piece_bytes)?;
+    let ring = target.file.ring(vec![file], target.piece_bytes)?;
     let depth = target.file.effects.depth as usize;
     let pieces = target.pieces();
     let free = (0..depth).rev().collect();

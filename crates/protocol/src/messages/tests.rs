@@ -130,6 +130,25 @@ fn threads_of_a_replay_are_asked_only_of_those_who_offer_them() {
 }
 
 #[test]
+fn files_of_a_replay_are_asked_only_of_those_who_offer_them() {
+    let job = |files: u64| Job {
+        workload: "replay".into(),
+        sync: "none".into(),
+        file_bytes_each: (0..files).collect(),
+        ..Job::default()
+    };
+    let one = Hello { worker: "w".into(), ..Hello::default() };
+    let text = "the worker 'w' replays the reads of at most 1 file, and not of 2";
+    assert_eq!(one.refuses(&job(2), &method("pread")).as_deref(), Some(text));
+    let two = Hello { replay_files: 2, ..one.clone() };
+    assert_eq!(
+        [one.refuses(&job(0), &method("pread")), two.refuses(&job(2), &method("pread"))],
+        [None, None]
+    );
+    assert!(two.refuses(&job(3), &method("pread")).is_some_and(|text| text.contains("at most 2 files")));
+}
+
+#[test]
 fn a_rate_is_asked_only_of_those_who_offer_it() {
     let job = Job { rate: 100, workload: "random-read".into(), sync: "none".into(), ..Job::default() };
     let one = Hello { worker: "w".into(), ..Hello::default() };
