@@ -1,10 +1,12 @@
 //! The gain that another method of reading could bring to a whole program: reads are a part of its
 //! time, and no more than that part can be saved.
 
+use std::collections::HashSet;
+
 use pagewise_model::inspection::InspectedFile;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
-use pagewise_model::{Method, Plan, Source};
+use pagewise_model::{Method, Plan, Replay, Work};
 
 use super::cell::{ById, CellJudgement};
 use super::comparison::Comparison;
@@ -67,10 +69,11 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
     // In windows it takes longer, so that a share of its time would be too small.
     let program_ns = median_count(&again).or(trace.wall_ns.filter(|_| !trace.windows))?;
     let quickest = comparison.leader.clone()?;
-    let file = recorded_file(plan, trace);
-    let reads_ns = reads_ns(own, file)?;
+    let files = recorded_files(plan, trace);
+    let is_by_several = by_several_threads(plan, &files);
+    let reads_ns = reads_ns(own, is_by_several, &files)?;
     let at_most = match most_times_as_fast(comparison, &method) {
-        _ if file.is_some_and(|file| threads(file) > 1) => Err(UnknownGain::SeveralThreads),
+        _ if is_by_several => Err(UnknownGain::SeveralThreads),
         _ if reads_ns > program_ns => Err(UnknownGain::LongerThanInProgram),
         None => Err(UnknownGain::Undecided),
         Some(times) => Ok((1.0 - 1.0 / times) * reads_ns as f64 / program_ns as f64),
@@ -89,22 +92,29 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
     })
 }
 
-/// The file whose reads are replayed, as it was seen when they were recorded.
-fn recorded_file<'a>(plan: &Plan, trace: &'a PlannedTrace) -> Option<&'a InspectedFile> {
-    let Source::File { path, .. } = &plan.source else { return None };
-    trace.inspection.as_ref()?.files.iter().find(|file| file.path.as_ref() == Some(path))
+/// The files whose reads are replayed, as they were seen when they were recorded.
+fn recorded_files<'a>(plan: &Plan, trace: &'a PlannedTrace) -> Vec<&'a InspectedFile> {
+    let paths: HashSet<&str> = plan.source.own_files().map(|(path, _)| path).collect();
+    let is_one = |file: &&InspectedFile| file.path.as_deref().is_some_and(|path| paths.contains(path));
+    trace.inspection.iter().flat_map(|inspection| &inspection.files).filter(is_one).collect()
 }
 
-fn threads(file: &InspectedFile) -> u64 {
-    file.reads.as_ref().map_or(0, |reads| reads.threads)
+/// True if several threads read them: one of the files, or by turns all.
+fn by_several_threads(plan: &Plan, files: &[&InspectedFile]) -> bool {
+    let replayed = plan.cells.iter().any(|cell| match cell.conditions.work {
+        Work::Replay(Replay { files: 2.., trace_threads, .. }) => trace_threads > 1,
+        _ => false,
+    });
+    replayed || files.iter().any(|file| file.reads.as_ref().is_some_and(|reads| reads.threads > 1))
 }
 
-fn reads_ns(own: &CellJudgement, file: Option<&InspectedFile>) -> Option<u64> {
+fn reads_ns(own: &CellJudgement, is_by_several: bool, files: &[&InspectedFile]) -> Option<u64> {
     let high = own.total_interval_ns.as_ref().and_then(|interval| interval.high);
     let replayed = own.total_ns?.max(high.map_or(0, |high| high as u64));
     // Threads that wait at the same time do so longer together than the clock shows.
-    let reads = file.filter(|file| threads(file) == 1).and_then(|file| file.reads.as_ref());
-    Some(replayed.max(reads.map_or(0, |reads| reads.waits.total_ns)))
+    let waits = files.iter().filter_map(|file| Some(file.reads.as_ref()?.waits.total_ns));
+    let waited = if is_by_several { 0 } else { waits.fold(0, u64::saturating_add) };
+    Some(replayed.max(waited))
 }
 
 /// The most times as fast as `own` that any method may be, by the ends of intervals: the leader,

@@ -125,8 +125,10 @@ pub(super) fn not_warm(subject: &Subject<'_>) -> Option<String> {
         return None;
     }
     let (page, span) = (subject.context.page_bytes, cell.conditions.span_bytes.0);
+    // Of several files a page may hold a whole one.
+    let unit = if subject.has_several_files() { 1 } else { page };
     if let Some(resident) = evidence.resident_before_bytes
-        && resident.div_ceil(page) < span.div_ceil(page)
+        && resident.div_ceil(unit) < span.div_ceil(unit)
     {
         let share = percent_of(resident, span);
         return Some(format!("{resident} of {span} bytes ({share}) were in the page cache before it began"));
@@ -163,6 +165,9 @@ pub(super) fn not_mapped(subject: &Subject<'_>) -> Option<String> {
     let (method, evidence) = (&subject.cell.method, subject.evidence);
     if evidence.mappings == Some(0) {
         return Some(format!("the worker had no mapping of the file when {method} was measured"));
+    }
+    if let Some(missing) = mappings::unmapped_files(subject) {
+        return Some(missing);
     }
     let asked = match subject.read_between_bytes() {
         // What a store needs is read for it, by no call.
@@ -222,6 +227,10 @@ pub(super) fn not_direct(subject: &Subject<'_>) -> Option<String> {
     }
     match (evidence.descriptor_direct, evidence.device_read_bytes) {
         (Some(false), _) => Some("the worker's descriptor does not have O_DIRECT".to_string()),
+        (None, _) if subject.has_several_files() => Some(
+            "one of the files has no descriptor whose flags are known, so it is not proven to be direct"
+                .to_string(),
+        ),
         (None, None) => Some(
             "neither the descriptor's flags nor device bytes are known, so it is not proven to be direct"
                 .into(),

@@ -1,7 +1,7 @@
 //! Mappings of the file: advice that must be in force, and mappings and advice that a method's name
 //! does not imply.
 
-use pagewise_model::{Access, Bytes, Method, MethodOption};
+use pagewise_model::{Access, Bytes, Method, MethodOption, Replay, Work};
 
 use super::subject::Subject;
 
@@ -13,12 +13,25 @@ pub(super) fn unasked_advice(subject: &Subject<'_>) -> Option<String> {
     if subject.cell.access() != Access::Mmap || says {
         return None;
     }
-    let flags = subject.evidence.mapping_flags.as_deref()?;
+    // Of several files each must be without it.
+    let evidence = subject.evidence;
+    let flags = evidence.some_mapping_flags.as_deref().or(evidence.mapping_flags.as_deref())?;
     let advice = [("rr", "MADV_RANDOM"), ("sr", "MADV_SEQUENTIAL")];
     let (flag, name) =
         advice.into_iter().find(|(flag, _)| flags.split_whitespace().any(|found| found == *flag))?;
     Some(format!(
         "{name} is in force, which {method} does not request: the mapping's flags '{flags}' have '{flag}'"
+    ))
+}
+
+/// A method called a mapping has one of each file of a replay.
+pub(super) fn unmapped_files(subject: &Subject<'_>) -> Option<String> {
+    let Work::Replay(Replay { files, .. }) = subject.cell.conditions.work else { return None };
+    let missing = |mapped: &u64| subject.cell.access() == Access::Mmap && *mapped < u64::from(files);
+    let mapped = subject.evidence.mapped_files.filter(missing)?;
+    Some(format!(
+        "the worker had mappings of {mapped} of {files} files when {} was measured",
+        subject.cell.method
     ))
 }
 
@@ -67,10 +80,10 @@ pub(super) fn missing_advice(method: &Method, flags: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::proof::honest::{append, cell, kinds};
+    use crate::proof::honest::{append, cell, kinds, replay_of_three_files};
     use pagewise_model::CacheState::{Cold, Warm};
     use pagewise_model::Cell;
-    use pagewise_model::FailureKind::MethodContradicted;
+    use pagewise_model::FailureKind::{MethodContradicted, NotInForce};
 
     #[test]
     fn advice_that_nobody_asked_for_is_noticed() {
@@ -96,6 +109,25 @@ mod tests {
         }
         assert_eq!((locked("mmap:lock"), locked("mine/get")), (vec![], vec![]));
         assert_eq!(kinds(&cell("mmap", Warm), |_, evidence| evidence.worker_locked_bytes = Some(0)), []);
+    }
+
+    #[test]
+    fn each_of_several_files_is_mapped_with_the_advice_of_the_method() {
+        let mapped = |method: &str, files| {
+            let cell = replay_of_three_files(method, Cold);
+            kinds(&cell, move |_, evidence| evidence.mapped_files = Some(files))
+        };
+        assert_eq!((mapped("mmap", 3), mapped("mmap", 2)), (vec![], vec![NotInForce]));
+        assert_eq!(mapped("pread", 0), []);
+        assert_eq!(kinds(&cell("mmap", Warm), |_, evidence| evidence.mapped_files = Some(0)), [], "one file");
+        let advised = |of_all: &str, of_some: &str| {
+            let (of_all, of_some) = (of_all.to_string(), of_some.to_string());
+            kinds(&replay_of_three_files("mmap", Cold), move |_, evidence| {
+                (evidence.mapping_flags, evidence.some_mapping_flags) = (Some(of_all), Some(of_some));
+            })
+        };
+        assert_eq!(advised("rd mr", "rd mr"), []);
+        assert_eq!(advised("rd mr", "rd mr rr"), [MethodContradicted], "one of them has it");
     }
 
     #[test]

@@ -13,7 +13,8 @@ use pagewise_model::{
 };
 
 pub(crate) use one_shot::{
-    append, fill, reading, replay, replay_by_three, replay_with_gaps, scan, synced, update,
+    append, fill, reading, replay, replay_by_three, replay_of_three_files, replay_with_gaps, scan, synced,
+    update,
 };
 
 pub(crate) const CONTEXT: Context = Context {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::proof::honest::limited;
-use crate::proof::honest::{CONTEXT, cell, evidence, kinds, kinds_in};
+use crate::proof::honest::{CONTEXT, cell, evidence, kinds, kinds_in, replay_of_three_files};
 use pagewise_model::CacheState::{AsIs, Cold, ColdStart, Warm};
 use pagewise_model::CheckContext as Context;
 use pagewise_model::FailureKind::{ColdOverrun, Contaminated, NotCold, NotDirect, NotInForce, NotWarm};
@@ -120,6 +120,31 @@ fn what_willneed_brought_in_during_set_up_is_still_cold() {
         evidence.device_read_bytes = Some(0);
     };
     assert_eq!(kinds(&cell("pread:willneed", Cold), unknown), [NotCold], "then the device must prove it");
+}
+
+#[test]
+fn a_direct_replay_has_a_direct_descriptor_of_each_file() {
+    let direct =
+        |descriptor| move |_: &mut _, evidence: &mut Evidence| evidence.descriptor_direct = descriptor;
+    let cell = replay_of_three_files("pread:direct", Cold);
+    assert_eq!(kinds(&cell, direct(Some(true))), []);
+    assert_eq!(kinds(&cell, direct(Some(false))), [NotDirect]);
+    assert_eq!(kinds(&cell, direct(None)), [NotDirect], "one of them has none");
+}
+
+/// A small file may be missing as a whole, within a page of all bytes.
+#[test]
+fn a_warm_replay_has_every_byte_of_its_files_in_memory() {
+    let mut cell = replay_of_three_files("pread", Warm);
+    cell.conditions.span_bytes.0 += 100;
+    let span = cell.conditions.span_bytes.0;
+    let resident = |bytes| {
+        move |_: &mut _, evidence: &mut Evidence| {
+            (evidence.resident_before_bytes, evidence.device_read_bytes) = (Some(bytes), Some(0));
+        }
+    };
+    assert_eq!(kinds(&cell, resident(span)), []);
+    assert_eq!(kinds(&cell, resident(span - 1)), [NotWarm]);
 }
 
 #[test]

@@ -42,6 +42,16 @@ pub(crate) fn replay(method: &str) -> Cell {
     once(method, CacheState::Cold, Work::Replay(work), Bytes::mib(64))
 }
 
+/// The replay of three files, which together are as large.
+pub(crate) fn replay_of_three_files(method: &str, cache: CacheState) -> Cell {
+    let mut cell = replay(method);
+    if let Work::Replay(replay) = &mut cell.conditions.work {
+        replay.files = 3;
+    }
+    cell.conditions.cache = cache;
+    cell
+}
+
 /// The replay with gaps of 60 ms in all.
 pub(crate) fn replay_with_gaps(method: &str) -> Cell {
     let mut cell = replay(method);
