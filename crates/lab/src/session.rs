@@ -4,12 +4,13 @@ mod eta;
 mod start;
 mod write_limit;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use pagewise_analysis::judge;
 use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::verdict::Verdict;
@@ -18,6 +19,7 @@ use pagewise_analysis::search::{self, Next};
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
 use pagewise_model::format::bytes;
+use pagewise_model::plan::FileIdentity;
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, ProgramRun, Record, Run};
 use pagewise_model::{Bytes, Cell, Content, Plan, Sample, Source};
@@ -220,10 +222,8 @@ impl RunSession {
         let mut inputs = Inputs::default();
         let datasets = match &plan.source {
             Source::Dataset { .. } => plan.datasets(),
-            Source::File { path, identity, .. } => {
-                // Its identity in the plan is kept: the first sample detects changes since then.
-                let (file, _) = files::identify(Path::new(path))?;
-                let input = Input::of_user(PathBuf::from(path), file, identity.clone())?;
+            Source::File { .. } => {
+                let input = own_files(&plan.source)?;
                 write_back(&input)?;
                 inputs.push(FileUse::Measured, input);
                 Vec::new()
@@ -257,6 +257,23 @@ impl RunSession {
         }
         Ok(Some(inputs))
     }
+}
+
+/// Open the user's file, or those of a replay. Their identities in the plan are kept: the first
+/// sample detects changes since then.
+fn own_files(source: &Source) -> Result<Input> {
+    let open = |(path, identity): (&str, &FileIdentity)| -> Result<(PathBuf, File, FileIdentity)> {
+        let (file, found) = files::identify(Path::new(path))?;
+        ensure!(
+            source.own_files().count() == 1 || found == *identity,
+            "{path} was replaced or changed since the run was planned"
+        );
+        Ok((PathBuf::from(path), file, identity.clone()))
+    };
+    let mut files = source.own_files().map(open);
+    let (path, file, identity) = files.next().context("the user's file has no name")??;
+    let others = files.collect::<Result<Vec<_>>>()?;
+    Ok(Input::of_user(path, file, identity)?.with_others(others)?)
 }
 
 /// Write back dirty pages of any process on the filesystem: later they would be written during

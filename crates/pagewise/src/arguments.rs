@@ -136,14 +136,15 @@ pub enum Command {
     /// One worker's side of the protocol, over stdin and stdout
     #[command(hide = true)]
     Worker,
-    /// Read a file into the page cache, within the group that is to be charged for it
+    /// Read files into the page cache, within the group that is to be charged for them
     #[command(hide = true)]
     Warm {
-        /// The file
-        file: PathBuf,
         /// The part that is read
         #[command(flatten)]
         fill: pagewise_lab::supervise::warming::CacheFill,
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
     },
 }
 

@@ -40,8 +40,8 @@ fn main() -> ExitCode {
         Some(Command::Man { command, dir }) => commands::reference::man(command.as_deref(), dir.as_deref()),
         Some(Command::Schema { of }) => commands::reference::schema(of),
         Some(Command::Worker) => worker(),
-        Some(Command::Warm { file, fill }) => {
-            supervise::warming::read_into_cache(file, fill).map(|()| Exit::Answered)
+        Some(Command::Warm { fill, files }) => {
+            supervise::warming::read_into_cache(files, fill).map(|()| Exit::Answered)
         }
     };
     if let Some(code) = lost_output() {

@@ -148,6 +148,12 @@ impl ConditionGuard {
     /// Move the pages of the span to the requested node.
     pub fn place_pages(&self, input: &Input, span_bytes: u64) -> Result<(), NoState> {
         let Some(plan) = &self.placement else { return Ok(()) };
+        if input.is_several() {
+            return Err(NoState::Unavailable(
+                "pages of several files are not put on a node: replay the reads of one with --file"
+                    .to_string(),
+            ));
+        }
         if input.new_file().is_some() && input.in_memory().is_none() {
             return Err(NoState::Unavailable(
                 "where the pages of a new file come to lie can be said on a tmpfs only; use --dir /dev/shm"

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKey, HostReader, ProcessCounters, process};
+use pagewise_host::{BlockDevice, ClockPair, DeviceCounters, FileKeys, HostReader, ProcessCounters, process};
 use pagewise_model::sample::OutsideActivity;
 use pagewise_model::{Evidence, GroupCounters, HostCounters, ThreadCounters};
 use pagewise_protocol::SampleReply;
@@ -185,7 +185,7 @@ fn sum(one: &OutsideActivity, other: &OutsideActivity) -> OutsideActivity {
 }
 
 /// Evidence from two readings and the worker's answer.
-pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply: &SampleReply) -> Evidence {
+pub fn between(before: &Totals, after: &Totals, pid: u32, files: &FileKeys, reply: &SampleReply) -> Evidence {
     let process = ProcessCounters::difference(&before.process, &after.process);
     let device = before
         .device
@@ -194,8 +194,10 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         .and_then(|(before, after)| DeviceCounters::difference(before, after));
     let own = process.device_read_bytes;
     let host = HostCounters::difference(&before.host, &after.host);
-    let mapping = process::mapping(pid, file).ok();
+    let mapping = process::mapping_of_any(pid, files).ok();
     let mappings = mapping.as_ref().map(|mapping| mapping.as_ref().map_or(0, |mapping| mapping.count));
+    let is_several = files.count() > 1;
+    let mapped_files = mapping.as_ref().map(|mapping| mapping.as_ref().map_or(0, |mapping| mapping.files));
     let mapping = mapping.flatten();
     Evidence {
         // As claimed by the worker; checks compare it with the claimed operations.
@@ -211,9 +213,14 @@ pub fn between(before: &Totals, after: &Totals, pid: u32, file: &FileKey, reply:
         mappings,
         huge_mapped_bytes: mapping.as_ref().and_then(|mapping| mapping.huge_mapped_bytes),
         mapping_line: mapping.as_ref().map(|mapping| mapping.line.clone()),
+        mapped_files: mapped_files.filter(|_| is_several),
+        some_mapping_flags: mapping
+            .as_ref()
+            .filter(|_| is_several)
+            .and_then(|mapping| mapping.any_vm_flags.clone()),
         mapping_flags: mapping.and_then(|mapping| mapping.vm_flags),
         worker_locked_bytes: before.process.locked_bytes.max(after.process.locked_bytes),
-        descriptor_direct: process::descriptor_direct(pid, file),
+        descriptor_direct: process::descriptors_direct(pid, files),
         checksum: u64::from_str_radix(&reply.checksum, 16).unwrap_or(0),
         group: before
             .group

@@ -1,8 +1,10 @@
 //! Files of a run: datasets, the user's own file, files for workers to write; and the state of
 //! their page cache.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +12,8 @@ use std::time::Duration;
 
 use pagewise_host::memory::Memory;
 use pagewise_host::{
-    Dataset, EvictError, FileKey, Residency, WarmError, WrittenFile, cache, files, reference, written,
+    Dataset, EvictError, FileKey, FileKeys, Residency, WarmError, WrittenFile, cache, files, reference,
+    written,
 };
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::ResidentPages;
@@ -34,17 +37,28 @@ enum ContentSource {
 /// Alignment of offsets, lengths and memory of direct reads; suits every disk.
 const DIRECT_ALIGNMENT: u64 = 4096;
 
-/// A file of a run.
+/// A file of a run; of a replay of several, all of them.
 pub struct Input {
     bytes: ContentSource,
+    /// Files of the user besides that one.
+    others: Vec<OtherFile>,
     /// Path.
     pub path: PathBuf,
     /// Identity in mappings and descriptors.
     pub key: FileKey,
-    /// Size.
+    /// The same of all of its files.
+    pub keys: FileKeys,
+    /// Size, of all of its files together.
     pub file_bytes: u64,
     /// Actors that have written over it.
     rewritten: AtomicU64,
+}
+
+/// A file of the user besides another one.
+struct OtherFile {
+    path: PathBuf,
+    file: File,
+    identity: FileIdentity,
 }
 
 /// The program that uses a file of a run, and for what.
@@ -93,13 +107,14 @@ pub enum NoState {
 impl Input {
     /// A dataset.
     pub fn dataset(dataset: Dataset) -> std::io::Result<Self> {
-        Ok(Self {
-            path: dataset.path().to_path_buf(),
-            key: FileKey::of(dataset.file())?,
-            file_bytes: dataset.file_bytes(),
-            bytes: ContentSource::Formula { dataset },
-            rewritten: AtomicU64::new(0),
-        })
+        let (path, key) = (dataset.path().to_path_buf(), FileKey::of(dataset.file())?);
+        let file_bytes = dataset.file_bytes();
+        Ok(Self::one(path, key, file_bytes, ContentSource::Formula { dataset }))
+    }
+
+    fn one(path: PathBuf, key: FileKey, file_bytes: u64, bytes: ContentSource) -> Self {
+        let keys = FileKeys::of([key.clone()]);
+        Self { bytes, others: Vec::new(), path, key, keys, file_bytes, rewritten: AtomicU64::new(0) }
     }
 
     /// The user's file, opened for reading.
@@ -107,8 +122,38 @@ impl Input {
         let file_bytes = identity.file_bytes.0;
         let direct = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path).ok();
         let key = FileKey::of(&file)?;
-        let bytes = ContentSource::UserFile { file, direct, identity };
-        Ok(Self { path, key, file_bytes, bytes, rewritten: AtomicU64::new(0) })
+        Ok(Self::one(path, key, file_bytes, ContentSource::UserFile { file, direct, identity }))
+    }
+
+    /// The same with more files of the user, whose reads are replayed with those of the first one.
+    pub fn with_others(
+        mut self,
+        others: impl IntoIterator<Item = (PathBuf, File, FileIdentity)>,
+    ) -> std::io::Result<Self> {
+        let mut keys = vec![self.key.clone()];
+        for (path, file, identity) in others {
+            keys.push(FileKey::of(&file)?);
+            self.file_bytes = self.file_bytes.saturating_add(identity.file_bytes.0);
+            self.others.push(OtherFile { path, file, identity });
+        }
+        self.keys = FileKeys::of(keys);
+        Ok(self)
+    }
+
+    /// Each of its files, with the bytes of it that are read: all of each if there are several,
+    /// otherwise so many.
+    pub fn parts(&self, span_bytes: u64) -> impl Iterator<Item = (&File, u64)> {
+        let first = match &self.bytes {
+            ContentSource::UserFile { identity, .. } if self.is_several() => identity.file_bytes.0,
+            _ => span_bytes,
+        };
+        let others = self.others.iter().map(|other| (&other.file, other.identity.file_bytes.0));
+        std::iter::once((self.file(), first)).chain(others)
+    }
+
+    /// True if there are several files.
+    pub fn is_several(&self) -> bool {
+        !self.others.is_empty()
     }
 
     /// A file for a worker to write under `conditions`: sparse, or with a pass of other records, in
@@ -157,8 +202,7 @@ impl Input {
     pub fn sparse(path: &Path, file_bytes: u64) -> std::io::Result<Self> {
         let file = WrittenFile::create(path, file_bytes)?;
         let key = FileKey::of(file.file()).inspect_err(|_| drop(file.remove()))?;
-        let (path, bytes) = (path.to_path_buf(), ContentSource::New { file });
-        Ok(Self { path, key, file_bytes, bytes, rewritten: AtomicU64::new(0) })
+        Ok(Self::one(path.to_path_buf(), key, file_bytes, ContentSource::New { file }))
     }
 
     /// Count an actor that writes over it; the number of those before.
@@ -205,13 +249,40 @@ impl Input {
         descriptor_path(self.file())
     }
 
+    /// The directory in which a worker finds the descriptors of several files, and these.
+    pub fn worker_descriptors(&self) -> (String, Vec<u64>) {
+        let descriptors = self.parts(0).map(|(file, _)| file.as_raw_fd() as u64).collect();
+        (format!("/proc/{}/fd", std::process::id()), descriptors)
+    }
+
+    /// Text of a worker with the names of its files in place of their descriptors.
+    pub fn named(&self, mut detail: String) -> String {
+        let mut files = vec![(self.file().as_raw_fd(), self.worker_path(), &self.path)];
+        files.extend(
+            self.others
+                .iter()
+                .map(|other| (other.file.as_raw_fd(), descriptor_path(&other.file), &other.path)),
+        );
+        // /proc/1/fd/12 begins with /proc/1/fd/1.
+        files.sort_unstable_by_key(|(descriptor, ..)| Reverse(*descriptor));
+        for (_, shown, path) in files {
+            if detail.contains(&shown) {
+                detail = detail.replace(&shown, &path.to_string_lossy());
+            }
+        }
+        detail
+    }
+
     /// True if fewer bytes may come from the device than are read.
     pub fn hides_bytes(&self) -> bool {
-        match &self.bytes {
-            ContentSource::Formula { dataset } => files::is_hidden_by_filesystem(dataset.file()),
-            ContentSource::New { .. } => false,
-            ContentSource::UserFile { file, .. } => files::sparse_or_compressed_bytes(file).is_some(),
-        }
+        let of_others =
+            || self.others.iter().any(|other| files::sparse_or_compressed_bytes(&other.file).is_some());
+        of_others()
+            || match &self.bytes {
+                ContentSource::Formula { dataset } => files::is_hidden_by_filesystem(dataset.file()),
+                ContentSource::New { .. } => false,
+                ContentSource::UserFile { file, .. } => files::sparse_or_compressed_bytes(file).is_some(),
+            }
     }
 
     /// The open file.
@@ -231,9 +302,15 @@ impl Input {
         }
     }
 
-    /// Part of the span in the page cache.
+    /// Part of the span in the page cache, of all of its files; unknown if it is of one of them.
     pub fn residency(&self, span_bytes: u64) -> Residency {
-        cache::residency(self.file(), span_bytes)
+        let mut parts = self.parts(span_bytes).map(|(file, bytes)| cache::residency(file, bytes));
+        let first = parts.next().expect("there is a file");
+        parts.fold(first, |all, part| match all.resident_bytes.zip(part.resident_bytes) {
+            Some((all_bytes, bytes)) => Residency { resident_bytes: Some(all_bytes + bytes), ..all },
+            None if all.resident_bytes.is_none() => all,
+            None => part,
+        })
     }
 
     /// The filesystem, if it keeps its files in memory.
@@ -241,29 +318,16 @@ impl Input {
         cache::in_memory(self.file())
     }
 
-    /// Fail if the file has changed since the run began.
+    /// Fail if a file has changed since the run began.
     pub fn check_unchanged(&self) -> Result<(), Failure> {
-        let changed = |detail: String| Err(Failure { kind: FailureKind::FileChanged, detail });
-        let now = match files::identity_of(self.file()) {
-            Ok(now) => now,
-            Err(error) => {
-                return changed(format!("{} cannot be examined any more: {error}", self.path.display()));
-            }
+        let (size, identity) = match &self.bytes {
+            ContentSource::UserFile { identity, .. } => (identity.file_bytes.0, Some(identity)),
+            _ => (self.file_bytes, None),
         };
-        let then_bytes = self.file_bytes;
-        if now.file_bytes.0 != then_bytes {
-            return changed(format!(
-                "{} changed its size from {then_bytes} to {} bytes during the run",
-                self.path.display(),
-                now.file_bytes.0
-            ));
-        }
-        match &self.bytes {
-            ContentSource::UserFile { identity, .. } if now.modified_ns != identity.modified_ns => {
-                changed(format!("{} was written to during the run", self.path.display()))
-            }
-            _ => Ok(()),
-        }
+        unchanged(self.file(), &self.path, size, identity.map(|identity| identity.modified_ns))?;
+        self.others.iter().try_for_each(|OtherFile { path, file, identity }| {
+            unchanged(file, path, identity.file_bytes.0, Some(identity.modified_ns))
+        })
     }
 
     /// Evict the file from the page cache, and verify it.
@@ -271,31 +335,20 @@ impl Input {
     /// With `drop_caches`, drop the page cache of the whole machine if the file cannot be evicted
     /// otherwise.
     pub fn make_cold(&self, span_bytes: u64, drop_caches: bool) -> Result<(), NoState> {
-        let mut evicted = cache::evict(self.file(), span_bytes);
-        if drop_caches && matches!(evicted, Err(EvictError::Mapped { .. } | EvictError::Stays { .. })) {
-            if let Err(error) = cache::drop_all() {
-                return Err(NoState::Unavailable(format!("the page cache cannot be dropped: {error}")));
-            }
-            evicted = cache::evict(self.file(), span_bytes);
-        }
-        match evicted {
-            Ok(_) => Ok(()),
-            Err(error @ EvictError::InMemory { .. }) => Err(NoState::Unavailable(error.to_string())),
-            Err(error) => {
-                Err(NoState::Failed(Failure { kind: FailureKind::NotCold, detail: error.to_string() }))
-            }
-        }
+        self.parts(span_bytes).try_for_each(|(file, bytes)| make_cold(file, bytes, drop_caches))
     }
 
     /// Let its pages go, as far as they go at once. A group that is charged for them is then
     /// removed in little time; emptying it page by page takes five times as long.
     pub fn let_go(&self) {
-        let _ = rustix::fs::fadvise(self.file(), 0, None, rustix::fs::Advice::DontNeed);
+        for (file, _) in self.parts(0) {
+            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+        }
     }
 
     /// Bring the span into the page cache, and verify it.
     pub fn make_warm(&self, span_bytes: u64, stop: &AtomicBool) -> Result<(), NoState> {
-        match cache::warm(self.file(), span_bytes, stop) {
+        let warmed = |(file, bytes)| match cache::warm(file, bytes, stop) {
             Ok(_) => Ok(()),
             Err(WarmError::Stopped { .. }) => Err(NoState::Stopped),
             Err(error @ (WarmError::TooLarge { .. } | WarmError::DoesNotStay { .. })) => {
@@ -304,30 +357,34 @@ impl Input {
             Err(error) => {
                 Err(NoState::Failed(Failure { kind: FailureKind::NotWarm, detail: error.to_string() }))
             }
-        }
+        };
+        self.parts(span_bytes).try_for_each(warmed)
     }
 
-    /// Bring the pages into the page cache that were there when the file was recorded, and no
+    /// Bring the pages into the page cache that were there when each file was recorded, and no
     /// others, and verify it.
     pub fn make_as_recorded(
         &self,
         span_bytes: u64,
-        recorded: &ResidentPages,
+        recorded: &[ResidentPages],
         drop_caches: bool,
         stop: &AtomicBool,
     ) -> Result<(), NoState> {
         self.make_cold(span_bytes, drop_caches)?;
-        let needed = recorded.count().saturating_mul(rustix::param::page_size() as u64);
+        let pages = recorded.iter().map(ResidentPages::count).sum::<u64>();
+        let needed = pages.saturating_mul(rustix::param::page_size() as u64);
         if let Some(available) = Memory::read().available_bytes.filter(|available| needed > *available) {
             return Err(NoState::Unavailable(format!(
                 "{needed} bytes of the file were in the page cache when it was recorded, and {available} of memory are available"
             )));
         }
         let failed = |detail| NoState::Failed(Failure { kind: FailureKind::NotAsRecorded, detail });
-        match cache::pages::read_pages(self.file(), recorded, span_bytes, stop) {
-            Ok(()) => {}
-            Err(WarmError::Stopped { .. }) => return Err(NoState::Stopped),
-            Err(error) => return Err(failed(error.to_string())),
+        for ((file, bytes), pages) in self.parts(span_bytes).zip(recorded) {
+            match cache::pages::read_pages(file, pages, bytes, stop) {
+                Ok(()) => {}
+                Err(WarmError::Stopped { .. }) => return Err(NoState::Stopped),
+                Err(error) => return Err(failed(error.to_string())),
+            }
         }
         let (missing, added) = self.unlike_recorded(span_bytes, recorded).map_err(NoState::Unavailable)?;
         if (missing, added) == (0, 0) {
@@ -338,14 +395,19 @@ impl Input {
         )))
     }
 
-    /// Bytes of pages that are not in the page cache and were when the file was recorded, and of
+    /// Bytes of pages that are not in the page cache and were when their file was recorded, and of
     /// pages that are there and were not; or why that is not known.
-    pub fn unlike_recorded(&self, span_bytes: u64, recorded: &ResidentPages) -> Result<(u64, u64), String> {
-        let now = cache::pages::resident_pages(self.file(), span_bytes).map_err(|reason| {
-            format!("which pages of the file are in the page cache is unknown: {reason}")
-        })?;
+    pub fn unlike_recorded(&self, span_bytes: u64, recorded: &[ResidentPages]) -> Result<(u64, u64), String> {
         let page = rustix::param::page_size() as u64;
-        Ok((recorded.missing_in(&now).saturating_mul(page), now.missing_in(recorded) * page))
+        let (mut missing, mut added) = (0u64, 0u64);
+        for ((file, bytes), pages) in self.parts(span_bytes).zip(recorded) {
+            let now = cache::pages::resident_pages(file, bytes).map_err(|reason| {
+                format!("which pages of the file are in the page cache is unknown: {reason}")
+            })?;
+            missing = missing.saturating_add(pages.missing_in(&now).saturating_mul(page));
+            added += now.missing_in(pages) * page;
+        }
+        Ok((missing, added))
     }
 
     /// The bytes that a read at `offset` must return.
@@ -368,6 +430,44 @@ impl Input {
                 })
             }),
         }
+    }
+}
+
+/// Fail if a file of this size, changed at that time, is no longer so.
+fn unchanged(file: &File, path: &Path, then_bytes: u64, modified_ns: Option<i64>) -> Result<(), Failure> {
+    let changed = |detail: String| Err(Failure { kind: FailureKind::FileChanged, detail });
+    let now = match files::identity_of(file) {
+        Ok(now) => now,
+        Err(error) => return changed(format!("{} cannot be examined any more: {error}", path.display())),
+    };
+    if now.file_bytes.0 != then_bytes {
+        return changed(format!(
+            "{} changed its size from {then_bytes} to {} bytes during the run",
+            path.display(),
+            now.file_bytes.0
+        ));
+    }
+    match modified_ns {
+        Some(modified_ns) if now.modified_ns != modified_ns => {
+            changed(format!("{} was written to during the run", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Evict a file from the page cache, and verify it.
+fn make_cold(file: &File, span_bytes: u64, drop_caches: bool) -> Result<(), NoState> {
+    let mut evicted = cache::evict(file, span_bytes);
+    if drop_caches && matches!(evicted, Err(EvictError::Mapped { .. } | EvictError::Stays { .. })) {
+        if let Err(error) = cache::drop_all() {
+            return Err(NoState::Unavailable(format!("the page cache cannot be dropped: {error}")));
+        }
+        evicted = cache::evict(file, span_bytes);
+    }
+    match evicted {
+        Ok(_) => Ok(()),
+        Err(error @ EvictError::InMemory { .. }) => Err(NoState::Unavailable(error.to_string())),
+        Err(error) => Err(NoState::Failed(Failure { kind: FailureKind::NotCold, detail: error.to_string() })),
     }
 }
 

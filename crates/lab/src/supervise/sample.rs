@@ -410,8 +410,8 @@ fn finish(
     stop: &AtomicBool,
 ) -> Result<Outcome, Stopped> {
     let stderr_tail = worker.map(|mut worker| worker.last_words(stop)).unwrap_or_default();
-    // A worker knows the file by its descriptor, the user by its name.
-    let named = |detail: String| detail.replace(&input.worker_path(), &input.path.to_string_lossy());
+    // A worker knows a file by its descriptor, the user by its name.
+    let named = |detail: String| input.named(detail);
     let failure = match error {
         ConversationError::Stopped => return Err(Stopped),
         // A refusal after somebody else truncated the file says nothing about the method.

@@ -230,9 +230,9 @@ impl Task<'_> {
     }
 
     /// The pages that were in the page cache when the file was recorded, of a replay.
-    pub fn resident_when_recorded(&self) -> Option<&ResidentPages> {
+    pub fn resident_when_recorded(&self) -> Option<&[ResidentPages]> {
         match self {
-            Task::Replay(replay) => Some(&replay.resident),
+            Task::Replay(replay) => Some(std::slice::from_ref(&replay.resident)),
             _ => None,
         }
     }

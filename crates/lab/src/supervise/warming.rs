@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{Permutation, cache};
 use pagewise_model::trace::ResidentPages;
 use pagewise_model::{CacheState, Cell, Failure, FailureKind};
+use pagewise_protocol::descriptor_path;
 use pagewise_sys::AnonymousMemory;
 
 use super::conditions::ConditionGuard;
@@ -101,8 +102,8 @@ pub struct WarmSettings<'a> {
     pub page_bytes: u64,
     /// Seed of what is drawn.
     pub seed: u64,
-    /// The pages that were in the page cache when a replayed file was recorded.
-    pub recorded: Option<&'a ResidentPages>,
+    /// The pages that were in the page cache when each replayed file was recorded.
+    pub recorded: Option<&'a [ResidentPages]>,
     /// The user's wish to end.
     pub stop: &'a AtomicBool,
 }
@@ -183,7 +184,8 @@ fn from_inside(
     let failed =
         |detail: String| not_warm(format!("the file could not be warmed from inside the limit: {detail}"));
     let mut command = Command::new("/proc/self/exe");
-    command.args(["warm", &input.worker_path()]).args(fill.arguments());
+    command.arg("warm").args(fill.arguments());
+    command.args(input.parts(fill.bytes).map(|(file, _)| descriptor_path(file)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let command = guard.prepare(&mut command).map_err(|error| failed(error.to_string()))?;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
@@ -216,8 +218,22 @@ fn from_inside(
     }
 }
 
-/// Read what `fill` says of the file; runs in the process within the group.
-pub fn read_into_cache(path: &Path, fill: &CacheFill) -> anyhow::Result<()> {
+/// Read what `fill` says of the file, or so many bytes of several, one after the other; runs in the
+/// process within the group.
+pub fn read_into_cache(paths: &[PathBuf], fill: &CacheFill) -> anyhow::Result<()> {
+    if let [path] = paths {
+        return read_file_into_cache(path, fill);
+    }
+    let mut left = fill.bytes;
+    for path in paths {
+        let bytes = std::fs::metadata(path)?.len().min(left);
+        read_file_into_cache(path, &CacheFill::beginning(bytes))?;
+        left -= bytes;
+    }
+    Ok(())
+}
+
+fn read_file_into_cache(path: &Path, fill: &CacheFill) -> anyhow::Result<()> {
     let (read_bytes, reads, order) = fill.reads();
     let next = AtomicU64::new(0);
     let read = || -> anyhow::Result<()> {
@@ -248,6 +264,19 @@ pub fn read_into_cache(path: &Path, fill: &CacheFill) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_files_are_read_one_after_the_other() {
+        let directory = tempfile::tempdir().expect("directory");
+        let paths: Vec<PathBuf> = (0..3).map(|file| directory.path().join(file.to_string())).collect();
+        for path in &paths {
+            std::fs::write(path, vec![1; 300_000]).expect("write");
+        }
+        read_into_cache(&paths, &CacheFill::beginning(900_000)).expect("all of each");
+        read_into_cache(&paths, &CacheFill::beginning(300_001)).expect("a byte of the second");
+        std::fs::remove_file(&paths[1]).expect("remove");
+        read_into_cache(&paths, &CacheFill::beginning(900_000)).expect_err("each is read");
+    }
 
     #[test]
     fn a_fill_reads_each_of_its_blocks_once_and_no_more() {

@@ -214,7 +214,7 @@ impl WorkerSession<'_> {
         let actor_after = actor.as_ref().map(|actor| actor.moment(pid));
         let after = self.totals(worker);
         let residency_after = self.input.residency(span_bytes);
-        let mut evidence = between(&before, &after, pid, &self.input.key, reply);
+        let mut evidence = between(&before, &after, pid, &self.input.keys, reply);
         evidence.heartbeats = heartbeats(&idle, &reply.beats)?;
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_after_bytes = file.dirty_bytes();
@@ -272,7 +272,7 @@ impl WorkerSession<'_> {
         evidence.waiting = progress.waiting.total();
         evidence.closing = closing.total();
         evidence.teardown_wall_ns = Some(teardown_wall_ns);
-        evidence.mappings_left = process::mappings(pid, &self.input.key).ok();
+        evidence.mappings_left = process::mappings_of_any(pid, &self.input.keys).ok();
         if let (Some(written), Some(file)) = (&mut written, self.input.new_file()) {
             written.dirty_end_bytes = file.dirty_bytes();
         }
@@ -398,6 +398,9 @@ impl WorkerSession<'_> {
             ..Job::of(&self.cell.method, conditions, self.round.page_bytes)
         };
         self.task.describe(self.cell, &mut job);
+        if self.input.is_several() {
+            (job.path, job.file_descriptors) = self.input.worker_descriptors();
+        }
         self.follower.job(&mut job);
         job
     }
