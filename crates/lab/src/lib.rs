@@ -13,6 +13,7 @@ pub mod begin;
 pub mod choices;
 pub mod command_lines;
 pub mod consent;
+mod descriptors;
 pub mod door;
 pub mod exit;
 pub mod labels;

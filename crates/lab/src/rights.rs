@@ -9,6 +9,7 @@ use pagewise_host::settings::SettingGuard;
 use pagewise_model::{HostSettings, Plan, Role};
 
 use crate::begin::enter_scope;
+use crate::descriptors::ensure_descriptors;
 use crate::exit::Exit;
 
 /// Refuse a plan of which nothing could be measured without a limit, a cap or a setting of the
@@ -19,6 +20,7 @@ pub fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<
     if !dry_run {
         enter_scope(plan, control);
     }
+    ensure_descriptors(plan)?;
     let refused = |what: &str, why: &dyn Display| {
         Err(Exit::NotMeasurable.because(anyhow!("{} needs {what}: {why}", plan.question)))
     };
