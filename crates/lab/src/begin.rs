@@ -9,8 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::cgroup::Control;
-use pagewise_host::{Space, environment, files, mounted};
+use pagewise_host::{FileKey, FileKeys, Space, environment, files, mounted};
 use pagewise_model::format::time;
+use pagewise_model::plan::OwnFile;
 use pagewise_model::random::mix;
 use pagewise_model::shell_words::split_words;
 use pagewise_model::{Environment, Plan, Source, WorkerChoices, WorkerFound};
@@ -139,11 +140,11 @@ impl Default for Options {
 pub enum Destination {
     /// Files are made in this directory.
     Directory(PathBuf),
-    /// The user's own file.
+    /// The user's own file, or those of a replay.
     File {
-        /// The file.
-        path: PathBuf,
-        /// It may be dropped from the page cache.
+        /// The files; there is one at least.
+        paths: Vec<PathBuf>,
+        /// Permission to drop them from the page cache.
         evict: bool,
         /// Directory of the files of actors, if one is named.
         directory: Option<PathBuf>,
@@ -241,34 +242,51 @@ pub fn examine(destination: Destination) -> Result<(Source, Environment, u64)> {
             let space = Space::at(&directory).context("the free space is unknown")?;
             Ok((Source::Dataset { directory: text_of(&directory)? }, environment, space.free_bytes))
         }
-        Destination::File { path, evict, directory } => {
-            let (file, identity) = files::identify(&path)?;
-            let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
-            let mappers = if evict { pagewise_host::cache::mappers(&file) } else { Vec::new() };
-            for (pid, name) in mappers {
-                say(format_args!(
-                    "warning: {} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, so \
-                     cold samples will be refused",
-                    path.display()
-                ));
-            }
-            let mut environment = detect(&path);
-            if let Some(reason) = files::sparse_or_compressed_bytes(&file) {
-                // Before what is so on the machine in general.
-                let of_file = format!(
-                    "fewer bytes may come from the device than are read from your file, so cold and direct figures \
-                     may be those of memory: {reason}"
-                );
-                environment.warnings.insert(0, of_file);
-            }
+        Destination::File { paths, evict, directory } => {
             let directory = directory.map(|named| text_of(&checked_directory(&named)?)).transpose()?;
-            Ok((
-                Source::File { path: text_of(&path)?, evict, identity, others: Vec::new(), directory },
-                environment,
-                0,
-            ))
+            own_files(&paths, evict, directory)
         }
     }
+}
+
+/// The source of the user's files, which lie on one filesystem, and its environment.
+fn own_files(
+    paths: &[PathBuf],
+    evict: bool,
+    directory: Option<String>,
+) -> Result<(Source, Environment, u64)> {
+    let (mut files, mut keys, mut hidden) = (Vec::new(), Vec::new(), None);
+    for path in paths {
+        let (file, identity) = files::identify(path)?;
+        let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
+        keys.push(FileKey::of(&file).with_context(|| format!("{}", path.display()))?);
+        hidden = hidden.or_else(|| {
+            let of = if paths.len() == 1 { "your file".to_string() } else { path.display().to_string() };
+            Some((of, files::sparse_or_compressed_bytes(&file)?))
+        });
+        files.push(OwnFile { path: text_of(&path)?, identity });
+    }
+    let keys = FileKeys::of(keys);
+    let mappers = if evict { pagewise_host::cache::mappers_of_any(&keys) } else { Vec::new() };
+    let others = files.split_off(1.min(files.len()));
+    let OwnFile { path, identity } = files.pop().context("a run of files of your own has one")?;
+    for (pid, name) in mappers {
+        let shown = if others.is_empty() { &path } else { "one of the files" };
+        say(format_args!(
+            "warning: {shown} is mapped by {name} (pid {pid}); pages that it touched stay in the page cache, so \
+             cold samples will be refused"
+        ));
+    }
+    let mut environment = detect(Path::new(&path));
+    if let Some((of, reason)) = hidden {
+        // Before what is so on the machine in general.
+        let of_file = format!(
+            "fewer bytes may come from the device than are read from {of}, so cold and direct figures \
+             may be those of memory: {reason}"
+        );
+        environment.warnings.insert(0, of_file);
+    }
+    Ok((Source::File { path, evict, identity, others, directory }, environment, 0))
 }
 
 /// A directory in which files can be made, by its canonical path.

@@ -39,8 +39,8 @@ pub fn line(path: &Path, header: &Header, touched: bool) -> String {
         }
         let evict = match &plan.source {
             Source::Dataset { .. } => false,
-            Source::File { path, evict, .. } => {
-                add("--file", path);
+            Source::File { evict, .. } => {
+                plan.source.own_files().for_each(|(path, _)| add("--file", path));
                 *evict
             }
         };

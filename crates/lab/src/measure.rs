@@ -228,19 +228,27 @@ fn prepare_with_consent(asked: TypedQuestion, options: &Options) -> Result<Prepa
         Err(error) => error,
     };
     match (refused.downcast_ref::<MissingArgument>(), &asked.destination) {
-        (Some(MissingArgument::Evict(_)), Destination::File { path, directory, .. }) => {
+        (Some(MissingArgument::Evict(_)), Destination::File { paths, directory, .. }) => {
             let asks = !options.all.dry_run;
             if asks
-                && output::confirm(&format!("{refused}. Drop {} from the page cache?", path.display()))
+                && output::confirm(&format!("{refused}. Drop {} from the page cache?", dropped(paths)))
                     == Some(true)
             {
-                let (path, directory) = (path.clone(), directory.clone());
-                let destination = Destination::File { path, evict: true, directory };
+                let (paths, directory) = (paths.clone(), directory.clone());
+                let destination = Destination::File { paths, evict: true, directory };
                 return Prepared::of(TypedQuestion { destination, ..asked }, options);
             }
             bail!("{refused}: allow it with: {}", command_lines::typed_with(&["--evict"]))
         }
         _ => Err(refused),
+    }
+}
+
+/// The user's files in words.
+fn dropped(paths: &[PathBuf]) -> String {
+    match paths {
+        [path] => path.display().to_string(),
+        paths => counted(paths.len() as u64, "file"),
     }
 }
 

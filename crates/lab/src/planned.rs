@@ -117,7 +117,7 @@ fn source(plan: &Plan) -> (&'static str, String) {
             ("files", format!("made in {directory}, removed afterwards"))
         }
         Source::Dataset { directory } => ("dataset", format!("made in {directory}, removed afterwards")),
-        Source::File { path, evict, directory, .. } => {
+        Source::File { evict, others, directory, .. } => {
             let warm = plan.cells.iter().any(|cell| cell.conditions.cache == CacheState::Warm);
             let cache = match (*evict, warm) {
                 (true, _) => "it may be dropped from the page cache",
@@ -127,7 +127,8 @@ fn source(plan: &Plan) -> (&'static str, String) {
             let of_actors = directory.as_ref().map_or_else(String::new, |directory| {
                 format!("; the files of actors are made in {directory}, and removed afterwards")
             });
-            ("file", format!("{path}, only read; {cache}{of_actors}"))
+            let name = if others.is_empty() { "file" } else { "files" };
+            (name, format!("{}, only read; {cache}{of_actors}", plan.source.shown()))
         }
     }
 }

@@ -51,7 +51,9 @@ impl TypedQuestion {
             Some(unchosen) => unchosen.rsplit_once(' ').map_or("", |(before, _)| before),
             None => field,
         });
-        short_hash(&chosen.filter(|field| !field.is_empty()).collect::<Vec<_>>().join(", "))
+        // One file is the usual number.
+        let chosen = chosen.filter(|field| !field.is_empty() && *field != "files: 1");
+        short_hash(&chosen.collect::<Vec<_>>().join(", "))
     }
 
     /// Add the choices of the recording: the memory limit of the program, what was in the page

@@ -1,18 +1,23 @@
-//! A trace to be replayed: read from its file, and checked against the file whose reads it holds.
+//! A trace to be replayed: read from its file, and checked against the files whose reads it holds.
+
+mod chosen;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_analysis::statistics::total;
-use pagewise_host::files;
 use pagewise_model::access_map::AccessMap;
 use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
-use pagewise_model::trace::{LONGEST_ENTRY, NoGaps, RecordedTable, Trace, TraceFile, WindowTally, range_of};
-use pagewise_model::watched::{Missing, ObservationKind, ReadOrder};
+use pagewise_model::trace::{
+    FileSpan, LONGEST_ENTRY, NoGaps, RecordedTable, Trace, TraceFile, WindowTally, range_of,
+};
+use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_model::work::MOST_GAPS_NS;
-use pagewise_model::{Bytes, Consume, Descriptor, Replay, Untrusted, format};
+use pagewise_model::{Bytes, Consume, Descriptor, Plan, Replay, Untrusted, format};
+
+use chosen::{chosen, own_method};
 
 /// A larger trace does not fit beside what is measured.
 pub const MAX_TRACE_BYTES: u64 = 1 << 30;
@@ -44,23 +49,35 @@ pub fn of_plan(planned: &PlannedTrace, work: &Replay) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The table of the reads of a file; `None` if one of them ends behind
-/// [`pagewise_model::trace::END_OF_ENTRIES`].
+/// The files of a plan in its trace, by their indexes in it.
+pub fn files_of_plan(trace: &Trace, plan: &Plan, work: &Replay) -> Result<Vec<u32>> {
+    let planned = plan.trace.as_ref().map_or(&[][..], |planned| &planned.files);
+    let numbers = if planned.is_empty() { vec![work.file] } else { planned.to_vec() };
+    let of_plan = plan.source.own_files().map(|(_, identity)| Some(identity));
+    let of_trace = |number: &u32| trace.trailer.files.get(*number as usize)?.identity.as_ref();
+    ensure!(
+        numbers.len() == work.files as usize && numbers.iter().map(of_trace).eq(of_plan),
+        "the trace has other files than the plan"
+    );
+    Ok(numbers)
+}
+
+/// The table of the reads of the files that a trace was left with ([`Trace::keep_in_span`]); `None`
+/// if one of them ends behind [`pagewise_model::trace::END_OF_ENTRIES`].
 ///
 /// The table has at most so many threads. Each has a buffer for the longest read, so long reads
 /// have fewer.
-pub fn table(trace: &Trace, file: u32, most_threads: u32) -> Option<RecordedTable> {
-    let lens = trace.accesses.iter().filter(|access| access.file == file).map(|access| access.len);
-    let longest = lens.max().unwrap_or(1).clamp(1, LONGEST_ENTRY);
+pub fn table(trace: &Trace, most_threads: u32) -> Option<RecordedTable> {
+    let longest = trace.accesses.iter().map(|access| access.len).max().unwrap_or(1).clamp(1, LONGEST_ENTRY);
     let threads = (BUFFERS_BYTES / longest).clamp(1, u64::from(most_threads));
-    trace.table(file, threads as usize)
+    trace.table(0, threads as usize)
 }
 
-/// A trace with the file whose reads are replayed.
+/// A trace with the files whose reads are replayed.
 #[derive(Clone, Debug)]
 pub struct Traced {
-    /// The file.
-    pub file: PathBuf,
+    /// The files.
+    pub files: Vec<PathBuf>,
     /// The work.
     pub work: Replay,
     /// Sharing of a descriptor among threads.
@@ -74,35 +91,17 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The trace at `path`, and the reads of `chosen`, or of the usual file; by one thread in
-    /// the order of time, or by as many as read at once.
-    pub fn load(path: &Path, chosen: Option<&Path>, by_one: bool) -> Result<Self> {
-        let trace = read(path)?;
+    /// The trace at `path`, and the reads of the files that are `named`, or of the usual ones; by
+    /// one thread in the order of time, or by as many as read at once.
+    pub fn load(path: &Path, named: &[PathBuf], by_one: bool) -> Result<Self> {
+        let mut trace = read(path)?;
         let shown = path.display();
-        let end = &trace.trailer;
-        if let Some(why) = end.lacks() {
+        if let Some(why) = trace.trailer.lacks() {
             bail!("{shown} is incomplete: {why}, so it does not stand for the program");
         }
-        if let Some(windows) = &end.windows {
+        if let Some(windows) = &trace.trailer.windows {
             check_windows(windows, path)?;
         }
-        let (number, file) = match chosen {
-            Some(chosen) => named(&trace, chosen, path)?,
-            None => usual(&trace, path)?,
-        };
-        let Some(recorded) = &file.identity else {
-            bail!(
-                "{} was gone at the end of the recording, or another file: --file names another",
-                Untrusted(&file.path)
-            );
-        };
-        let file_path = PathBuf::from(&file.path);
-        let (_, found) = files::identify(&file_path)?;
-        ensure!(
-            found == *recorded,
-            "{} is not the file that was recorded: its size, its time of change or itself is another; record the program again",
-            file_path.display()
-        );
         let page_bytes = rustix::param::page_size() as u64;
         ensure!(
             trace.header.page_bytes == page_bytes,
@@ -110,34 +109,34 @@ impl Traced {
             Bytes(trace.header.page_bytes),
             Bytes(page_bytes)
         );
-        let behind = reads_of(&trace, number).find(|(_, offset, len)| offset + len > recorded.file_bytes.0);
-        if let Some((_, offset, len)) = behind {
-            bail!(
-                "{shown} has a read of {len} bytes at {offset} of {}, which ends at {}",
-                file_path.display(),
-                recorded.file_bytes.0
-            );
-        }
-        check_resident(&trace, number, file, recorded.file_bytes.0, path)?;
+        let files = chosen(&trace, named, path)?;
+        let method = own_method(&trace, &files, path)?;
+        let numbers: Vec<u32> = files.iter().map(|chosen| chosen.number).collect();
+        let sizes = files.iter().map(|chosen| chosen.recorded.file_bytes.0);
+        let span = FileSpan::of(sizes, page_bytes)
+            .with_context(|| format!("the files of {shown} are too large to be replayed together"))?;
+        trace.keep_in_span(&numbers, &span);
+        let end = &trace.trailer;
+        let files: Vec<&TraceFile> = numbers.iter().map(|number| &end.files[*number as usize]).collect();
+        let of_files = of_files(&files);
         ensure!(
-            trace.entry_count(number) <= MOST_ENTRIES,
-            "{shown} has {} of {}: at most {} can be replayed",
-            format::counted(trace.entry_count(number), "read"),
-            file_path.display(),
+            trace.entry_count(0) <= MOST_ENTRIES,
+            "{shown} has {} of {of_files}: at most {} can be replayed",
+            format::counted(trace.entry_count(0), "read"),
             format::grouped(MOST_ENTRIES)
         );
         let most_threads = if by_one { 1 } else { MAX_THREADS };
-        let Some(table) = table(&trace, number, most_threads) else {
-            bail!("{shown} has a read behind 1 TiB of {}", file_path.display());
+        let Some(table) = table(&trace, most_threads) else {
+            bail!("{shown} has a read behind 1 TiB of {of_files}");
         };
-        let gaps = trace.gaps(number).map(|gaps| total(&gaps));
+        let gaps = trace.gaps(0).map(|gaps| total(&gaps));
         let kept = kept_gaps_ns(gaps, &table);
         let entries = &table.entries;
         let ranges = || entries.iter().map(|entry| range_of(*entry));
         let work = Replay {
             trace: end.digest,
-            file: number,
-            files: 1,
+            file: numbers[0],
+            files: numbers.len() as u32,
             reads: entries.len() as u64,
             read_bytes: Bytes(ranges().map(|(_, len)| len as u64).sum()),
             longest: Bytes(ranges().map(|(_, len)| len as u64).max().unwrap_or(1)),
@@ -146,28 +145,38 @@ impl Traced {
             consume: Consume::Touch,
             gaps_ns: kept.as_ref().ok().copied(),
         };
+        let resident = |file: &&TraceFile| file.resident_before;
         let planned = PlannedTrace {
-            files: Vec::new(),
             path: path
                 .canonicalize()
                 .ok()
                 .and_then(|path| path.to_str().map(str::to_string))
                 .with_context(|| format!("the path {shown} is not UTF-8: run files need UTF-8"))?,
+            files: if numbers.len() > 1 { numbers } else { Vec::new() },
             command: trace.header.command.clone(),
-            method: own_method(file, is_mapped(&trace, number)).parse().map_err(anyhow::Error::msg)?,
+            method,
             memory_limit: trace.header.memory_limit,
-            cold: file.resident_before == Some(0),
-            cached_bytes: file.resident_before.map(Bytes),
-            device_bytes: end.device_bytes(&[file]),
+            cold: files.iter().map(resident).all(|bytes| bytes == Some(0)),
+            cached_bytes: files.iter().map(resident).sum::<Option<u64>>().map(Bytes),
+            device_bytes: end.device_bytes(&files),
             windows: end.windows.is_some(),
             wall_ns: Some(end.program.wall_ns).filter(|wall_ns| *wall_ns > 0),
             gaps_ns: gaps.ok(),
-            map: Some(AccessMap::of(reads_of(&trace, number), recorded.file_bytes.0)),
+            map: Some(AccessMap::of(reads_end_to_end(&trace, &span), span.sizes().iter().sum())),
             inspection: end.inspection.clone(),
         };
         let descriptor = if table.own_descriptors { Descriptor::PerThread } else { Descriptor::Shared };
-        let notes = notes(&trace, file, &table);
-        Ok(Self { file: file_path, work, descriptor, planned, notes, no_gaps: kept.err() })
+        let notes = notes(&trace, &files, &table);
+        let files = files.iter().map(|file| PathBuf::from(&file.path)).collect();
+        Ok(Self { files, work, descriptor, planned, notes, no_gaps: kept.err() })
+    }
+}
+
+/// The files in words.
+fn of_files(files: &[&TraceFile]) -> String {
+    match files {
+        [file] => Untrusted(&file.path).to_string(),
+        files => format::counted(files.len() as u64, "file"),
     }
 }
 
@@ -190,10 +199,16 @@ fn kept_gaps_ns(gaps: Result<u64, NoGaps>, table: &RecordedTable) -> Result<u64,
     Ok(all_ns)
 }
 
-/// Time, offset and length of each read of a file.
-fn reads_of(trace: &Trace, number: u32) -> impl Iterator<Item = (u64, u64, u64)> + Clone + '_ {
-    let accesses = trace.accesses.iter().filter(move |access| access.file == number);
-    accesses.map(|access| (access.time_ns, access.offset, access.len))
+/// Time, offset and length of each read, where the files lie end to end.
+fn reads_end_to_end<'a>(
+    trace: &'a Trace,
+    span: &'a FileSpan,
+) -> impl Iterator<Item = (u64, u64, u64)> + Clone + 'a {
+    let offset = |offset| {
+        let (index, within) = span.locate(offset);
+        span.before(index) + within
+    };
+    trace.accesses.iter().map(move |access| (access.time_ns, offset(access.offset), access.len))
 }
 
 /// Least share of the windows that are proven, and of the touches that were seen, for a trace that
@@ -214,124 +229,6 @@ fn check_windows(windows: &WindowTally, path: &Path) -> Result<()> {
         format::counted(touches, "touched page")
     );
     Ok(())
-}
-
-/// Refuse pages in the page cache that are not of the file, or not those that the trace counts.
-fn check_resident(trace: &Trace, number: u32, file: &TraceFile, file_bytes: u64, path: &Path) -> Result<()> {
-    let Some(pages) = trace.resident.get(&number) else {
-        ensure!(
-            file.resident_before.is_none_or(|bytes| bytes == 0),
-            "{} does not say which pages of {} were in the page cache",
-            path.display(),
-            Untrusted(&file.path)
-        );
-        return Ok(());
-    };
-    let page_bytes = trace.header.page_bytes;
-    ensure!(
-        pages.end() <= file_bytes.div_ceil(page_bytes),
-        "{} says that page {} of {} was in the page cache, which ends at {file_bytes}",
-        path.display(),
-        pages.end() - 1,
-        Untrusted(&file.path)
-    );
-    ensure!(
-        file.resident_before == Some(pages.count() * page_bytes),
-        "{} says that {} bytes of {} were in the page cache, and has {} of it",
-        path.display(),
-        file.resident_before.unwrap_or_default(),
-        Untrusted(&file.path),
-        format::counted(pages.count(), "page")
-    );
-    Ok(())
-}
-
-/// True if more of the accesses were through a mapping than by calls.
-fn is_mapped(trace: &Trace, number: u32) -> bool {
-    let of_file = trace.accesses.iter().filter(|access| access.file == number);
-    let (touches, all) = of_file.fold((0u64, 0u64), |(touches, all), access| {
-        (touches + if access.kind.is_touch() { access.len } else { 0 }, all + access.len)
-    });
-    touches > all / 2
-}
-
-/// The method by which the program read.
-fn own_method(file: &TraceFile, is_mapped: bool) -> &'static str {
-    if is_mapped {
-        return match file.mapping_said_to_be_read {
-            ReadOrder::Normal => "mmap",
-            ReadOrder::Random => "mmap:random",
-            ReadOrder::Sequential => "mmap:sequential",
-        };
-    }
-    match (file.direct, file.said_to_be_read) {
-        (true, _) => "pread:direct",
-        (false, ReadOrder::Normal) => "pread",
-        (false, ReadOrder::Random) => "pread:random",
-        (false, ReadOrder::Sequential) => "pread:sequential",
-    }
-}
-
-/// The file of which most bytes were read, of those that were named as they were recorded: a replay
-/// drops its file from the page cache.
-fn usual<'a>(trace: &'a Trace, path: &Path) -> Result<(u32, &'a TraceFile)> {
-    let files = || (0u32..).zip(&trace.trailer.files);
-    let most_read = |files: &mut dyn Iterator<Item = (u32, &'a TraceFile)>| {
-        files.filter(|(_, file)| file.reads > 0).max_by_key(|(_, file)| file.read_bytes)
-    };
-    let named = || files().filter(|(_, file)| file.is_named());
-    let shown = path.display();
-    if let Some(found) = most_read(&mut named()) {
-        return Ok(found);
-    }
-    if let Some((_, unread)) = named().max_by_key(|(_, file)| file.mapped_faults) {
-        ensure!(unread.mapped_faults == 0, only_mapped(unread));
-        bail!(
-            "{shown} was recorded for {}, and holds no read of it: --file names another",
-            Untrusted(&unread.path)
-        );
-    }
-    match most_read(&mut files()) {
-        None => bail!("{shown} holds no read: the program accessed no file by calls"),
-        Some((_, file)) => bail!(
-            "{shown} was recorded without --cold or --as-is, and a replay drops its file from the page cache: name it, as in --file {} (most was read \
-             of it: {})",
-            Untrusted(&file.path),
-            Bytes(file.read_bytes)
-        ),
-    }
-}
-
-/// The error of a file whose accesses a trace does not hold.
-fn only_mapped(file: &TraceFile) -> String {
-    format!(
-        "the program accessed {} through a mapping ({}), and the trace does not hold these accesses: record it with --windows",
-        Untrusted(&file.path),
-        format::counted(file.mapped_faults, "fault")
-    )
-}
-
-fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a TraceFile)> {
-    let wanted = chosen.canonicalize().unwrap_or_else(|_| chosen.to_path_buf());
-    let is_only_mapped =
-        |file: &&TraceFile| Path::new(&file.path) == wanted && file.reads == 0 && file.mapped_faults > 0;
-    if let Some(mapped) = trace.trailer.files.iter().find(is_only_mapped) {
-        bail!(only_mapped(mapped));
-    }
-    let mut files = (0u32..).zip(&trace.trailer.files);
-    files.find(|(_, file)| Path::new(&file.path) == wanted && file.reads > 0).with_context(|| {
-        let known = trace.trailer.files.iter().filter(|file| file.reads > 0).take(5);
-        let known: Vec<String> = known.map(|file| Untrusted(&file.path).to_string()).collect();
-        if known.is_empty() {
-            return format!("{} holds no read: the program accessed no file by calls", path.display());
-        }
-        format!(
-            "{} holds no read of {}: its files are {}",
-            path.display(),
-            chosen.display(),
-            known.join(", ")
-        )
-    })
 }
 
 /// Notes on the threads that replay the reads.
@@ -371,11 +268,13 @@ fn thread_notes(table: &RecordedTable) -> Vec<String> {
 }
 
 /// Notes on the accesses that the replay leaves out.
-fn notes(trace: &Trace, file: &TraceFile, table: &RecordedTable) -> Vec<String> {
+fn notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> Vec<String> {
     let mut notes = thread_notes(table);
     let end = &trace.trailer;
+    let sum = |of: fn(&TraceFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
+    let the_file = if files.len() == 1 { "the file" } else { "the files" };
     let all: u64 = end.files.iter().map(|file| file.read_bytes).sum();
-    let others = all.saturating_sub(file.read_bytes);
+    let others = all.saturating_sub(sum(|file| file.read_bytes));
     if others > 0 {
         notes.push(format!(
             "{} of {} that were read are of other files, which are not replayed",
@@ -383,7 +282,7 @@ fn notes(trace: &Trace, file: &TraceFile, table: &RecordedTable) -> Vec<String> 
             format::bytes(all)
         ));
     }
-    if let Some(windows) = end.windows.as_ref().filter(|_| file.touched_pages > 0) {
+    if let Some(windows) = end.windows.as_ref().filter(|_| sum(|file| file.touched_pages) > 0) {
         let page_bytes = trace.header.page_bytes;
         notes.push(format!(
             "accesses to its mapping are the first touches of each page in {} of up to {}: they hold for caches of {} and more",
@@ -399,24 +298,34 @@ fn notes(trace: &Trace, file: &TraceFile, table: &RecordedTable) -> Vec<String> 
             missing.reason
         ));
     }
-    if file.mapped_faults > 0 {
+    let unread = |file: &&TraceFile| file.is_named() && file.reads == 0 && file.mapped_faults > 0;
+    let only_mapped = end.files.iter().filter(unread).count() as u64;
+    if only_mapped > 0 {
         notes.push(format!(
-            "the program also accessed a mapping of the file ({}), which is not replayed",
-            format::counted(file.mapped_faults, "fault")
+            "the program accessed {} of those named by mappings alone, which are not replayed",
+            format::counted(only_mapped, "file")
+        ));
+    }
+    let faults = sum(|file| file.mapped_faults);
+    if faults > 0 {
+        notes.push(format!(
+            "the program also accessed a mapping of {the_file} ({}), which is not replayed",
+            format::counted(faults, "fault")
         ));
     }
     for (bytes, what) in [
-        (file.left_out_bytes, "at offsets in memory of the program"),
+        (sum(|file| file.left_out_bytes), "at offsets in memory of the program"),
         (end.unknown_bytes, "by descriptors that nobody could look at in time"),
     ] {
         if bytes > 0 {
             notes.push(format!("{} were moved {what}, which are not replayed", format::bytes(bytes)));
         }
     }
-    if file.writes > 0 {
+    let writes = sum(|file| file.writes);
+    if writes > 0 {
         notes.push(format!(
-            "the program also wrote the file ({}), which is not replayed",
-            format::counted(file.writes, "call")
+            "the program also wrote {the_file} ({}), which is not replayed",
+            format::counted(writes, "call")
         ));
     }
     if end.ring_requests > 0 {

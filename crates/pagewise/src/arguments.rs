@@ -197,9 +197,10 @@ pub struct QuestionArguments {
     /// file of your own, for actors, that of the file]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Read your own file instead of a dataset; it is never written
+    /// Read your own file instead of a dataset; it is never written. With --trace: once for each
+    /// file whose reads are replayed [default: those of --cold or --as-is]
     #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub file: Vec<PathBuf>,
     /// Replay the reads of this trace, which pagewise record made
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
     pub trace: Option<PathBuf>,
@@ -457,9 +458,10 @@ impl Question {
 }
 
 impl QuestionArguments {
-    /// The user's own file, if one is named.
-    pub fn own_file(&self) -> Option<&Path> {
-        self.file.as_deref().or(self.path.as_deref().filter(|path| !path.is_dir()))
+    /// The user's own files, if they are named.
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        let short = self.path.iter().filter(|path| !path.is_dir());
+        self.file.iter().chain(short).cloned().collect()
     }
 
     /// The directory of files to be made, if one is named.
@@ -479,7 +481,7 @@ impl QuestionArguments {
             bail!("--resume takes every choice from the run file: leave --victim out");
         }
         ensure!(
-            self.own_file().is_none(),
+            self.own_files().is_empty(),
             "an actor has a file of its own, which pagewise makes: name a directory instead of your file; a victim may read yours, as in --victim read:pread,file=./index.bin"
         );
         let Exchanged { question, workload, axes, own_file } =
@@ -490,7 +492,7 @@ impl QuestionArguments {
             workload: Some(vec![workload]),
             victim: None,
             no_ceilings: true,
-            file: own_file,
+            file: own_file.into_iter().collect(),
             path: None,
             dir: self.directory().map(Path::to_path_buf),
             ..self.clone()

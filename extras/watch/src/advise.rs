@@ -89,7 +89,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
         }
     };
     let program = in_turn(arguments, &traced, stdin);
-    let (file, threads) = (traced.file.clone(), traced.work.trace_threads);
+    let (file, threads) = (traced.files[0].clone(), traced.work.trace_threads);
     let taken = match replay(arguments, traced, arguments.out.clone(), program.clone())? {
         Taken::File(path) if threads > 1 && !stands(&path)? => {
             say(format_args!(
@@ -109,7 +109,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
 
 /// The reads of a file that were just recorded.
 fn load(trace: &Path, file: &Path, by_one: bool) -> Result<Traced> {
-    Traced::load(trace, Some(file), by_one).map_err(|error| Exit::FellShort.because(error))
+    Traced::load(trace, &[file.to_path_buf()], by_one).map_err(|error| Exit::FellShort.because(error))
 }
 
 /// True if the trace of a run stands for its program.
@@ -325,7 +325,7 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
         return None;
     }
     let (words, memory) = (arguments.command.clone(), arguments.memory);
-    let (cold, needed) = ([traced.file.clone()], needed_without_windows(arguments));
+    let (cold, needed) = (traced.files.clone(), needed_without_windows(arguments));
     let ended = traced.planned.inspection.as_ref().and_then(|inspection| inspection.subject.ended.clone());
     Some(Rc::new(move |state| {
         stdin.restore();
@@ -352,7 +352,7 @@ fn replay(
     program: Option<ProgramInTurn>,
 ) -> Result<Taken> {
     let text = question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
-    let destination = Destination::File { path: traced.file.clone(), evict: true, directory: None };
+    let destination = Destination::File { paths: traced.files.clone(), evict: true, directory: None };
     let all = AllArguments { print: arguments.print, ..AllArguments::default() };
     let options = Options { out, all, program, ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());

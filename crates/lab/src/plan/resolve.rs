@@ -390,7 +390,7 @@ impl Resolved {
         let threads = threads.collect();
         let file_size = choose(layers, workload, |axes| &axes.file_size);
         let file_size = match source {
-            Source::File { identity, .. } => {
+            Source::File { .. } => {
                 ensure!(
                     workload.is_reading(),
                     "{workload} writes, and your own file is only read: name a directory instead of a file"
@@ -399,7 +399,8 @@ impl Resolved {
                     file_size.is_none(),
                     "your own file has its size: leave the file size out, or choose a part of it with --span"
                 );
-                Some(vec![Size::Exact(identity.file_bytes)])
+                let sizes = source.own_files().map(|(_, identity)| identity.file_bytes.0);
+                Some(vec![Size::Exact(Bytes(sizes.fold(0, u64::saturating_add)))])
             }
             Source::Dataset { .. } => file_size,
         };

@@ -1,10 +1,12 @@
 //! The entries of a trace, and their expected checksum.
 
+use std::fs::File;
+
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_analysis::statistics::total;
 use pagewise_host::{reference, touched_word};
-use pagewise_model::trace::{RecordedTable, ResidentPages};
-use pagewise_model::{Conditions, Replay};
+use pagewise_model::Replay;
+use pagewise_model::trace::{FileSpan, RecordedTable, ResidentPages};
 use pagewise_protocol::Wait;
 
 use super::files::Input;
@@ -24,17 +26,24 @@ pub struct ReplayTask {
     pub checksum: u64,
     /// Position in a page of the word that `touch` takes.
     pub touch_at: u64,
-    /// The pages of the file that were in the page cache when the recording began.
-    pub resident: ResidentPages,
+    /// The pages of each file that were in the page cache when the recording began.
+    pub resident: Vec<ResidentPages>,
+    /// The places of the files in the span of the table.
+    pub span: FileSpan,
 }
 
 impl ReplayTask {
     /// Read the trace of the plan, and the bytes that it reads.
-    pub fn new(work: Replay, conditions: &Conditions, round: SampleRound<'_>, input: &Input) -> Result<Self> {
+    pub fn new(work: Replay, round: SampleRound<'_>, input: &Input) -> Result<Self> {
         let SampleRound { plan, page_bytes, wait: Wait { stop, .. }, .. } = round;
         let planned = plan.trace.as_ref().context("the plan has no trace")?;
         let mut trace = traced::of_plan(planned, &work)?;
-        let table = traced::table(&trace, work.file, work.trace_threads).filter(|table| {
+        let numbers = traced::files_of_plan(&trace, plan, &work)?;
+        let (files, sizes): (Vec<&File>, Vec<u64>) = input.parts(input.file_bytes).unzip();
+        ensure!(files.len() == numbers.len(), "the trace has other files than the plan");
+        let span = FileSpan::of(sizes, page_bytes).context("the files of the trace are too large")?;
+        trace.keep_in_span(&numbers, &span);
+        let table = traced::table(&trace, work.trace_threads).filter(|table| {
             table.entries.len() as u64 == work.reads
                 && table.thread_reads.len() == work.trace_threads as usize
         });
@@ -42,18 +51,17 @@ impl ReplayTask {
         let gaps = match work.gaps_ns {
             None => Vec::new(),
             Some(gaps_ns) => {
-                let gaps = trace.gaps(work.file).map_err(|reason| anyhow!("{reason}"))?;
+                let gaps = trace.gaps(0).map_err(|reason| anyhow!("{reason}"))?;
                 ensure!(total(&gaps) == gaps_ns, "the trace has other gaps than the plan");
                 gaps
             }
         };
         let touch_at = touched_word(page_bytes, page_bytes, plan.seed);
         let consumption = work.consumption(page_bytes).touching(touch_at);
-        let checksums =
-            reference::recorded(&table.entries, input.file(), conditions.span_bytes.0, &consumption, stop)?;
+        let checksums = reference::recorded(&table.entries, (&files, &span), &consumption, stop)?;
         let checksum = checksums.iter().fold(0u64, |total, of_read| total.wrapping_add(*of_read));
-        let resident = trace.resident.remove(&work.file).unwrap_or_default();
-        Ok(Self { work, table, gaps, checksums, checksum, touch_at, resident })
+        let resident = numbers.iter().map(|file| trace.resident.remove(file).unwrap_or_default()).collect();
+        Ok(Self { work, table, gaps, checksums, checksum, touch_at, resident, span })
     }
 
     /// True if it is the task of this work.

@@ -68,7 +68,7 @@ impl Tasks {
             Work::Scan(scan) => self.learn_pass(cell, scan.consume, round, input),
             Work::Replay(work) => {
                 if self.replay.as_ref().is_none_or(|kept| !kept.is_of(&work)) {
-                    self.replay = Some(ReplayTask::new(work, conditions, round, input)?);
+                    self.replay = Some(ReplayTask::new(work, round, input)?);
                 }
                 Ok(())
             }
@@ -229,10 +229,10 @@ impl Task<'_> {
         }
     }
 
-    /// The pages that were in the page cache when the file was recorded, of a replay.
+    /// The pages that were in the page cache when each file was recorded, of a replay.
     pub fn resident_when_recorded(&self) -> Option<&[ResidentPages]> {
         match self {
-            Task::Replay(replay) => Some(std::slice::from_ref(&replay.resident)),
+            Task::Replay(replay) => Some(&replay.resident),
             _ => None,
         }
     }
@@ -249,6 +249,10 @@ impl Task<'_> {
             Task::Replay(replay) => {
                 job.table_reads = replay.table.entries.len() as u64;
                 job.thread_reads = replay.table.thread_reads.clone();
+                if replay.span.starts().len() > 1 {
+                    job.file_starts = replay.span.starts().to_vec();
+                    job.file_bytes_each = replay.span.sizes().to_vec();
+                }
             }
             Task::Records(records) => {
                 job.table_reads = records.accesses.len() as u64;

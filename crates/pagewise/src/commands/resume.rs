@@ -58,8 +58,8 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     expect_trace(&run.header.plan).with_context(|| format!("{} cannot be resumed", path.display()))?;
     let destination = match &run.header.plan.source {
         Source::Dataset { directory } => Destination::Directory(PathBuf::from(directory)),
-        Source::File { path, evict, directory, .. } => Destination::File {
-            path: PathBuf::from(path),
+        Source::File { evict, directory, .. } => Destination::File {
+            paths: run.header.plan.source.own_files().map(|(path, _)| PathBuf::from(path)).collect(),
             evict: *evict,
             directory: directory.as_ref().map(PathBuf::from),
         },
@@ -77,11 +77,9 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     if let Some(difference) = run.header.environment.difference(&environment) {
         bail!("{} cannot be resumed: {difference}", path.display());
     }
-    ensure!(
-        source == run.header.plan.source,
-        "{} cannot be resumed: the file differs from the one that the run began with",
-        path.display()
-    );
+    if let Some(file) = differing(&run.header.plan.source, &source) {
+        bail!("{} cannot be resumed: {file} differs from the one that the run began with", path.display());
+    }
     ensure_settable(&run.header.plan, &Control::detect(), options.all.dry_run)?;
     let Some(Claimed { state, .. }) = claimed else {
         return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.print.json)?));
@@ -118,6 +116,14 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
         program: None,
     };
     finish(session, programs, options, &stop)
+}
+
+/// The file that is another one than in the plan, or the place.
+fn differing(of_plan: &Source, now: &Source) -> Option<String> {
+    let mut files = of_plan.own_files().zip(now.own_files());
+    let other = files.find(|(then, now)| then != now).map(|((path, _), _)| path);
+    let is_one = of_plan.own_files().count() <= 1;
+    (of_plan != now).then(|| other.filter(|_| !is_one).unwrap_or("the file").to_string())
 }
 
 /// Refuse a replay whose trace is gone or another one: every sample that is still to be taken would
@@ -180,24 +186,24 @@ enum Typed {
 
 impl Typed {
     fn of(plan: &Plan, arguments: &QuestionArguments) -> Self {
-        let of_path = |of_plan: Option<&str>, typed: Option<&Path>| match (of_plan, typed) {
-            (_, None) => Typed::InPart,
-            (Some(of_plan), Some(typed))
-                if typed.canonicalize().is_ok_and(|typed| typed == Path::new(of_plan)) =>
-            {
-                Typed::All
-            }
-            _ => Typed::Otherwise,
+        let is_path =
+            |typed: &Path, of_plan: &str| typed.canonicalize().is_ok_and(|typed| typed == Path::new(of_plan));
+        let typed = |are_same: bool| if are_same { Typed::All } else { Typed::Otherwise };
+        let directory = arguments.directory().map_or(Typed::InPart, |directory| {
+            typed(plan.source.directory().is_some_and(|of_plan| is_path(directory, of_plan)))
+        });
+        let own_files = arguments.own_files();
+        let files = if own_files.is_empty() {
+            Typed::InPart
+        } else {
+            let of_plan = || plan.source.own_files().map(|(path, _)| path);
+            let are_same = || own_files.iter().zip(of_plan()).all(|(typed, of_plan)| is_path(typed, of_plan));
+            typed(own_files.len() == of_plan().count() && are_same())
         };
-        let of_file = match &plan.source {
-            Source::Dataset { .. } => None,
-            Source::File { path, .. } => Some(path.as_str()),
-        };
-        let directory = of_path(plan.source.directory(), arguments.directory());
-        let destination = match (of_path(of_file, arguments.own_file()), directory) {
+        let destination = match (files, directory) {
             (Typed::InPart, directory) => directory,
-            (file, Typed::InPart) => file,
-            (file, directory) => file.max(directory),
+            (files, Typed::InPart) => files,
+            (files, directory) => files.max(directory),
         };
         let flag = |of_plan: bool, typed: bool| match (of_plan, typed) {
             (true, false) => Typed::InPart,

@@ -186,25 +186,29 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
     let traced = arguments
         .trace
         .as_deref()
-        .map(|path| Traced::load(path, arguments.own_file(), by_one))
+        .map(|path| Traced::load(path, &arguments.own_files(), by_one))
         .transpose()?;
-    let own_file = traced.as_ref().map(|traced| traced.file.as_path()).or(arguments.own_file());
+    let own_files = traced.as_ref().map_or_else(|| arguments.own_files(), |traced| traced.files.clone());
     ensure!(
-        own_file.is_some() || !arguments.evict,
+        own_files.len() <= 1 || traced.is_some(),
+        "several --file are for the replay of a trace: write --trace FILE, or name one file"
+    );
+    ensure!(
+        !own_files.is_empty() || !arguments.evict,
         "--evict is for a file of your own: name one, as in --file index.bin"
     );
     let text = match question(what) {
-        Some(text) if own_file.is_some() => text?.for_own_file(),
+        Some(text) if !own_files.is_empty() => text?.for_own_file(),
         Some(text) => text?,
         None => plan_file(Path::new(what))?,
     };
-    let destination = match own_file {
-        Some(path) => Destination::File {
-            path: path.to_path_buf(),
+    let destination = match own_files.is_empty() {
+        false => Destination::File {
+            paths: own_files,
             evict: arguments.evict,
             directory: arguments.directory().map(Path::to_path_buf),
         },
-        None => match arguments.directory() {
+        true => match arguments.directory() {
             Some(directory) => Destination::Directory(directory.to_path_buf()),
             None => default_destination(&text, None)?,
         },
