@@ -37,6 +37,12 @@ enum Kind {
     Sorts,
     /// It speaks of one thread only.
     OneThread,
+    /// It speaks of one file only.
+    OneFile,
+    /// The bytes of all files from the first one.
+    FirstFile,
+    /// The bytes of each file from the next one.
+    NextFile,
 }
 
 const KINDS: &[(&str, Kind)] = &[
@@ -45,6 +51,9 @@ const KINDS: &[(&str, Kind)] = &[
     ("divides-anew", Kind::Divides),
     ("sorts", Kind::Sorts),
     ("one-thread", Kind::OneThread),
+    ("one-file", Kind::OneFile),
+    ("reads-the-first-file", Kind::FirstFile),
+    ("reads-the-next-file", Kind::NextFile),
 ];
 
 fn main() -> ExitCode {
@@ -53,6 +62,7 @@ fn main() -> ExitCode {
         let hello = Hello {
             offers: [(Workload::Replay, "pread".into())].into(),
             replay_threads,
+            replay_files: if kind == Kind::OneFile { 0 } else { 100 },
             ..support::hello("walker")
         };
         support::serve(hello, |job| Walkers::open(job, kind))
@@ -63,7 +73,8 @@ fn main() -> ExitCode {
 struct Walk {
     kind: Kind,
     job: Job,
-    file: File,
+    /// Each file, where it begins in the span, and its size.
+    files: Vec<(File, u64, u64)>,
     table: FileMapping,
     /// Position in a page of the word that `touch` takes.
     touch_at: AtomicU64,
@@ -87,17 +98,26 @@ struct Walkers {
 
 impl Walkers {
     fn open(job: Job, kind: Kind) -> io::Result<Self> {
-        let file = File::open(&job.path)?;
+        let files = match job.file_descriptors.is_empty() {
+            true => vec![(File::open(&job.path)?, 0, job.span_bytes)],
+            false => {
+                let places = job.file_starts.iter().zip(&job.file_bytes_each);
+                let opened = job.file_descriptors.iter().zip(places).map(|(descriptor, (start, bytes))| {
+                    Ok((File::open(format!("{}/{descriptor}", job.path))?, *start, *bytes))
+                });
+                opened.collect::<io::Result<_>>()?
+            }
+        };
         let table = FileMapping::new(File::open(&job.table_path)?, job.table_reads as usize * 8, true)?;
         let ballast = vec![1; job.ballast_bytes as usize];
         let threads = job.thread_reads.len();
         let parts_of = |thread: usize| match kind {
-            Kind::Honest | Kind::OneThread | Kind::Sorts => thread..thread + 1,
             Kind::Alone => 0..if thread == 0 { threads } else { 0 },
             Kind::Divides => (thread + thread.min(1)).min(threads)..(thread + 2).min(threads),
+            _ => thread..thread + 1,
         };
         let walk =
-            Arc::new(Walk { kind, job, file, table, touch_at: AtomicU64::new(0), bytes: AtomicU64::new(0) });
+            Arc::new(Walk { kind, job, files, table, touch_at: AtomicU64::new(0), bytes: AtomicU64::new(0) });
         let walkers = (0..threads).map(|thread| Walker::start(walk.clone(), parts_of(thread)));
         Ok(Self { walkers: walkers.collect(), walk: walk.clone(), _ballast: ballast })
     }
@@ -135,12 +155,19 @@ impl Walk {
         let mut buffer = vec![0; self.job.read_bytes as usize];
         let mut read = |(place, entry): (usize, u64)| {
             let (mut offset, mut len) = range_of(entry);
-            // Where it does not know the entry: some other read.
-            if len > buffer.len() || offset + len as u64 > self.job.span_bytes {
-                len = len.min(buffer.len());
-                offset %= self.job.span_bytes - len as u64;
+            let at = self.files.partition_point(|(_, start, _)| *start <= offset) - 1;
+            offset -= self.files[at].1;
+            let (file, _, bytes) = match self.kind {
+                Kind::FirstFile => &self.files[0],
+                Kind::NextFile => &self.files[(at + 1) % self.files.len()],
+                _ => &self.files[at],
+            };
+            // Where it does not know the entry, or that file is shorter: some other read.
+            if len > buffer.len() || offset + len as u64 > *bytes {
+                len = len.min(buffer.len()).min(*bytes as usize);
+                offset %= (bytes - len as u64).max(1);
             }
-            self.file.read_exact_at(&mut buffer[..len], offset)?;
+            file.read_exact_at(&mut buffer[..len], offset)?;
             self.bytes.fetch_add(len as u64, Ordering::Relaxed);
             io::Result::Ok(weight(place as u64).wrapping_mul(consumption.of(&buffer[..len])))
         };

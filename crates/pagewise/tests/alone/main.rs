@@ -16,5 +16,6 @@ mod published_defects;
 mod rates;
 mod replay;
 mod replayed_cache;
+mod replayed_files;
 mod replayed_gaps;
 mod replayed_threads;
