@@ -416,10 +416,12 @@ pub fn kinds(sample: &Sample) -> Vec<FailureKind> {
 }
 
 /// Whether a sample is valid, or would be on a quiet machine. A cell whose pages do not stay in the
-/// cache ends.
+/// cache ends. What an actor does that is kept from a CPU does not settle.
 pub fn is_honest(sample: &Sample) -> bool {
+    let kinds = kinds(sample);
+    let unsettled = |kind| kind == FailureKind::NotSettled && kinds.contains(&FailureKind::ActorAbsent);
     !matches!(sample.outcome, Outcome::Unavailable { .. })
-        && kinds(sample).iter().all(|kind| FROM_OUTSIDE.contains(kind))
+        && kinds.iter().all(|kind| FROM_OUTSIDE.contains(kind) || unsettled(*kind))
 }
 
 /// Whether counters show that others used the device or a CPU that the worker waited for, beside
