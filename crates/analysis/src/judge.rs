@@ -22,6 +22,7 @@ pub mod label;
 pub mod latency;
 pub mod method_tables;
 mod parameters;
+pub mod reasons;
 pub mod schema;
 pub mod self_replay;
 pub mod simulation;
@@ -61,7 +62,7 @@ pub use judged::{
     AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, UnlikeItself, Validity, WorkerSummary,
 };
 pub use parameters::Parameters;
-pub use stall::{Lateness, Stall, stall_withheld, worst};
+pub use stall::{Lateness, Stall, worst};
 
 /// Judge a run, complete or not, with the usual price of simplicity.
 pub fn judge(run: &Run) -> Judged {

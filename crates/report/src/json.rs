@@ -4,17 +4,20 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{Buffers, Recommendation};
-use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
+use pagewise_analysis::judge::cliff::{Cliff, Crossing, Curve, CurveGroup, Point};
 use pagewise_analysis::judge::gain::Gain;
-use pagewise_analysis::judge::method_tables::{ColdStart, MethodTable, Tables};
+use pagewise_analysis::judge::method_tables::{
+    ColdRow, ColdStart, Fastest, MethodRow, MethodTable, Score, Tables, ThreadWaits,
+};
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::judge::self_replay::SelfReplay;
+use pagewise_analysis::judge::{CellJudgement, Comparison, Unranked};
 use schemars::Schema;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use crate::printed::{Escape, Printed};
-use crate::words;
+use crate::words::{self, reasons};
 
 /// The judged JSON of one run, or of several as a list.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -26,6 +29,33 @@ enum Runs<'a> {
     Several(Vec<JudgedJson<'a>>),
 }
 
+/// Parts of the judged JSON: data of the analysis, and the fields that are made of it.
+macro_rules! parts {
+    ($(
+        $name:ident = $schema:literal, of($data:ident: $of:ty $(, $other:ident: $other_type:ty)*) {
+            $($(#[$attribute:meta])* $field:ident: $type:ty = $value:expr;)*
+        }
+    )*) => {$(
+        #[derive(Serialize, schemars::JsonSchema)]
+        #[schemars(rename = $schema)]
+        struct $name<'a> {
+            #[serde(flatten)]
+            $data: &'a $of,
+            $($(#[$attribute])* $field: $type,)*
+        }
+
+        impl<'a> $name<'a> {
+            fn of($data: &'a $of $(, $other: $other_type)*) -> Self {
+                Self { $data, $($field: $value,)* }
+            }
+        }
+    )*};
+}
+
+fn each<'a, T, P>(data: &'a [T], part: impl Fn(&'a T) -> P) -> Vec<P> {
+    data.iter().map(part).collect()
+}
+
 /// A run with its results.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Judged")]
@@ -34,6 +64,10 @@ pub struct JudgedJson<'a> {
     warnings: Vec<String>,
     #[serde(flatten)]
     judged: &'a Judged,
+    /// Every cell in the order of the plan.
+    cells: Vec<CellJson<'a>>,
+    /// Every set of conditions under which methods are compared.
+    comparisons: Vec<ComparisonJson<'a>>,
     /// Changes of the order of methods as the data grow, if the run searched for them.
     cliff: Option<CliffJson<'a>>,
     /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
@@ -41,130 +75,174 @@ pub struct JudgedJson<'a> {
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    self_replay: Option<WithSentence<'a, SelfReplay>>,
+    self_replay: Option<SelfReplayJson<'a>>,
     /// The gain that another method could bring to the whole program whose trace was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    gain: Option<WithSentence<'a, Gain>>,
+    gain: Option<GainJson<'a>>,
     /// Recommendations, one for each comparison.
     advice: Vec<AdviceJson<'a>>,
-}
-
-/// Recommendation for one set of conditions.
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Recommendation")]
-struct AdviceJson<'a> {
-    #[serde(flatten)]
-    advice: &'a Recommendation,
-    /// Reason that nothing is recommended; `None` if something is.
-    reason: Option<String>,
-    /// All of it as a sentence.
-    sentence: String,
-    /// The meaning of the result beyond the choice, without a full stop: the remaining potential of
-    /// a cold scan, the gain and the moved cost of prefaulting a fill. It is shown as a sentence
-    /// among the notes.
-    insight: Option<String>,
-    /// Buffers that are as good as the best, if methods of an append differ in that.
-    buffers: Vec<WithSentence<'a, Buffers>>,
-    /// Explanations of the result, one sentence each; the insight is the first.
-    notes: Vec<String>,
-    /// Effects of methods on everything else in their process, one sentence each; empty for a run
-    /// without heartbeats.
-    stalls: Vec<String>,
 }
 
 impl<'a> JudgedJson<'a> {
     /// A judged run as it is printed.
     pub fn of(judged: &'a Judged) -> Self {
-        let advice = judged.advice.iter().zip(&judged.comparisons).map(|(advice, comparison)| AdviceJson {
-            reason: words::advice::silence(comparison),
-            sentence: words::advice::sentence(advice, comparison),
-            insight: advice.insight.as_ref().map(words::advice::insight),
-            buffers: advice.buffers().map(|data| WithSentence::of(data, words::advice::buffers)).collect(),
-            notes: words::advice::notes(advice, comparison),
-            stalls: advice.stalls.iter().map(words::advice::held_up).collect(),
-            advice,
-        });
+        let advice = judged.advice.iter().zip(&judged.comparisons);
         Self {
             warnings: words::warnings::all(judged),
             judged,
+            cells: each(&judged.cells, CellJson::of),
+            comparisons: each(&judged.comparisons, ComparisonJson::of),
             cliff: judged.cliff.as_ref().map(CliffJson::of),
             tables: judged.tables.as_ref().map(TablesJson::of),
-            self_replay: judged.self_replay.as_ref().map(|data| WithSentence::of(data, words::replay::proof)),
-            gain: judged.gain.as_ref().map(|data| WithSentence::of(data, words::replay::gain)),
-            advice: advice.collect(),
+            self_replay: judged.self_replay.as_ref().map(SelfReplayJson::of),
+            gain: judged.gain.as_ref().map(GainJson::of),
+            advice: advice.map(|(advice, comparison)| AdviceJson::of(advice, comparison)).collect(),
         }
     }
 }
 
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Cliff")]
-struct CliffJson<'a> {
-    #[serde(flatten)]
-    cliff: &'a Cliff,
-    /// One for each set of conditions that differ only in the span, in the order of the plan. Only
-    /// those with a memory limit: without one there is no ratio.
-    groups: Vec<WithSentences<'a, CurveGroup>>,
-}
-
-impl<'a> CliffJson<'a> {
-    fn of(cliff: &'a Cliff) -> Self {
-        let group = |data| WithSentences { data, sentences: words::cliff::sentences(data) };
-        Self { cliff, groups: cliff.groups.iter().map(group).collect() }
+parts! {
+    CellJson = "CellJudgement", of(cell: CellJudgement) {
+        /// Reason that it has no figures, or that some samples are missing.
+        reason: Option<String> = cell.reason.as_ref().map(reasons::of_cell);
+        /// Reason that the latency is withheld, if it is.
+        latency_reason: Option<&'static str> = cell.latency_reason.map(reasons::no_latency);
+        /// Reason that the delays of heartbeats are withheld, if they are.
+        stall_reason: Option<&'static str> = cell.stall_reason.map(reasons::no_stall);
     }
-}
 
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Tables")]
-struct TablesJson<'a> {
-    #[serde(flatten)]
-    judged: &'a Tables,
-    /// One for each set of conditions that differ in more than the columns, in the order of the
-    /// plan.
-    tables: Vec<WithSentences<'a, MethodTable>>,
-    /// Cold starts, one for each pattern, size and number of threads.
-    cold_starts: Vec<WithSentence<'a, ColdStart>>,
-    /// Conclusions, as sentences.
-    sentences: Vec<String>,
-}
-
-impl<'a> TablesJson<'a> {
-    fn of(judged: &'a Tables) -> Self {
-        let table =
-            |data| WithSentences { data, sentences: words::method_tables::of_table(data, judged.cpus) };
-        let start = |data| {
-            WithSentence::of(data, |start| words::method_tables::cold_start(start).unwrap_or_default())
-        };
-        Self {
-            judged,
-            tables: judged.tables.iter().map(table).collect(),
-            cold_starts: judged.cold_starts.iter().map(start).collect(),
-            sentences: words::method_tables::sentences(judged),
-        }
+    ComparisonJson = "Comparison", of(comparison: Comparison) {
+        /// Methods that are shown but not ranked.
+        unranked: Vec<UnrankedJson<'a>> = each(&comparison.unranked, UnrankedJson::of);
+        /// Reason that there is no verdict.
+        reason: Option<String> = comparison.reason.as_ref().map(reasons::of_no_verdict);
     }
-}
 
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "{T}")]
-struct WithSentence<'a, T> {
-    #[serde(flatten)]
-    data: &'a T,
-    /// The conclusion from it, as a sentence.
-    sentence: String,
-}
-
-impl<'a, T> WithSentence<'a, T> {
-    fn of(data: &'a T, sentence: impl Fn(&T) -> String) -> Self {
-        Self { data, sentence: sentence(data) }
+    UnrankedJson = "Unranked", of(unranked: Unranked) {
+        /// The reason.
+        reason: String = reasons::unranked(&unranked.reason);
     }
-}
 
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "{T}")]
-struct WithSentences<'a, T> {
-    #[serde(flatten)]
-    data: &'a T,
-    /// Conclusions from it, as sentences.
-    sentences: Vec<String>,
+    AdviceJson = "Recommendation", of(advice: Recommendation, comparison: &'a Comparison) {
+        /// Reason that nothing is recommended; `None` if something is.
+        reason: Option<String> = words::advice::silence(comparison);
+        /// All of it as a sentence.
+        sentence: String = words::advice::sentence(advice, comparison);
+        /// The meaning of the result beyond the choice, without a full stop: the remaining
+        /// potential of a cold scan, the gain and the moved cost of prefaulting a fill. It is shown
+        /// as a sentence among the notes.
+        insight: Option<String> = advice.insight.as_ref().map(words::advice::insight);
+        /// Buffers that are as good as the best, if methods of an append differ in that.
+        buffers: Vec<BuffersJson<'a>> = advice.buffers().map(BuffersJson::of).collect();
+        /// Explanations of the result, one sentence each; the insight is the first.
+        notes: Vec<String> = words::advice::notes(advice, comparison);
+        /// Effects of methods on everything else in their process, one sentence each; empty for a
+        /// run without heartbeats.
+        stalls: Vec<String> = each(&advice.stalls, words::advice::held_up);
+    }
+
+    BuffersJson = "Buffers", of(buffers: Buffers) {
+        /// The conclusion from it, as a sentence.
+        sentence: String = words::advice::buffers(buffers);
+    }
+
+    SelfReplayJson = "SelfReplay", of(replay: SelfReplay) {
+        /// The conclusion from it, as a sentence.
+        sentence: String = words::replay::proof(replay);
+    }
+
+    GainJson = "Gain", of(gain: Gain) {
+        /// The conclusion from it, as a sentence.
+        sentence: String = words::replay::gain(gain);
+    }
+
+    CliffJson = "Cliff", of(cliff: Cliff) {
+        /// One for each set of conditions that differ only in the span, in the order of the plan.
+        /// Only those with a memory limit: without one there is no ratio.
+        groups: Vec<CurveGroupJson<'a>> = each(&cliff.groups, CurveGroupJson::of);
+    }
+
+    CurveGroupJson = "CurveGroup", of(group: CurveGroup) {
+        /// All compared methods, in the order of the plan.
+        curves: Vec<CurveJson<'a>> = each(&group.curves, CurveJson::of);
+        /// Changes of order, those that change the leader first.
+        crossings: Vec<CrossingJson<'a>> = each(&group.crossings, CrossingJson::of);
+        /// Conclusions from it, as sentences.
+        sentences: Vec<String> = words::cliff::sentences(group);
+    }
+
+    CurveJson = "Curve", of(curve: Curve) {
+        /// Ascending; only ratios at which it was planned.
+        points: Vec<PointJson<'a>> = each(&curve.points, PointJson::of);
+    }
+
+    PointJson = "Point", of(point: Point) {
+        /// Reason that there is no rate.
+        reason: Option<String> = point.reason.as_ref().map(reasons::of_cell);
+    }
+
+    CrossingJson = "Crossing", of(crossing: Crossing) {
+        /// Reason that it is wider than the tolerance.
+        reason: Option<&'static str> = crossing.reason.map(reasons::wide_crossing);
+    }
+
+    TablesJson = "Tables", of(judged: Tables) {
+        /// One for each set of conditions that differ in more than the columns, in the order of the
+        /// plan.
+        tables: Vec<MethodTableJson<'a>> =
+            each(&judged.tables, |table| MethodTableJson::of(table, judged.cpus));
+        /// Cold starts, one for each pattern, size and number of threads.
+        cold_starts: Vec<ColdStartJson<'a>> = each(&judged.cold_starts, ColdStartJson::of);
+        /// Conclusions, as sentences.
+        sentences: Vec<String> = words::method_tables::sentences(judged);
+    }
+
+    MethodTableJson = "MethodTable", of(table: MethodTable, cpus: u32) {
+        /// One for each method, in the order of the plan.
+        rows: Vec<MethodRowJson<'a>> = each(&table.rows, MethodRowJson::of);
+        /// The fastest methods by column.
+        fastest: Vec<FastestJson<'a>> = each(&table.fastest, FastestJson::of);
+        /// Conclusions from it, as sentences.
+        sentences: Vec<String> = words::method_tables::of_table(table, cpus);
+    }
+
+    MethodRowJson = "MethodRow", of(row: MethodRow) {
+        /// One for each column; `None` if the plan has no such cell.
+        scores: Vec<Option<ScoreJson<'a>>> = each(&row.scores, |score| score.as_ref().map(ScoreJson::of));
+    }
+
+    ScoreJson = "Score", of(score: Score) {
+        /// Reason that it has no figures, or that some samples are missing.
+        reason: Option<String> = score.reason.as_ref().map(reasons::of_cell);
+        /// Reason that it is not ranked.
+        not_ranked: Option<String> = score.not_ranked.as_ref().map(reasons::unranked);
+        /// Activity of its threads when they were not reading.
+        waits: Option<WaitsJson<'a>> = score.waits.as_ref().map(WaitsJson::of);
+    }
+
+    WaitsJson = "ThreadWaits", of(waits: ThreadWaits) {
+        /// Cause of their waiting as the rest of a sentence.
+        words: String = words::waits::waits(waits);
+    }
+
+    FastestJson = "Fastest", of(fastest: Fastest) {
+        /// Reason that there is none.
+        reason: Option<String> = fastest.reason.as_ref().map(reasons::of_no_verdict);
+    }
+
+    ColdStartJson = "ColdStart", of(start: ColdStart) {
+        /// One for each method.
+        rows: Vec<ColdRowJson<'a>> = each(&start.rows, ColdRowJson::of);
+        /// The conclusion from it, as a sentence.
+        sentence: String = words::method_tables::cold_start(start).unwrap_or_default();
+    }
+
+    ColdRowJson = "ColdRow", of(row: ColdRow) {
+        /// Reason that it has no figures, or that some samples are missing.
+        reason: Option<String> = row.reason.as_ref().map(reasons::of_cell);
+        /// Reason that it is not ranked.
+        not_ranked: Option<String> = row.not_ranked.as_ref().map(reasons::unranked);
+    }
 }
 
 /// The schema of the judged JSON: field names, their types, and their descriptions.

@@ -68,7 +68,7 @@ fn score(score: &Option<Score>, reads_per_op: u32) -> TextCell {
 }
 
 fn interval(value: MedianInterval, text: impl Fn(f64) -> String) -> TextCell {
-    TextCell::of(value.text(text), value.median)
+    TextCell::of(words::figures::interval(value, text), value.median)
 }
 
 /// Reads per second in one operation per millisecond.
@@ -84,7 +84,7 @@ fn fastest(found: &Fastest) -> String {
             format!("fastest at {column}: {} ({NOT_DISTINGUISHED})", listed(&found.methods))
         }
         _ => {
-            let reason = found.reason.as_deref().unwrap_or("the data do not support a verdict");
+            let reason = words::reasons::no_verdict(found.reason.as_ref());
             format!("fastest at {column}: unknown, because {reason}")
         }
     }
@@ -114,13 +114,16 @@ fn notes(table: &MethodTable) -> Vec<String> {
 }
 
 fn note(score: &Score) -> Option<String> {
-    let reason = score.reason.as_deref().unwrap_or("no reason is recorded");
+    let reason = words::reasons::cell(score.reason.as_ref());
     match score.status {
         Status::Ok if score.invalid_samples > 0 => {
             let attempts = score.samples + score.invalid_samples;
             Some(format!("{} of {attempts} attempts invalid; {reason}", score.invalid_samples))
         }
-        Status::Ok => score.not_ranked.as_ref().map(|reason| format!("not ranked: {reason}")),
+        Status::Ok => score
+            .not_ranked
+            .as_ref()
+            .map(|reason| format!("not ranked: {}", words::reasons::unranked(reason))),
         status => Some(format!("{}: {reason}", status.name())),
     }
 }
@@ -176,7 +179,7 @@ fn labels(tables: &Tables) -> Vec<&str> {
 /// `1.62x [1.58, 1.66]`, with a remark if it is not distinguishable from 1.
 fn ratio(ratio: &Option<PairedRatio>) -> TextCell {
     let Some(ratio) = ratio else { return TextCell::missing() };
-    let words = ratio.in_words();
+    let words = words::figures::ratio(ratio);
     let text = match ratio.finding {
         Finding::Higher | Finding::Lower => words,
         Finding::Indistinguishable => format!("{words} {NOT_DISTINGUISHED}"),
@@ -211,9 +214,12 @@ fn cold_start(start: &ColdStart) -> Vec<Block> {
             (format!("{} {}", letter(index), row.method), cold_row(row, start.reads_per_op))
         });
     let note = |row: &ColdRow| {
-        let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
+        let reason = words::reasons::cell(row.reason.as_ref());
         match row.status {
-            Status::Ok => row.not_ranked.as_ref().map(|why| format!("{}: not ranked: {why}", row.method)),
+            Status::Ok => row
+                .not_ranked
+                .as_ref()
+                .map(|why| format!("{}: not ranked: {}", row.method, words::reasons::unranked(why))),
             status => Some(format!("{}: {}: {reason}", row.method, status.name())),
         }
     };

@@ -239,7 +239,7 @@ fn without_figures(situations: &[Situation<'_>]) -> Vec<Block> {
         let misses_rate =
             |cell: &CellJudgement| cell.parameters.rate.is_some() && cell.usual_latency_ns.is_none();
         for cell in cells.filter(|cell| cell.status != Status::Ok || misses_rate(cell)) {
-            let why = cell.reason.as_deref().unwrap_or("no reason is recorded");
+            let why = words::reasons::cell(cell.reason.as_ref());
             let key = match cell.status {
                 Status::Ok => format!("({}) {why}", situation.name),
                 status => format!("({}) {}: {why}", situation.name, status.name()),
@@ -390,7 +390,10 @@ fn short(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Option<Strin
     let (run, worst) = short()
         .min_by(|left, right| first(left).cmp(&first(right)).then(share(left).total_cmp(&share(right))))?;
     let due = run.rounds_due(worst);
-    let why = worst.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    let why = worst
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(": {}", words::reasons::of_cell(reason)));
     let of = match worst.role {
         Role::Measured => "",
         Role::Control => "the control of ",

@@ -25,6 +25,7 @@ use pagewise_model::{Bytes, Role, Workload};
 
 use crate::document::{Block, Document};
 use crate::screen::actors::rankings;
+use crate::words;
 use crate::{cliff, method_tables};
 
 /// Machine, validity and warnings, then each comparison. The curves of a search contain the tables
@@ -115,7 +116,7 @@ fn ceilings(judged: &Judged) -> Vec<Block> {
             cell.workload,
             each(cell.workload, size),
             cell.status.name(),
-            cell.reason.as_deref().unwrap_or("for an unknown reason"),
+            words::reasons::cell(cell.reason.as_ref()),
         ));
     }
     let heading = "Ceilings: the most that this run reached for certain";

@@ -4,8 +4,12 @@ pub(crate) mod actors;
 pub mod advice;
 pub(crate) mod cliff;
 pub(crate) mod expected;
+pub mod figures;
+pub mod limit;
 pub(crate) mod method_tables;
+pub mod reasons;
 pub(crate) mod replay;
+pub(crate) mod waits;
 pub mod warnings;
 
 use pagewise_model::format::counted;

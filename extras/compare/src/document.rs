@@ -12,6 +12,7 @@ use pagewise_report::document::{Block, Document};
 use pagewise_report::line::{Emphasis, Line};
 use pagewise_report::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::words::figures;
 
 use crate::judgement::advice::{AdviceFinding, ChangedAdvice};
 use crate::judgement::change::{Change, ChangeFinding};
@@ -182,9 +183,10 @@ fn summary(difference: &Difference) -> String {
 }
 
 fn table(situation: &ChangedSituation, relative_to: Option<&str>) -> TextTable {
-    let unit = situation.figure.unit();
+    let unit = figures::unit(situation.figure);
     let row = |change: &Change| {
-        let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.text(value));
+        let figure =
+            |value: Option<f64>| TextCell::number(value, |value| figures::shown(situation.figure, value));
         let reason = change.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         let emphasis = match change.finding {
             ChangeFinding::Slower => Emphasis::Bad,
@@ -304,7 +306,8 @@ fn grouped_advice(by_value: &[AdviceOfValue]) -> Vec<String> {
 
 /// The figures of each method with each value.
 fn figures(situation: &SplitSituation, fact: &str) -> TextTable {
-    let figure = |value: Option<f64>| TextCell::number(value, |value| situation.figure.text(value));
+    let figure =
+        |value: Option<f64>| TextCell::number(value, |value| figures::shown(situation.figure, value));
     let row = |one: &MethodOfValue| {
         let change = one.change.as_ref();
         let ratio = change.map_or_else(
@@ -323,7 +326,7 @@ fn figures(situation: &SplitSituation, fact: &str) -> TextTable {
         ]
     };
     let first = situation.methods.first().map_or("", |one| one.value.as_str());
-    let unit = situation.figure.unit();
+    let unit = figures::unit(situation.figure);
     let headings = ["method", fact, "runs", unit, "least", "most"].map(str::to_string);
     let headings = headings.into_iter().chain([format!("time over {first}"), "change".to_string()]);
     TextTable {

@@ -22,7 +22,6 @@ pub mod ceilings;
 mod flushes;
 pub mod top;
 
-use pagewise_model::format::percent;
 use pagewise_model::{Access, Cell, Conditions};
 use serde::Serialize;
 
@@ -46,7 +45,7 @@ const ALIKE: f64 = 0.05;
 const DEPTH_EXCEEDED: f64 = 1.2;
 
 /// A resource that can limit a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundName {
     /// Set-up, in which most of the total passes.
@@ -84,31 +83,22 @@ pub enum BoundName {
 impl BoundName {
     /// Name in tables and JSON.
     pub const fn name(self) -> &'static str {
-        self.text().0
-    }
-
-    /// Subject of a sentence.
-    pub const fn subject(self) -> &'static str {
-        self.text().1
-    }
-
-    const fn text(self) -> (&'static str, &'static str) {
         match self {
-            BoundName::SetUp => ("set-up", "set-up"),
-            BoundName::TearDown => ("tear-down", "tear-down"),
-            BoundName::DeviceBandwidth => ("device-bandwidth", "the device"),
-            BoundName::DeviceIops => ("device-iops", "the device"),
-            BoundName::QueueDepth => ("queue-depth", "the number of requests in flight"),
-            BoundName::Readahead => ("readahead", "readahead"),
-            BoundName::DeviceWait => ("device-wait", "waiting for the device"),
-            BoundName::DeviceFlush => ("device-flush", "the device's flushes"),
-            BoundName::Writeback => ("writeback", "writeback"),
-            BoundName::MemoryCopy => ("memory-copy", "copying from memory"),
-            BoundName::Cpu => ("cpu", "the CPU"),
-            BoundName::RunQueue => ("run-queue", "a CPU that others use"),
-            BoundName::Waiting => ("waiting", "waiting"),
-            BoundName::Rate => ("rate", "the rate that was asked for"),
-            BoundName::Unknown => ("unknown", "something unknown"),
+            BoundName::SetUp => "set-up",
+            BoundName::TearDown => "tear-down",
+            BoundName::DeviceBandwidth => "device-bandwidth",
+            BoundName::DeviceIops => "device-iops",
+            BoundName::QueueDepth => "queue-depth",
+            BoundName::Readahead => "readahead",
+            BoundName::DeviceWait => "device-wait",
+            BoundName::DeviceFlush => "device-flush",
+            BoundName::Writeback => "writeback",
+            BoundName::MemoryCopy => "memory-copy",
+            BoundName::Cpu => "cpu",
+            BoundName::RunQueue => "run-queue",
+            BoundName::Waiting => "waiting",
+            BoundName::Rate => "rate",
+            BoundName::Unknown => "unknown",
         }
     }
 }
@@ -232,25 +222,6 @@ impl Bound {
             of_other: second.map(|limit| limit.share.median),
             ..Self::of(first, Certainty::Between)
         }
-    }
-
-    /// In words: `device-iops 98 %`, `about readahead 78 %`,
-    /// `between cpu 45 % and readahead 37 %`. `None` without a valid sample.
-    pub fn text(&self) -> Option<String> {
-        let with = |name: BoundName, share: Option<f64>| match share {
-            Some(share) => format!("{} {}", name.name(), percent(share)),
-            None => name.name().to_string(),
-        };
-        let name = self.bound?;
-        let own = with(name, self.of_ceiling);
-        Some(match (self.bound_certainty, self.bound_other) {
-            (Some(Certainty::Named), _) if self.is_at_ceiling() => format!("{}, at its ceiling", name.name()),
-            (Some(Certainty::About), _) => format!("about {own}"),
-            (Some(Certainty::Between), Some(other)) => {
-                format!("between {own} and {}", with(other, self.of_other))
-            }
-            _ => own,
-        })
     }
 
     /// True if it is limited by this resource for certain.

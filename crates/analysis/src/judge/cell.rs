@@ -14,11 +14,12 @@ use super::evidence::EvidenceMedians;
 use super::expectations::JudgedExpectation;
 use super::figure::{FigureKind, MedianInterval};
 use super::parameters::Parameters;
-use super::stall::{Stall, stall_withheld};
+use super::reasons::{CellReason, MainFailure, RefusedAttempts, Withheld};
+use super::stall::Stall;
 use super::syncs::Syncs;
 use crate::judge::bound::{Activity, Bound, Ceilings};
 use crate::judge::collected::{CellSamples, bytes_per_second};
-use crate::judge::latency::{Latency, latency_withheld};
+use crate::judge::latency::Latency;
 use crate::proof::measured::{covered, device_written_bytes, ops_per_second, region_ns, total_ns};
 use crate::proof::overrun::cold_bound_bytes;
 use crate::statistics::{Extent, median, median_count, total};
@@ -94,7 +95,8 @@ pub struct CellJudgement {
     /// State of its figures.
     pub status: Status,
     /// Reason that it has none, or that some samples are missing.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<CellReason>,
     /// Rounds in which it was tried.
     pub rounds_tried: usize,
     /// Rounds in which it was to have a sample: those in which it was tried, and those that every
@@ -128,11 +130,13 @@ pub struct CellJudgement {
     /// Syncs within the measured region; `None` if there was none.
     pub syncs: Option<Syncs>,
     /// Reason that the latency is withheld, if it is.
-    pub latency_reason: Option<&'static str>,
+    #[serde(skip)]
+    pub latency_reason: Option<Withheld>,
     /// Delays of heartbeats, by kind; `None` for a run without them.
     pub stall: Option<Vec<Stall>>,
     /// Reason that they are withheld, if they are.
-    pub stall_reason: Option<&'static str>,
+    #[serde(skip)]
+    pub stall_reason: Option<Withheld>,
     /// Time until a cold start had become steady.
     pub time_to_warm_ns: Option<MedianInterval>,
     /// Device bytes until then.
@@ -259,9 +263,9 @@ impl CellJudgement {
         let capacity = cache_capacity(&evidence);
         let span = conditions.span_bytes.0 as f64;
         let limit = conditions.host_settings.memory_limit_bytes;
-        let latency_reason = latency_withheld(conditions);
+        let latency_reason = Withheld::of(conditions);
         let stall = Stall::merged(&evidence);
-        let stall_reason = stall.as_ref().and_then(|_| stall_withheld(conditions));
+        let stall_reason = latency_reason.filter(|_| stall.is_some());
         Self {
             id: samples.id.clone(),
             role: cell.role,
@@ -430,36 +434,34 @@ fn options(options: &[MethodOption]) -> BTreeMap<&'static str, OptionValue> {
     options.iter().map(|option| (option.name(), value(option))).collect()
 }
 
-fn status(samples: &CellSamples<'_>) -> (Status, Option<String>) {
+fn status(samples: &CellSamples<'_>) -> (Status, Option<CellReason>) {
     if let Some(reason) = samples.unavailable() {
-        return (Status::Unavailable, Some(reason.to_string()));
+        return (Status::Unavailable, Some(CellReason::Unavailable(reason.to_string())));
     }
     if samples.attempts.is_empty() {
-        return (Status::Unavailable, Some("the run has no sample of it".to_string()));
+        return (Status::Unavailable, Some(CellReason::NotSampled));
     }
-    let failure = main_failure(samples);
     let shortfall = samples.rate_shortfall().filter(|_| samples.rates().count() == 0);
-    let reasons: Vec<String> = shortfall.into_iter().chain(failure).chain(refused(samples)).collect();
-    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let (failure, refused) = (main_failure(samples), refused(samples));
+    let lacks = shortfall.is_some() || failure.is_some() || refused.is_some();
+    let reason = lacks.then_some(CellReason::Lacking { shortfall, failure, refused });
     match samples.valid().next() {
         Some(_) => (Status::Ok, reason),
-        None => (Status::Invalid, reason.or_else(|| Some("no sample is valid".to_string()))),
+        None => (Status::Invalid, reason.or(Some(CellReason::NoValidSample))),
     }
 }
 
-/// The machine's message if it supports a method in some samples only, such as huge pages.
-fn refused(samples: &CellSamples<'_>) -> Option<String> {
-    let (refused, reason) = samples.refused()?;
-    Some(match samples.invalid_attempts() {
-        0 => format!("unavailable in {refused} of {} attempts: {reason}", samples.attempts.len()),
-        // Beside a share that is invalid, a second share would be of another whole.
-        _ => format!("unavailable in {refused} more: {reason}"),
-    })
+/// The attempts that the machine refused if it supports a method in some samples only, such as huge
+/// pages.
+fn refused(samples: &CellSamples<'_>) -> Option<RefusedAttempts> {
+    let (count, reason) = samples.refused()?;
+    let (invalid, attempts) = (samples.invalid_attempts(), samples.attempts.len());
+    Some(RefusedAttempts { count, invalid, attempts, reason: reason.to_string() })
 }
 
 /// The failure that ended the cell, or else the most frequent kind, with its first message and the
 /// last output of a worker that ended.
-fn main_failure(samples: &CellSamples<'_>) -> Option<String> {
+fn main_failure(samples: &CellSamples<'_>) -> Option<MainFailure> {
     let failures: Vec<_> = samples
         .attempts
         .iter()
@@ -475,44 +477,9 @@ fn main_failure(samples: &CellSamples<'_>) -> Option<String> {
         Some(ended) => ended,
         None => *failures.iter().find(|(failure, _)| failure.kind == first.kind)?,
     };
-    let text = format!("{}: {}", first.kind.name(), first.detail);
-    Some(match outcome {
-        Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {
-            format!("{text}; the end of its stderr: '{}'", on_one_line(stderr_tail))
-        }
-        _ => text,
-    })
-}
-
-/// Length of the output that is shown: the beginning and the end of a stack trace are the most
-/// informative.
-const SHOWN_CHARS: usize = 240;
-
-/// Join lines into one, with the middle left out if they are long.
-fn on_one_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
-    let chars: Vec<char> = line.chars().collect();
-    if chars.len() <= SHOWN_CHARS {
-        return line;
-    }
-    let part = |range: &[char]| range.iter().collect::<String>();
-    let half = SHOWN_CHARS / 2;
-    format!("{} … {}", part(&chars[..half]), part(&chars[chars.len() - half..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stack_trace_is_one_line() {
-        assert_eq!(
-            on_one_line("Exception: no room\n\tat Reader.main\n\n"),
-            "Exception: no room | at Reader.main"
-        );
-        let long = format!("panic: all is lost\n{}exit status 2", "goroutine of no interest\n".repeat(100));
-        let shown = on_one_line(&long);
-        assert!(shown.starts_with("panic: all is lost | ") && shown.ends_with(" | exit status 2"), "{shown}");
-        assert_eq!(shown.chars().count(), SHOWN_CHARS + 3);
-    }
+    let stderr_tail = match outcome {
+        Outcome::Broken { stderr_tail, .. } if !stderr_tail.trim().is_empty() => Some(stderr_tail.clone()),
+        _ => None,
+    };
+    Some(MainFailure { kind: first.kind, detail: first.detail.clone(), stderr_tail })
 }

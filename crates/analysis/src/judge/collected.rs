@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagewise_model::format::rate;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Cell, Evidence, Outcome, Plan, Role, Sample};
 
 use crate::judge::gap::FEWEST_ROUNDS_OF_A_GAP;
+use crate::judge::reasons::Shortfall;
 use crate::proof::measured::{
     RateOutcome, is_done, ops_per_second, rate_outcome, region_ns, total_ns, usual_latency_ns,
 };
@@ -68,9 +68,8 @@ impl<'a> CellSamples<'a> {
         self.cell.conditions.rate.is_some() && self.rate_missed() * MISSED_PART > self.valid().count()
     }
 
-    /// Predicate about samples without a figure at a rate, of the more frequent kind; `None` if
-    /// each has one.
-    pub fn rate_shortfall(&self) -> Option<String> {
+    /// Reason of samples without a figure at a rate, the more frequent one; `None` if each has one.
+    pub fn rate_shortfall(&self) -> Option<Shortfall> {
         let conditions = &self.cell.conditions;
         let asked = conditions.rate_text()?;
         let cut_short: Vec<f64> =
@@ -79,17 +78,15 @@ impl<'a> CellSamples<'a> {
         let missed: Vec<f64> =
             self.with_outcome(RateOutcome::Missed).map(|one| ops_per_second(one) * each).collect();
         if missed.len() >= cut_short.len() {
-            let valid = self.valid().count();
-            let some = match missed.len() == valid {
-                true => String::new(),
-                false => format!(" in {} of {valid} samples", missed.len()),
-            };
-            return Some(format!("cannot keep the rate: it did {} of {asked}{some}", rate(median(&missed)?)));
+            let (missed, done_per_second) = (missed.len(), median(&missed)?);
+            return Some(Shortfall::RateMissed {
+                done_per_second,
+                asked,
+                missed,
+                valid: self.valid().count(),
+            });
         }
-        Some(format!(
-            "ended after {:.0} operations, too few to say that it keeps the rate: a cold sample brings in a quarter of the file at most",
-            median(&cut_short)?
-        ))
+        Some(Shortfall::CutShort { operations: median(&cut_short)? })
     }
 
     /// The ranked figure, by round.

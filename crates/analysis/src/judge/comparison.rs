@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagewise_model::format::time;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Conditions, Consume, MethodOption, Role, Workload};
 use serde::Serialize;
@@ -10,6 +9,7 @@ use serde::Serialize;
 use super::label::label;
 use crate::judge::collected::CellSamples;
 use crate::judge::elimination::{Candidate, InterimAnalyses, statuses};
+use crate::judge::reasons::{NoVerdict, Shortfall, UnrankedReason};
 use crate::judge::verdict::{self, BOUND_LEVEL, FEWEST_ROUNDS, Judgement, NEAR, Place, Rates, Verdict};
 use crate::proof::measured::{covered, region_ns};
 use crate::statistics::paired::centre;
@@ -71,7 +71,8 @@ pub struct Unranked {
     /// Cell.
     pub cell: String,
     /// The reason.
-    pub reason: String,
+    #[serde(skip)]
+    pub reason: UnrankedReason,
     /// Leader over it, by the rounds that both have, which are too few to rank it.
     pub estimate: Option<f64>,
 }
@@ -99,9 +100,11 @@ pub struct Comparison {
     /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<RatioToLeader>,
     /// Methods that are shown but not ranked.
+    #[serde(skip)]
     pub unranked: Vec<Unranked>,
     /// Reason that there is no verdict.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<NoVerdict>,
     /// State of the page cache; `None` if the state was prepared or is unknown.
     pub as_is: Option<AsIs>,
 }
@@ -234,7 +237,7 @@ impl<'a> RankedCells<'a> {
         let (mut ranked, mut unranked) = (Vec::new(), Vec::new());
         for cell in &side.measured {
             match not_ranked(cell) {
-                Some(reason) => unranked.push(Unranked { reason, ..named(cell) }),
+                Some(reason) => unranked.push(unranked_cell(cell, reason, None)),
                 None => ranked.push(*cell),
             }
         }
@@ -257,19 +260,15 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
     let RankedCells { ranked, settled, .. } = cells;
     let judgement = trusted(conditions, ranked, judgement, settled);
     let mut unranked = cells.unranked.clone();
-    unranked.extend(judgement.unranked.iter().map(|(index, reason)| {
+    unranked.extend(judgement.unranked.iter().map(|(index, rounds)| {
         let cell = ranked[*index];
-        let reason = match without_figure(cell) {
-            0 => reason.clone(),
-            samples => {
-                let fell_short = fell_short(cell).unwrap_or("did not become warm".to_string());
-                format!("{reason}; it {fell_short} in {samples} more")
-            }
-        };
+        let samples = without_figure(cell);
+        let besides = (samples > 0).then(|| (shortfall(cell), samples));
+        let reason = UnrankedReason::Unpaired { rounds: *rounds, besides };
         let over = |leader: usize| paired_log_ratios(&settled.rates(ranked[leader]), &settled.rates(cell));
         let log_ratios = judgement.leader.map(over).unwrap_or_default();
         let estimate = (!log_ratios.is_empty()).then(|| centre(&log_ratios).exp());
-        Unranked { reason, estimate, ..named(cell) }
+        unranked_cell(cell, reason, estimate)
     }));
     let method = |index: usize| ranked[index].cell.method.to_string();
     let leader = judgement.leader.map(method);
@@ -302,80 +301,67 @@ fn compare(side: &Side<'_>, cells: &RankedCells<'_>, judgement: Judgement, infla
         unranked,
         reason: judgement.reason.map(|reason| match (&ranked[..], measured.len()) {
             ([only], 2..) if settled.rates(only).count() >= FEWEST_ROUNDS => {
-                format!("only {} could be ranked", only.cell.method)
+                NoVerdict::OneRanked(only.cell.method.to_string())
             }
-            ([], _) if measured.iter().any(|cell| cell.misses_rate()) => {
-                "no method keeps the rate".to_string()
-            }
+            ([], _) if measured.iter().any(|cell| cell.misses_rate()) => NoVerdict::NoneKeepsRate,
             _ => reason,
         }),
         as_is: as_is(conditions, ranked, settled),
     }
 }
 
-fn named(cell: &CellSamples<'_>) -> Unranked {
-    Unranked {
-        method: cell.cell.method.to_string(),
-        cell: cell.id.clone(),
-        reason: String::new(),
-        estimate: None,
-    }
+fn unranked_cell(cell: &CellSamples<'_>, reason: UnrankedReason, estimate: Option<f64>) -> Unranked {
+    Unranked { method: cell.cell.method.to_string(), cell: cell.id.clone(), reason, estimate }
 }
 
 /// Reason that a method is shown but not ranked, whatever its rate.
-fn not_ranked(cell: &CellSamples<'_>) -> Option<String> {
+fn not_ranked(cell: &CellSamples<'_>) -> Option<UnrankedReason> {
     let (method, conditions) = (&cell.cell.method, &cell.cell.conditions);
     if let Some(reason) = cell.unavailable() {
-        return Some(format!("unavailable: {reason}"));
+        return Some(UnrankedReason::Unavailable(reason.to_string()));
     }
     if method.has(MethodOption::InPlace) && conditions.consume() == Some(Consume::Touch) {
-        return Some("touching one word of a mapped page is not reading it".to_string());
+        return Some(UnrankedReason::TouchedInPlace);
     }
     if method.is_bound(&conditions.work) {
-        return Some(
-            "a bound: it has several reads in flight, as if none depended on what the one before it read"
-                .to_string(),
-        );
+        return Some(UnrankedReason::Independent);
     }
     // Set-up is a part of one-shot work.
     let cold = matches!(conditions.cache, CacheState::Cold | CacheState::ColdStart);
     if cold && method.reads_all_in_setup() && !conditions.is_one_shot() {
-        return Some("set-up brought the whole span in: its cost is in set-up".to_string());
+        return Some(UnrankedReason::ReadInSetUp);
     }
     if conditions.cache == CacheState::ColdStart && !cell.cell.depends_on_cache() {
-        return Some("it bypasses the page cache, so nothing becomes warm".to_string());
+        return Some(UnrankedReason::BypassesCache);
     }
     let valid = cell.valid().count();
     if valid > 0 && without_figure(cell) == valid {
-        let has_no_time = || "it did not become warm, so it has no time to warm".to_string();
-        return Some(fell_short(cell).unwrap_or_else(has_no_time));
+        return Some(UnrankedReason::WithoutFigure(shortfall(cell)));
     }
-    (valid == 0).then(|| "no sample of it is valid".to_string())
+    (valid == 0).then_some(UnrankedReason::NoValidSample)
 }
 
-/// Predicate about a rate that was not kept, or work that was not completed; `None` if neither is.
-fn fell_short(cell: &CellSamples<'_>) -> Option<String> {
-    cell.rate_shortfall().or_else(|| not_covered(cell))
+/// Reason that valid samples of a cell have no figure.
+fn shortfall(cell: &CellSamples<'_>) -> Shortfall {
+    cell.rate_shortfall().or_else(|| not_covered(cell)).unwrap_or(Shortfall::NotWarm)
 }
 
-/// Predicate about work that a method did not complete within the time limit of a sample; `None` if
-/// it completed all.
-fn not_covered(cell: &CellSamples<'_>) -> Option<String> {
+/// The work that a method did not complete within the time limit of a sample; `None` if it
+/// completed all.
+fn not_covered(cell: &CellSamples<'_>) -> Option<Shortfall> {
     let part = |figure: fn(&Measurement) -> f64| {
         let of_parts = cell.valid().map(|(measurement, _)| measurement);
         let of_parts =
             of_parts.filter(|measurement| covered(cell.cell, measurement).is_some_and(|share| share < 1.0));
         median(&of_parts.map(figure).collect::<Vec<_>>())
     };
-    let all = cell.cell.conditions.fixed_operations()? as f64;
+    let of = cell.cell.conditions.fixed_operations()? as f64;
     let (operations, measured_ns) = (
         part(|measurement| measurement.operations as f64)?,
         part(|measurement| region_ns(measurement) as f64)?,
     );
-    let what = if cell.cell.conditions.workload() == Workload::Append { "ring" } else { "file" };
-    // Rounded down: an incomplete share is never shown as 100 %.
-    let percent = (100.0 * operations / all).floor();
-    Some(format!("covered {percent:.0} % of its {what} in {}", time(measured_ns)))
+    let is_ring = cell.cell.conditions.workload() == Workload::Append;
+    Some(Shortfall::NotCovered { operations, of, is_ring, measured_ns })
 }
 
 /// Number of valid samples without a ranked figure: cold starts that did not become warm, work that
@@ -419,7 +405,6 @@ fn trusted(
     }
 }
 
-const NAME_A_STATE: &str = "use --cache warm or --cache cold";
 /// Caches whose sizes differ by less than this share of the span are the same.
 const SAME_CACHE: f64 = 0.01;
 
@@ -478,29 +463,27 @@ fn as_is(conditions: &Conditions, ranked: &[&CellSamples<'_>], settled: &Settled
     })
 }
 
-/// Under `as-is`, a sentence about the change of the cache, if rounds were left out for it.
+/// Under `as-is`, the change of the cache, if rounds were left out for it.
 fn cache_that_changed(
     conditions: &Conditions,
     ranked: &[&CellSamples<'_>],
     settled: &Settled,
-) -> Option<String> {
+) -> Option<NoVerdict> {
     if settled.count() == settled.0.len() {
         return None;
     }
     let known: Vec<u64> = residencies(ranked).filter_map(|(_, resident)| resident).collect();
-    let percent = |bytes: u64| 100.0 * bytes as f64 / conditions.span_bytes.0.max(1) as f64;
-    Some(format!(
-        "the page cache held from {:.0} % to {:.0} % of the span before samples, and was the same in {} of {} rounds only; \
-         {NAME_A_STATE}",
-        percent(*known.iter().min()?),
-        percent(*known.iter().max()?),
-        settled.count(),
-        settled.0.len()
-    ))
+    let share = |bytes: &u64| *bytes as f64 / conditions.span_bytes.0.max(1) as f64;
+    Some(NoVerdict::CacheChanged {
+        low: share(known.iter().min()?),
+        high: share(known.iter().max()?),
+        alike: settled.count(),
+        rounds: settled.0.len(),
+    })
 }
 
 /// Under `as-is`, a cache of unknown state must have been full: then nothing came from the device.
-fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<String> {
+fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -> Option<NoVerdict> {
     if conditions.cache != CacheState::AsIs || residencies(ranked).all(|(_, resident)| resident.is_some()) {
         return None;
     }
@@ -511,5 +494,5 @@ fn cache_that_is_unknown(conditions: &Conditions, ranked: &[&CellSamples<'_>]) -
     };
     let full =
         ranked.iter().copied().filter(|cell| cell.cell.depends_on_cache()).all(|cell| from_the_cache(&cell));
-    (!full).then(|| format!("what the page cache held before each sample is unknown; {NAME_A_STATE}"))
+    (!full).then_some(NoVerdict::CacheUnknown)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::collected::CellSamples;
 use super::figure::MedianInterval;
-use super::latency::latency_withheld;
+use super::reasons::{Unanswerable, Withheld};
 use crate::proof::measured::{ops_per_second, written_per_byte};
 use crate::statistics::share::{self, Part};
 use crate::statistics::total;
@@ -82,21 +82,20 @@ pub fn samples_needed(expectation: &Expectation) -> u32 {
 }
 
 /// Reason that samples under these conditions say nothing of an expectation; `None` if they do.
-pub fn unanswerable(expectation: &Expectation, conditions: &Conditions) -> Option<&'static str> {
+pub fn unanswerable(expectation: &Expectation, conditions: &Conditions) -> Option<Unanswerable> {
     match expectation {
-        Expectation::Operations(_) => latency_withheld(conditions),
-        Expectation::Rate(_) => conditions.rate.map(|_| {
-            "no more is asked for than --rate says, and a method that cannot keep that is named: write a limit of latencies"
-        }),
+        Expectation::Operations(_) => Withheld::of(conditions).map(Unanswerable::Latency),
+        Expectation::Rate(_) => conditions.rate.map(|_| Unanswerable::RateIsSet),
         Expectation::Syncs(_) | Expectation::Written(_) if conditions.writes().is_none() => {
-            Some("nothing is written")
+            Some(Unanswerable::NothingWritten)
         }
         Expectation::Written(_) if conditions.beside.as_ref().is_some_and(Actor::is_writing) => {
-            Some("the device writes for the actor too, and its bytes are not those of the worker")
+            Some(Unanswerable::ActorWrites)
         }
         // What is not synced in the region is written later.
-        Expectation::Syncs(_) | Expectation::Written(_) => (!conditions.measures_syncs())
-            .then_some("no sync is in the measured region: write --sync every:SIZE, or commit for append"),
+        Expectation::Syncs(_) | Expectation::Written(_) => {
+            (!conditions.measures_syncs()).then_some(Unanswerable::NoSync)
+        }
     }
 }
 
@@ -293,7 +292,7 @@ mod tests {
         assert_eq!([verdict(1000).verdict, behind.verdict], [Fulfilment::Holds, Fulfilment::DoesNotHold]);
         assert_eq!((behind.rate_missed, behind.beyond), (12, 0), "what was found is not invented");
         let of_rate = unanswerable(&Expectation::Rate(1), &at_rate.conditions);
-        assert!(of_rate.is_some_and(|reason| reason.starts_with("no more is asked for")));
+        assert_eq!(of_rate, Some(Unanswerable::RateIsSet));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! A figure over the rounds of a cell: its kind, and its median with an interval.
 
-use pagewise_model::format::{rate, time};
 use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
 
@@ -39,22 +38,6 @@ impl FigureKind {
     pub fn is_time(self) -> bool {
         matches!(self, Self::TimeToWarm | Self::TimeInTotal | Self::UsualLatency)
     }
-
-    /// A figure of this kind, as it is shown.
-    pub fn text(self, value: f64) -> String {
-        if self.is_time() { time(value) } else { rate(value) }
-    }
-
-    /// Unit, as a heading.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Self::ReadsPerSecond => "reads/s",
-            Self::RecordsPerSecond => "records/s",
-            Self::TimeToWarm => "time to warm",
-            Self::TimeInTotal => "time in total",
-            Self::UsualLatency => "mean latency of the fastest 95 %",
-        }
-    }
 }
 
 /// A median over rounds.
@@ -78,15 +61,6 @@ impl MedianInterval {
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
         })
-    }
-
-    /// `12.3k [12.1k, 12.6k]`, with each number formatted by `form`.
-    pub fn text(&self, form: impl Fn(f64) -> String) -> String {
-        let middle = form(self.median);
-        match (self.low, self.high) {
-            (Some(low), Some(high)) => format!("{middle} [{}, {}]", form(low), form(high)),
-            _ => middle,
-        }
     }
 
     /// The figure in another unit, `factor` times as many.

@@ -41,8 +41,10 @@ pub struct Judged {
     /// Maxima of device and memory in this run.
     pub ceilings: CeilingsSummary,
     /// Every cell in the order of the plan.
+    #[serde(skip)]
     pub cells: Vec<CellJudgement>,
     /// Every set of conditions under which methods are compared.
+    #[serde(skip)]
     pub comparisons: Vec<Comparison>,
     /// Validity of the samples.
     pub validity: Validity,

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{CacheState, Conditions};
 use serde::Serialize;
 
 use crate::statistics::total;
@@ -18,17 +17,6 @@ use crate::statistics::total;
 const BEYOND: f64 = 10.0;
 /// Fewest processes whose operations support a quantile.
 const PROCESSES: usize = 5;
-
-/// Reason that the latency is withheld for cells with these conditions; `None` if it is reported.
-pub fn latency_withheld(conditions: &Conditions) -> Option<&'static str> {
-    if conditions.host_settings.device_cap.is_some() {
-        return Some("a cap limits the rate but does not slow individual requests");
-    }
-    if conditions.keeps_gaps() {
-        return Some("an operation of this replay is all of its reads with the gaps between them");
-    }
-    (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")
-}
 
 /// Latencies of all valid samples of a cell, merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -48,8 +36,25 @@ pub struct Latency {
     pub max: u64,
     /// Number of timed operations.
     pub operations: u64,
-    /// Description of the timed operations.
-    pub taken: &'static str,
+    /// The operations that were timed.
+    pub taken: TimedOperations,
+}
+
+/// The operations of a cell that were timed, by their names in the judged JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub enum TimedOperations {
+    /// At a rate: all.
+    #[serde(rename = "every operation that was due, from that moment on")]
+    Due,
+    /// Those of a phase that measures nothing else.
+    #[serde(rename = "every operation of a separate phase")]
+    OwnPhase,
+    /// All of the measured phase.
+    #[serde(rename = "every operation of the measured phase")]
+    All,
+    /// Some of the measured phase.
+    #[serde(rename = "some operations of the measured phase, at random gaps")]
+    Some,
 }
 
 /// Durations of all samples of a cell, merged, with the rules for their quantiles.
@@ -102,10 +107,10 @@ impl Latency {
         }
         let longest = durations.longest()?;
         let taken = match (own_phase, of_all) {
-            _ if paced => "every operation that was due, from that moment on",
-            (true, _) => "every operation of a separate phase",
-            (false, true) => "every operation of the measured phase",
-            (false, false) => "some operations of the measured phase, at random gaps",
+            _ if paced => TimedOperations::Due,
+            (true, _) => TimedOperations::OwnPhase,
+            (false, true) => TimedOperations::All,
+            (false, false) => TimedOperations::Some,
         };
         Some(Self {
             p50: durations.quantile(0.5),
@@ -150,7 +155,7 @@ mod tests {
         let latency = Latency::merged([&fast, &fast, &fast, &fast, &slow]).expect("timed");
         let quantiles = [latency.p50, latency.p90, latency.p99, latency.p999];
         assert_eq!(quantiles, [Some(100), Some(100), Some(5000), Some(5000)]);
-        assert_eq!(latency.taken, "every operation of the measured phase");
+        assert_eq!(latency.taken, TimedOperations::All);
     }
 
     #[test]
@@ -181,28 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_is_no_slow_device() {
-        let cell = |cache| crate::proof::honest::cell("pread", cache);
-        assert_eq!(latency_withheld(&cell(CacheState::Warm).conditions), None);
-        assert!(latency_withheld(&cell(CacheState::ColdStart).conditions).is_some());
-        let mut capped = cell(CacheState::Cold);
-        capped.conditions.host_settings.device_cap = Some("microsd".parse().expect("a cap"));
-        assert!(
-            latency_withheld(&capped.conditions)
-                .expect("a reason")
-                .contains("does not slow individual requests")
-        );
-    }
-
-    #[test]
     fn how_latency_was_taken_is_said() {
         let own =
             Measurement { latency_phase_operations: 9, operations: 50, ..measurement(vec![1], vec![9]) };
-        assert_eq!(Latency::merged([&own]).expect("timed").taken, "every operation of a separate phase");
+        let taken = |one| Latency::merged([one]).expect("timed").taken;
+        assert_eq!(taken(&own), TimedOperations::OwnPhase);
         let paced = Measurement { due_operations: 9, operations: 8, ..measurement(vec![1], vec![9]) };
-        assert!(Latency::merged([&paced]).expect("timed").taken.starts_with("every operation that was due"));
+        assert_eq!(taken(&paced), TimedOperations::Due);
         let gaps = Measurement { operations: 50, ..measurement(vec![1], vec![9]) };
-        assert!(Latency::merged([&gaps]).expect("timed").taken.contains("gaps"));
+        assert_eq!(taken(&gaps), TimedOperations::Some);
         assert_eq!(Latency::merged([&Measurement::default()]), None);
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_model::{CacheState, Conditions, Delays, Evidence};
+use pagewise_model::{Delays, Evidence};
 use serde::Serialize;
 
 /// Heartbeats of one kind, merged over all valid samples.
@@ -33,19 +33,6 @@ pub struct Lateness {
     pub max_ns: u64,
     /// Beats.
     pub beats: u64,
-}
-
-/// Reason that stalls are withheld for cells with these conditions; `None` if they are reported.
-pub fn stall_withheld(conditions: &Conditions) -> Option<&'static str> {
-    if conditions.host_settings.device_cap.is_some() {
-        return Some(
-            "a cap limits the rate but does not slow individual requests, so its stalls are not those of a slow device",
-        );
-    }
-    if conditions.keeps_gaps() {
-        return Some("most heartbeats of a replay with gaps may be in these, where the method does nothing");
-    }
-    (conditions.cache == CacheState::ColdStart).then_some("a cold start is reported as rates over time")
 }
 
 impl Stall {
@@ -144,14 +131,5 @@ mod tests {
         assert_eq!(worst(&stalls).map(|stall| (stall.kind.as_str(), stall.beats)), Some(("safepoint", 20)));
         assert_eq!(stalls[0].idle.map(|idle| (idle.p99_ns, idle.beats)), Some((40, 20)));
         assert_eq!(Stall::merged(&[&silent]), None);
-    }
-
-    #[test]
-    fn under_a_cap_and_from_a_cold_start_nothing_is_shown() {
-        let of = |cache| crate::proof::honest::cell("jvm/mmap", cache).conditions;
-        assert_eq!(stall_withheld(&of(CacheState::Warm)), None);
-        assert!(stall_withheld(&of(CacheState::ColdStart)).is_some());
-        let capped = crate::proof::honest::set("jvm/mmap", CacheState::Cold).conditions;
-        assert!(stall_withheld(&capped).expect("a reason").contains("does not slow individual requests"));
     }
 }

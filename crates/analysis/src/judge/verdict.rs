@@ -23,6 +23,7 @@ use serde::Serialize;
 use super::elimination::{self, Candidate, Compared, ComparisonStatus, InterimAnalyses};
 pub use super::elimination::{BOUND_LEVEL, FALSE_WINNERS, Rates, SMALLEST_DIFFERENCE};
 use super::gap;
+use super::reasons::{NoVerdict, Unpaired};
 pub use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::paired::{PairedTest, centre};
 use crate::statistics::{Interval, paired_log_ratios};
@@ -199,15 +200,15 @@ pub struct Judgement {
     pub leader: Option<usize>,
     /// The leader compared with each other ranked method, the closest first.
     pub ratios: Vec<Ratio>,
-    /// Methods that could not be ranked, with the reason.
-    pub unranked: Vec<(usize, String)>,
+    /// Methods that could not be ranked, with their rounds.
+    pub unranked: Vec<(usize, Unpaired)>,
     /// Reason that the methods are not comparable.
-    pub reason: Option<String>,
+    pub reason: Option<NoVerdict>,
 }
 
 impl Judgement {
     /// A comparison without a judgement.
-    pub fn not_comparable(reason: String, unranked: Vec<(usize, String)>) -> Self {
+    pub fn not_comparable(reason: NoVerdict, unranked: Vec<(usize, Unpaired)>) -> Self {
         Self {
             verdict: Verdict::NotComparable,
             leader: None,
@@ -240,8 +241,10 @@ pub fn judge_status(candidates: &[Candidate], status: &ComparisonStatus) -> Judg
     let valid = |method: usize| candidates[method].rates.count();
     let (ranked, short): (Vec<usize>, Vec<usize>) =
         (0..candidates.len()).partition(|method| valid(*method) >= FEWEST_ROUNDS);
-    let mut unranked: Vec<(usize, String)> =
-        short.iter().map(|method| (*method, too_few_rounds(&candidates[*method]))).collect();
+    let few =
+        |method: usize| Unpaired::Few { valid: valid(method), returned: candidates[method].returned.count() };
+    let mut unranked: Vec<(usize, Unpaired)> =
+        short.into_iter().map(|method| (method, few(method))).collect();
     let rates: Vec<&Rates> = candidates.iter().map(|candidate| &candidate.rates).collect();
     let (leader, compared) = match (gap::leader(&rates), status.leader) {
         (Some(leader), _) => (leader, &[][..]),
@@ -262,8 +265,7 @@ pub fn judge_status(candidates: &[Candidate], status: &ComparisonStatus) -> Judg
         |method: &usize| !is_compared(*method) && paired_log_ratios(rates[leader], rates[*method]).is_empty();
     let lonely: Vec<usize> = (0..candidates.len()).filter(is_lonely).collect();
     let without_reason = lonely.iter().filter(|method| ranked.contains(method));
-    unranked
-        .extend(without_reason.map(|method| (*method, "no round has both it and the leader".to_string())));
+    unranked.extend(without_reason.map(|method| (*method, Unpaired::WithoutLeader)));
     let worst = ratios.iter().map(|ratio| ratio.place).filter(|place| *place != Place::Behind).max();
     let verdict = match worst {
         None | Some(Place::Behind) if lonely.is_empty() => Verdict::Best,
@@ -313,26 +315,13 @@ impl Ratio {
     }
 }
 
-fn too_few_rounds(candidate: &Candidate) -> String {
-    let valid = match (candidate.rates.count(), candidate.returned.count()) {
-        (0, 1..) => "only return rounds have a valid sample".to_string(),
-        (valid, returned) => {
-            let have = if valid == 1 { "round has" } else { "rounds have" };
-            let besides =
-                if returned > 0 { format!(" ({returned} more in return rounds)") } else { String::new() };
-            format!("{valid} {have} a valid sample{besides}")
-        }
-    };
-    format!("{valid}, and a verdict needs {FEWEST_ROUNDS}")
-}
-
-fn too_few_methods(methods: usize, ranked: usize) -> String {
+fn too_few_methods(methods: usize, ranked: usize) -> NoVerdict {
     match (methods, ranked) {
-        (0, _) => "no method could be measured".to_string(),
-        (1, 1) => "there is only one method".to_string(),
-        (_, 1) => format!("only one method has the {FEWEST_ROUNDS} valid rounds that a verdict needs"),
-        (_, 0) => format!("no method has the {FEWEST_ROUNDS} valid rounds that a verdict needs"),
-        _ => "no round has valid samples of two methods".to_string(),
+        (0, _) => NoVerdict::NoMethod,
+        (1, 1) => NoVerdict::OneMethod,
+        (_, 1) => NoVerdict::OneHasRounds,
+        (_, 0) => NoVerdict::NoneHasRounds,
+        _ => NoVerdict::NoCommonRound,
     }
 }
 

@@ -10,6 +10,7 @@ use pagewise_analysis::judge::{CellJudgement, MedianInterval};
 use super::flat::CsvField;
 use super::{Described, rows, samples, write_row};
 use crate::judged_run::{CellView, JudgedRun};
+use crate::words::reasons;
 
 /// Input of a row.
 struct Row<'a> {
@@ -43,7 +44,7 @@ const COLUMNS: &[Column] = &[
         |row| row.view.cell.status.name().to_string(),
     ),
     Column("reason", "Reason that it has no figures, or that some samples are missing.", |row| {
-        row.view.cell.reason.clone().unwrap_or_default()
+        row.view.cell.reason.as_ref().map(reasons::of_cell).unwrap_or_default()
     }),
     Column(
         "place",

@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::{Lateness, stall_withheld};
+use pagewise_analysis::judge::Lateness;
+use pagewise_analysis::judge::reasons::Withheld;
 use pagewise_analysis::proof;
 use pagewise_model::run::Run;
 use pagewise_model::sample::{Measurement, OutsideActivity, Placement, Written};
@@ -425,7 +426,7 @@ fn sample_fields(sample: &Sample, cell: Option<&Cell>, as_of: &str, columns: &Co
             }));
             fields.extend(columns.fields(evidence));
             // Like latency, heartbeats are withheld under a cap or for a cold start.
-            let is_known = cell.is_none_or(|cell| stall_withheld(&cell.conditions).is_none());
+            let is_known = cell.is_none_or(|cell| Withheld::of(&cell.conditions).is_none());
             fields.extend(heartbeat_fields(if is_known { &evidence.heartbeats } else { &[] }));
         }
         _ => fields.resize(

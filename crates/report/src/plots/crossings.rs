@@ -5,6 +5,7 @@ use pagewise_model::format::{MISSING, bytes, multiple, rate};
 use super::plot::{Axis, AxisQuantity, Band, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
+use crate::words::{figures, reasons};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let groups = run.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
@@ -18,7 +19,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                 let mut marks = Vec::new();
                 for point in &curve.points {
                     let ratio = multiple(point.ratio);
-                    let text = point.ops_per_second.map(|value| value.text(rate));
+                    let text = point.ops_per_second.map(|value| figures::interval(value, rate));
                     if let (Some(value), Some(text)) = (point.ops_per_second, &text) {
                         marks.push(Mark {
                             x: point.ratio,
@@ -33,7 +34,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
                         });
                     }
                     let value = point.ops_per_second.map(|value| value.median);
-                    let none = || point.reason.clone().unwrap_or_else(|| MISSING.to_string());
+                    let none = || point.reason.as_ref().map_or_else(|| MISSING.to_string(), reasons::of_cell);
                     table.rows.push(vec![
                         TextCell::from(&curve.method),
                         TextCell::of(ratio, point.ratio),

@@ -8,6 +8,7 @@ use crate::judged_run::JudgedRun;
 use crate::table::positions::Positions;
 use crate::table::rows::sorted;
 use crate::text_table::{TextCell, TextTable};
+use crate::words;
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();
@@ -30,7 +31,7 @@ pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
         for (index, cell) in limited.iter().enumerate() {
             let limit = &cell.limit;
             let (Some(name), Some(share)) = (limit.bound, limit.of_ceiling) else { continue };
-            let words = limit.text().unwrap_or_default();
+            let words = words::limit::text(limit).unwrap_or_default();
             Series::named(&mut series, name.name()).push(Mark {
                 x: share,
                 y: index as f64,

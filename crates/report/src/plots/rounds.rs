@@ -11,6 +11,7 @@ use pagewise_model::{Cell, Outcome};
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, PARTS, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
+use crate::words::figures;
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let checked = proof::again(run.run).run;
@@ -55,7 +56,7 @@ impl Taken {
         // The details of each take most of a page; CSV of samples has them.
         let checks: Vec<&str> = failures.iter().map(|failure| failure.kind.name()).collect();
         let invalid = (!checks.is_empty()).then(|| checks.join(", "));
-        Some(Self { round: sample.round + 1, value, text: figure.text(value), invalid })
+        Some(Self { round: sample.round + 1, value, text: figures::shown(figure, value), invalid })
     }
 }
 
@@ -86,7 +87,7 @@ fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken
         }
         let each: Vec<String> = valid.iter().map(|one| format!("{}: {}", one.round, one.text)).collect();
         let values = || valid.iter().map(|one| one.value);
-        let text = |value: Option<f64>| TextCell::number(value, |value| figure.text(value));
+        let text = |value: Option<f64>| TextCell::number(value, |value| figures::shown(figure, value));
         let row = [
             method.into(),
             TextCell::count(valid.len()),
@@ -110,7 +111,7 @@ fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken
         conditions: comparison.conditions.label.clone(),
         form: Form::Dots,
         x: Axis::of("round", Scale::Linear, AxisQuantity::COUNT),
-        y: Axis::of(figure.unit(), Scale::Log, quantity),
+        y: Axis::of(figures::unit(figure), Scale::Log, quantity),
         series,
         bands: Vec::new(),
         table,

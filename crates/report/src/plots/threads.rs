@@ -11,6 +11,7 @@ use pagewise_model::planned_table::TableColumn;
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
+use crate::words::figures;
 
 const COLUMNS: [&str; 6] =
     ["method", "at", "operations/s", "on a CPU", "waiting for a CPU", "waiting for anything else"];
@@ -72,7 +73,7 @@ fn add_score(plot: &mut Plot, method: &str, score: &Score) {
 /// A mark, and its row: shares of the threads' time on a CPU, waiting for one, waiting for anything
 /// else.
 fn add(plot: &mut Plot, method: &str, column: TableColumn, value: MedianInterval, shares: [Option<f64>; 3]) {
-    let (text, at) = (value.text(rate), column.to_string());
+    let (text, at) = (figures::interval(value, rate), column.to_string());
     Series::named(&mut plot.series, method).push(Mark {
         x: column.position(),
         y: value.median,

@@ -8,7 +8,7 @@ use super::situation::Situation;
 use crate::document::Block;
 use crate::table::columns::share_of_alone;
 use crate::text_table::{TextCell, TextColumn, TextTable};
-use crate::words;
+use crate::words::{self, figures};
 
 /// Actors that are named; the tables have all.
 const MOST: usize = 3;
@@ -72,7 +72,9 @@ fn ranked(judged: &Judged, ranking: &ActorRanking, methods: Option<Vec<String>>)
     let figure_of = |id: &str| figure(&judged.comparisons, by_id.get(id)?);
     let actors = ranking.actors.iter().enumerate().map(|(index, one)| {
         let left = match ranking.by {
-            LeftFigure::Cached => one.left.map(|left| TextCell::of(left.text(percent), left.median)),
+            LeftFigure::Cached => {
+                one.left.map(|left| TextCell::of(figures::interval(left, percent), left.median))
+            }
             LeftFigure::Figure => figure_of(&one.cell),
         };
         let actor = methods.as_ref().map_or(&one.actor, |methods| &methods[index]);
@@ -91,7 +93,10 @@ fn figure(comparisons: &[Comparison], cell: &CellJudgement) -> Option<TextCell> 
     let kind = FigureKind::of(&its.conditions.conditions);
     let figure = cell.figure(kind)?;
     let unit = if kind.is_time() { "" } else { "/s" };
-    Some(TextCell::of(figure.text(|value| format!("{}{unit}", kind.text(value))), figure.median))
+    Some(TextCell::of(
+        figures::interval(figure, |value| format!("{}{unit}", figures::shown(kind, value))),
+        figure.median,
+    ))
 }
 
 fn line(situation: &Situation<'_>, all: &[Situation<'_>]) -> Option<String> {
@@ -109,7 +114,8 @@ fn line(situation: &Situation<'_>, all: &[Situation<'_>]) -> Option<String> {
 /// `pread 5 % [4 %, 6 %] of its figure alone, 43 % of its data in the cache`.
 fn kept(cell: &CellJudgement) -> Option<String> {
     let actor = cell.actor?;
-    let of_alone = actor.of_alone.map(|share| format!("{} of its figure alone", share.text(percent)));
+    let of_alone =
+        actor.of_alone.map(|share| format!("{} of its figure alone", figures::interval(share, percent)));
     let left = actor.left_in_cache.filter(|_| cell.memory_limit_bytes.is_some());
     let left = left.map(|left| format!("{} of its data in the cache", percent(left)));
     let parts: Vec<String> = [of_alone, left].into_iter().flatten().collect();

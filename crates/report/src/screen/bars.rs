@@ -13,6 +13,7 @@ use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::table::positions::leader_place;
 use crate::table::rows::contradicted;
+use crate::words;
 
 /// Lines around the rows: an empty one, two of headings, those left out, what limits the best.
 const AROUND: usize = 5;
@@ -67,7 +68,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     };
     let name = methods.iter().map(|method| named(method).chars().count()).max().unwrap_or(0);
     let bar = (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
-    let unit = columns[0].kind().unit();
+    let unit = words::figures::unit(columns[0].kind());
     // Where there is one column, its state of the cache has no heading of its own.
     let of_work = if columns.len() > 1 { 2 } else { 3 };
     let without: &[LabelPart] = if columns.len() > 1 { &[LabelPart::Cache] } else { &[] };
@@ -204,7 +205,7 @@ impl<'a> Bars<'a> {
         let Some((shown, figure)) = cell.and_then(figures) else {
             return vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
         };
-        let number = self.kind().text(shown);
+        let number = words::figures::shown(self.kind(), shown);
         let drawn = drawn(figure / self.fastest, bar);
         let (factor, is_best) = self.factor(method);
         let rest = format!(" {factor:8}");
@@ -237,7 +238,7 @@ impl<'a> Bars<'a> {
         let limit = &self.cell(leader)?.limit;
         let text = match limit.bound {
             Some(name) if limit.is_at_ceiling() => format!("{} 100 %", name.name()),
-            _ => limit.text()?,
+            _ => words::limit::text(limit)?,
         };
         Some(format!("{leader} {text}"))
     }

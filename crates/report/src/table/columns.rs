@@ -8,6 +8,7 @@ use pagewise_analysis::judge::{ActorFigures, CellJudgement, FigureKind, RatioToL
 
 use super::grid::{Column, ComparisonView, median};
 use crate::text_table::TextCell;
+use crate::words;
 use pagewise_model::format::{
     MISSING, Number, bytes, grouped, mebibytes, percent, percent_up, rate, time, times, times_interval,
 };
@@ -88,7 +89,9 @@ const OF_ALONE: Column = Column::of("of alone", 0, |_, cell| {
 .only(has_actor);
 /// A figure beside an actor as a share of the same alone.
 pub(crate) fn share_of_alone(actor: &ActorFigures) -> TextCell {
-    actor.of_alone.map_or_else(TextCell::missing, |share| TextCell::of(share.text(percent), share.median))
+    actor.of_alone.map_or_else(TextCell::missing, |share| {
+        TextCell::of(words::figures::interval(share, percent), share.median)
+    })
 }
 /// Share of the span that the actor left in the page cache.
 const LEFT_IN_CACHE: Column = Column::of("left in cache", 1, |_, cell| {
@@ -137,7 +140,12 @@ pub(super) const VS_BEST: Column = Column::of("vs best", 0, |view, cell| {
 pub(super) const INTERVAL: Column = Column::of("95 % interval", 2, |view, cell| {
     let figure = FigureKind::of(&view.comparison.conditions.conditions);
     let ends = cell.figure(figure).and_then(|value| value.low.zip(value.high));
-    let text = |(low, high)| TextCell::of(format!("{} to {}", figure.text(low), figure.text(high)), low);
+    let text = |(low, high)| {
+        TextCell::of(
+            format!("{} to {}", words::figures::shown(figure, low), words::figures::shown(figure, high)),
+            low,
+        )
+    };
     ends.map_or_else(TextCell::missing, text)
 });
 
@@ -162,7 +170,7 @@ pub(crate) fn against_leader(ratio: &RatioToLeader) -> String {
 
 /// The bound, with the share of it that was reached.
 fn bound(cell: &CellJudgement) -> String {
-    cell.limit.text().unwrap_or_else(|| MISSING.to_string())
+    words::limit::text(&cell.limit).unwrap_or_else(|| MISSING.to_string())
 }
 
 /// A quantile of the latencies.

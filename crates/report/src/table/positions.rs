@@ -3,10 +3,13 @@
 
 use std::collections::HashMap;
 
+use pagewise_analysis::judge::reasons::UnrankedReason;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, RatioToLeader, Status};
 
 use pagewise_model::format::counted;
+
+use crate::words::reasons;
 
 /// Positions of the cells of a comparison, for lookup by cell.
 pub(crate) struct Positions<'a> {
@@ -16,7 +19,7 @@ pub(crate) struct Positions<'a> {
     /// Ratio of the leader to a cell, by the cell's id.
     ratios: HashMap<&'a str, &'a RatioToLeader>,
     /// Reason that a cell is shown without a rank, by its id.
-    unranked: HashMap<&'a str, &'a str>,
+    unranked: HashMap<&'a str, &'a UnrankedReason>,
 }
 
 impl<'a> Positions<'a> {
@@ -27,7 +30,7 @@ impl<'a> Positions<'a> {
             leader_place: leader_place(comparison),
             leader: comparison.leader.as_deref(),
             ratios: comparison.ratios.iter().map(|ratio| (ratio.cell.as_str(), ratio)).collect(),
-            unranked: unranked.map(|cell| (cell.cell.as_str(), cell.reason.as_str())).collect(),
+            unranked: unranked.map(|cell| (cell.cell.as_str(), &cell.reason)).collect(),
         }
     }
 
@@ -77,7 +80,7 @@ pub(crate) fn leader_place(comparison: &Comparison) -> &'static str {
 
 /// Reason that a cell has no place, no figures, or fewer samples.
 pub(crate) fn note(positions: &Positions<'_>, cell: &CellJudgement) -> Option<String> {
-    let reason = cell.reason.as_deref().unwrap_or("no reason is recorded");
+    let reason = reasons::cell(cell.reason.as_ref());
     match cell.status {
         Status::Unavailable => Some(format!("unavailable: {reason}")),
         Status::Invalid => {
@@ -85,11 +88,11 @@ pub(crate) fn note(positions: &Positions<'_>, cell: &CellJudgement) -> Option<St
             Some(format!("invalid: no valid sample in {attempts}; {reason}"))
         }
         Status::Ok => {
-            let unranked = positions.unranked.get(cell.id.as_str());
-            let is_known = |why: &String| unranked.is_some_and(|known| *known == why.as_str());
+            let unranked = positions.unranked.get(cell.id.as_str()).map(|reason| reasons::unranked(reason));
+            let is_known = |why: &String| unranked.as_ref() == Some(why);
             // Without invalid attempts, a reason is the machine's refusal.
             let failed = match cell.invalid_samples {
-                0 => cell.reason.clone(),
+                0 => cell.reason.as_ref().map(reasons::of_cell),
                 invalid => {
                     let attempts = cell.samples + invalid;
                     Some(format!("{invalid} of {attempts} attempts invalid; {reason}"))

@@ -2,7 +2,7 @@
 //! first, with the columns of its workload.
 
 use pagewise_analysis::judge::advice::Recommendation;
-use pagewise_analysis::judge::latency::latency_withheld;
+use pagewise_analysis::judge::reasons::Withheld;
 use pagewise_analysis::judge::verdict::NEAR;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW, Status};
 use pagewise_analysis::statistics::median_count;
@@ -72,12 +72,12 @@ fn notes(view: &ComparisonView<'_>) -> Vec<String> {
     });
     // The table of a replay has no latencies.
     let is_replay = conditions.workload() == Workload::Replay;
-    let withheld = latency_withheld(conditions).filter(|_| !is_start && !is_replay);
-    let withheld = withheld.map(|reason| format!("no latency: {reason}"));
+    let withheld = Withheld::of(conditions).filter(|_| !is_start && !is_replay);
+    let withheld = withheld.map(|reason| format!("no latency: {}", words::reasons::no_latency(reason)));
     let stall = view.cells.iter().find_map(|cell| cell.stall_reason);
     let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.positions, cell)?));
     let mut notes: Vec<String> = batch.into_iter().chain(between).chain(withheld).collect();
-    notes.extend(stall.map(|reason| format!("no stall: {reason}")));
+    notes.extend(stall.map(|reason| format!("no stall: {}", words::reasons::no_stall(reason))));
     notes.extend(practice(view));
     notes.extend(slow_processes(view));
     notes.extend(order(&view.positions, &view.cells));

@@ -41,10 +41,9 @@ fn verdict(comparison: &Comparison) -> String {
                 format!("open: {leader} is ahead, not for certain of {others}; these rounds do not decide it")
             }
         },
-        Verdict::NotComparable => format!(
-            "not comparable, because {}",
-            comparison.reason.as_deref().unwrap_or("the data do not support a verdict")
-        ),
+        Verdict::NotComparable => {
+            format!("not comparable, because {}", words::reasons::no_verdict(comparison.reason.as_ref()))
+        }
     };
     let inflated = match comparison.inflation > LASTING {
         true => format!(

@@ -11,6 +11,8 @@ use pagewise_analysis::judge::{ComparedConditions, Comparison, FigureKind, Ratio
 use pagewise_model::format::{bytes, capitalized, counted, factor, listed, percent, percent_up, time, times};
 use pagewise_model::{Bytes, CacheState, Consume};
 
+use super::{limit, reasons};
+
 /// All of an advice, one sentence each: explanations of the result, effects of methods on
 /// everything else in their process, and the choice.
 pub fn sentences(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
@@ -81,8 +83,9 @@ fn note(note: &Note, comparison: &Comparison) -> String {
             format!("Of the most that this device delivered: {}.", by_method(methods, percent))
         }
         Note::Limits(limits) => {
-            let words =
-                each(limits, |(name, methods)| format!("{} limits {}", name.subject(), listed(methods)));
+            let mut words = each(limits, |(name, methods)| (limit::subject(*name), listed(methods)));
+            words.sort_by_key(|(subject, _)| *subject);
+            let words = each(&words, |(subject, methods)| format!("{subject} limits {methods}"));
             format!("{}.", capitalized(&words.join("; ")))
         }
         Note::Consuming { consume, method, full_ns, touched_ns, costs } => {
@@ -196,7 +199,7 @@ fn hidden(steady: &FillFigures, prefaulted: &FillFigures, plain: &FillFigures) -
     ))
 }
 
-fn each<T>(all: &[T], words: impl Fn(&T) -> String) -> Vec<String> {
+fn each<T, W>(all: &[T], words: impl Fn(&T) -> W) -> Vec<W> {
     all.iter().map(words).collect()
 }
 
@@ -213,7 +216,8 @@ fn stalled((method, count, longest_ns): &(String, u64, u64)) -> String {
 
 fn lack(lack: &Lack) -> String {
     match lack {
-        Lack::NotRanked(method, reason) => format!("{method} is not ranked: {reason}"),
+        Lack::NotRanked(method, reason) => format!("{method} is not ranked: {}", reasons::unranked(reason)),
+        Lack::NoFigures(method, reason) => format!("{method} is not ranked: {}", reasons::of_cell(reason)),
         Lack::FewRounds(method, rounds) => {
             let rounds = counted(*rounds as u64, "valid round");
             format!("{method} has {rounds}, and {FEWEST_ROUNDS} are needed")
@@ -343,7 +347,7 @@ fn limited_by(limit: &Bound) -> Option<String> {
     if limit.bound == Some(BoundName::Unknown) {
         return None;
     }
-    let text = limit.text()?;
+    let text = limit::text(limit)?;
     let interval = interval(*low, *high);
     Some(match limit.bound_certainty? {
         Certainty::Named if limit.is_at_ceiling() => format!(" (limited by {text})"),
@@ -356,10 +360,7 @@ fn limited_by(limit: &Bound) -> Option<String> {
 /// Reason that nothing is advised; `None` if something is.
 pub fn silence(comparison: &Comparison) -> Option<String> {
     match comparison.verdict {
-        Verdict::NotComparable => {
-            let reason = comparison.reason.clone();
-            Some(reason.unwrap_or_else(|| "the data do not support a verdict".to_string()))
-        }
+        Verdict::NotComparable => Some(reasons::no_verdict(comparison.reason.as_ref())),
         _ => ahead_in_few_rounds(comparison),
     }
 }

@@ -6,6 +6,8 @@ use pagewise_analysis::judge::cliff::{
 use pagewise_model::format::{bytes, capitalized, counted, listed, multiple, times};
 use pagewise_model::{Access, Method, MethodOption};
 
+use super::reasons;
+
 /// Fewer device bytes per requested byte than this are called none.
 const ALMOST_NONE: f64 = 0.005;
 /// From this ratio, one method is said to read more than the other.
@@ -88,7 +90,9 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
                 Precision::Undecided => "the data do not give a narrower interval",
                 _ => "no narrower interval is known",
             };
-            let reason = crossing.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+            let reason = crossing
+                .reason
+                .map_or_else(String::new, |reason| format!(" ({})", reasons::wide_crossing(reason)));
             format!(
                 "{after} overtakes {before} somewhere between {} and {} the cache {here}, and {known}{reason}",
                 multiple(crossing.low),
@@ -260,6 +264,7 @@ mod tests {
     use super::*;
     use pagewise_analysis::judge::MedianInterval;
     use pagewise_analysis::judge::cliff::{Behind, Capacity, Curve, Point};
+    use pagewise_analysis::judge::reasons::WideCrossing;
     use pagewise_model::{Bytes, CacheState, Skew, Workload};
 
     /// Two methods that were measured at half and at four times of the cache.
@@ -300,7 +305,7 @@ mod tests {
         Lead { from, to, methods: vec![method.into()] }
     }
 
-    fn crossing(low: f64, high: f64, precision: Precision, reason: Option<&str>) -> Crossing {
+    fn crossing(low: f64, high: f64, precision: Precision, reason: Option<WideCrossing>) -> Crossing {
         Crossing {
             before: "mmap".into(),
             after: "pread".into(),
@@ -313,7 +318,7 @@ mod tests {
             before_leads: true,
             after_leads: true,
             precision,
-            reason: reason.map(String::from),
+            reason,
             behind: None,
         }
     }
@@ -350,14 +355,13 @@ mod tests {
     #[test]
     fn a_crossing_that_is_not_known_closely_has_its_reason() {
         let text = |unknown| sentences(&CurveGroup { crossings: vec![unknown], ..group() }).remove(1);
-        let stopped = crossing(0.5, 4.0, Precision::Stopped, Some("the plan has no search"));
+        let stopped = crossing(0.5, 4.0, Precision::Stopped, Some(WideCrossing::NoSearch));
         assert_eq!(
             text(stopped),
             "pread overtakes plain mmap somewhere between 0.5x and 4x the cache here at 1 thread, and no narrower interval is \
              known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
         );
-        let reason = "ratios between these were measured, and their order is not certain";
-        let sentence = text(crossing(1.0, 2.0, Precision::Undecided, Some(reason)));
+        let sentence = text(crossing(1.0, 2.0, Precision::Undecided, Some(WideCrossing::Undecided)));
         let part = "and the data do not give a narrower interval (ratios between these were measured";
         assert!(sentence.contains(part), "{sentence}");
     }

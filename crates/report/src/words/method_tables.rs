@@ -8,7 +8,7 @@ use pagewise_analysis::judge::verdict::Finding;
 use pagewise_model::format::{bytes, counted, listed, time, times};
 use pagewise_model::planned_table::TableColumn;
 
-use super::distinct;
+use super::{distinct, figures, reasons};
 
 /// Effects of the columns on the methods that the plan asks about, and what each waits for in the
 /// last column.
@@ -33,14 +33,14 @@ fn of_method(table: &MethodTable, row: &MethodRow, cpus: u32) -> String {
         row.scores.iter().flatten().rev().find_map(|score| Some((score.column, score.waits.as_ref()?)));
     let waits = last.map_or_else(
         || "; what it waits for is unknown, because no sample is valid".to_string(),
-        |(column, waits)| format!("; at {column} {}", waits.words),
+        |(column, waits)| format!("; at {column} {}", super::waits::waits(waits)),
     );
     format!("{} on {}: {columns}{waits}.", row.method, counted(u64::from(cpus), "CPU"))
 }
 
 fn change(column: TableColumn, ratio: Option<&PairedRatio>) -> String {
     let Some(ratio) = ratio else { return format!("{column} cannot be compared (no round has both)") };
-    let words = ratio.in_words();
+    let words = figures::ratio(ratio);
     match ratio.finding {
         Finding::Higher => format!("{column} gain ({words})"),
         Finding::Lower => format!("{column} lose ({words})"),
@@ -198,7 +198,7 @@ pub(crate) fn cold_start(start: &ColdStart) -> Option<String> {
             why_missing(baseline, other)
         ));
     };
-    let words = ratio.in_words();
+    let words = figures::ratio(ratio);
     let verdict = match ratio.finding {
         Finding::Higher => format!("{at} {other_name} is warm sooner than {baseline_name}, {words} as fast"),
         Finding::Lower => format!("{at} {other_name} is warm later than {baseline_name}, {words} as fast"),
@@ -235,7 +235,7 @@ fn why_missing(baseline: &ColdRow, other: &ColdRow) -> String {
         (Status::Ok, Some(_)) => None,
         (Status::Ok, None) => Some(format!("{} did not become warm", row.method)),
         (status, _) => {
-            let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
+            let reason = reasons::cell(row.reason.as_ref());
             Some(format!("{} is {} ({reason})", row.method, status.name()))
         }
     };
@@ -248,6 +248,7 @@ mod tests {
     use super::*;
     use pagewise_analysis::judge::MedianInterval;
     use pagewise_analysis::judge::method_tables::{Cause, Ratios, Score, ThreadWaits};
+    use pagewise_analysis::judge::reasons::CellReason;
     use pagewise_model::{Bytes, CacheState, Workload};
 
     const CHANNEL: &str = "jvm/filechannel:direct-buffer";
@@ -268,7 +269,7 @@ mod tests {
             involuntary_switches_per_op: None,
             device_share: None,
             cause: Cause::CpusBusy,
-            words: "its thread runs all the time: the CPU limits it".into(),
+            threads: 1,
         };
         let score = |column: &TableColumn| {
             Some(Score {
@@ -416,7 +417,7 @@ mod tests {
         let mut without = start(40.0, 80.0, Finding::Higher);
         without.other_over_baseline = None;
         without.rows[1].status = Status::Unavailable;
-        without.rows[1].reason = Some("no JDK 22 or newer".into());
+        without.rows[1].reason = Some(CellReason::Unavailable("no JDK 22 or newer".into()));
         assert_eq!(
             sentence(&without),
             "At 2 threads it is unknown whether jvm/mmap warms faster than jvm/pread: jvm/pread is unavailable (no JDK 22 or \

@@ -15,6 +15,7 @@ use pagewise_model::Conditions;
 use pagewise_model::format::listed;
 use pagewise_model::run::Run;
 use pagewise_model::run_identity::RunIdentity;
+use pagewise_report::words::reasons;
 
 /// A run without its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,8 +150,8 @@ fn situation(
     let cells = judged.cells.iter().filter(|cell| comparison.cells.contains(&cell.id));
     let mut figure = |cell: &CellJudgement| {
         let shown = cell.figure(kind).filter(|shown| cell.status == Status::Ok && shown.median > 0.0);
-        let missing =
-            || cell.reason.clone().unwrap_or_else(|| format!("{} without a figure", cell.status.name()));
+        let unknown = || format!("{} without a figure", cell.status.name());
+        let missing = || cell.reason.as_ref().map_or_else(unknown, reasons::of_cell);
         let shown = shown.ok_or_else(missing)?;
         Ok(RunFigure { shown, by_round: by_round.remove(&cell.id).unwrap_or_default() })
     };

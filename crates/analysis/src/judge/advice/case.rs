@@ -6,6 +6,7 @@ use super::note::Lack;
 use crate::judge::cell::{CellJudgement, Status};
 use crate::judge::collected::SamplesById;
 use crate::judge::comparison::Comparison;
+use crate::judge::reasons::UnrankedReason;
 use crate::judge::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, decide};
 use crate::proof::measured::{region_ns, total_ns};
 use crate::statistics::paired_log_ratios;
@@ -36,19 +37,19 @@ impl<'a> Case<'a> {
     }
 
     /// Reason that a cell is not ranked; `None` if it is.
-    pub fn not_ranked(&self, cell: &CellJudgement) -> Option<&'a str> {
+    pub fn not_ranked(&self, cell: &CellJudgement) -> Option<&'a UnrankedReason> {
         let unranked = self.comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
-        unranked.map(|unranked| unranked.reason.as_str())
+        unranked.map(|unranked| &unranked.reason)
     }
 
     /// Reason that a method has no figures to compare; `None` if it has them or was not asked for.
     pub fn missing(&self, method: &str) -> Option<Lack> {
         let cell = self.compared.iter().find(|cell| cell.method == method)?;
-        let reason = self.not_ranked(cell).map(String::from).or_else(|| match cell.status {
-            Status::Ok => None,
-            _ => cell.reason.clone(),
-        })?;
-        Some(Lack::NotRanked(method.to_string(), reason))
+        if let Some(reason) = self.not_ranked(cell) {
+            return Some(Lack::NotRanked(method.to_string(), reason.clone()));
+        }
+        let reason = cell.reason.as_ref().filter(|_| cell.status != Status::Ok)?;
+        Some(Lack::NoFigures(method.to_string(), Box::new(reason.clone())))
     }
 
     /// Log ratios of a figure of `left` over that of `right`, paired by round.

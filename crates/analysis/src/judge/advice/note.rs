@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::insight::FillFigures;
 use crate::judge::bound::BoundName;
+use crate::judge::reasons::{CellReason, UnrankedReason};
 
 /// A finding that explains the result of a comparison. Methods come with their figures.
 #[allow(clippy::large_enum_variant)] // There are few.
@@ -90,7 +91,9 @@ pub type FilesByBuffer = BTreeMap<Bytes, Vec<(Bytes, bool)>>;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lack {
     /// The method is not ranked, for this reason.
-    NotRanked(String, String),
+    NotRanked(String, UnrankedReason),
+    /// The method has no figures, for this reason.
+    NoFigures(String, Box<CellReason>),
     /// The method has so many valid rounds, and a verdict needs more.
     FewRounds(String, usize),
     /// The share of the device that it reaches was not measured.

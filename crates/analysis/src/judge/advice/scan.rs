@@ -97,7 +97,7 @@ fn limits(case: &Case<'_>) -> Option<Note> {
         cells.map(|cell| cell.method.clone()).collect()
     };
     let mut names: Vec<BoundName> = case.compared.iter().filter_map(|cell| cell.limit.bound).collect();
-    names.sort_by_key(|name| name.subject());
+    names.sort();
     names.dedup();
     let limits: Vec<(BoundName, Vec<String>)> = names
         .into_iter()

@@ -134,13 +134,13 @@ pub(super) fn changed(mut of: JudgedRun, change: impl Fn(&mut CellJudgement)) ->
 /// Each situation with its choice.
 pub(super) fn choices(judged: &Judged) -> Vec<String> {
     let chosen = |advice: &Recommendation| advice.recommended.clone().unwrap_or("–".to_string());
-    let all = words::situations(judged.advice.iter()).into_iter().zip(&judged.advice);
+    let all = words::advice::situations(judged.advice.iter()).into_iter().zip(&judged.advice);
     all.map(|(situation, advice)| format!("{situation}: {}", chosen(advice))).collect()
 }
 
 /// The insight of the first comparison, as the report says it.
 pub(super) fn insight(judged: &Judged) -> Option<String> {
-    judged.advice[0].insight.as_ref().map(words::insight)
+    judged.advice[0].insight.as_ref().map(words::advice::insight)
 }
 
 /// Panics unless one of the notes of the first comparison is `note`.

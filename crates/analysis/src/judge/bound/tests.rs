@@ -4,6 +4,7 @@ mod one_shot;
 
 use super::activity::{TimeShares, requests, time_shares};
 use super::*;
+use crate::judge::tests::words::limit;
 use crate::proof::honest;
 use pagewise_model::CacheState::{AsIs, Cold, Warm};
 use pagewise_model::{Bytes, Evidence, GroupCounters, SyncCall, Work, Workload};
@@ -105,7 +106,7 @@ fn bound(method: &str, activity: Activity) -> (BoundName, Option<f64>) {
 }
 
 fn text(method: &str, activity: Activity) -> String {
-    ceilings().bound(&honest::cell(method, Warm), &activity).text().expect("a bound")
+    limit::text(&ceilings().bound(&honest::cell(method, Warm), &activity)).expect("a bound")
 }
 
 #[test]

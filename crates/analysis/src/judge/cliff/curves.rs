@@ -4,6 +4,7 @@ use pagewise_model::{Bytes, CacheState, Skew, Workload};
 use serde::Serialize;
 
 use crate::judge::figure::MedianInterval;
+use crate::judge::reasons::{CellReason, WideCrossing};
 
 /// Result of a run over ratios of data to cache.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -43,6 +44,7 @@ pub struct CurveGroup {
     /// The cache capacity that ratios refer to.
     pub capacity: Capacity,
     /// All compared methods, in the order of the plan.
+    #[serde(skip)]
     pub curves: Vec<Curve>,
     /// Windows from which each prefetching method was chosen.
     pub windows: Vec<WindowChoice>,
@@ -51,6 +53,7 @@ pub struct CurveGroup {
     /// Ends of the sweep at which a crossing may be near.
     pub edges: Vec<Edge>,
     /// Changes of order, those that change the leader first.
+    #[serde(skip)]
     pub crossings: Vec<Crossing>,
 }
 
@@ -81,6 +84,7 @@ pub struct Curve {
     /// Canonical text.
     pub method: String,
     /// Ascending; only ratios at which it was planned.
+    #[serde(skip)]
     pub points: Vec<Point>,
 }
 
@@ -104,7 +108,8 @@ pub struct Point {
     /// Refaults per operation.
     pub refaults_per_op: Option<f64>,
     /// Reason that there is no rate.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<CellReason>,
 }
 
 /// The windows of a prefetching method, tried at one ratio.
@@ -183,7 +188,8 @@ pub struct Crossing {
     /// Precision of the interval.
     pub precision: Precision,
     /// Reason that it is wider than the tolerance.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<WideCrossing>,
     /// Facts about the first ratio above it.
     pub behind: Option<Behind>,
 }

@@ -13,6 +13,7 @@ use super::group::{CliffGroup, GroupCell, WindowFamily};
 use crate::judge::collected::CellSamples;
 use crate::judge::figure::MedianInterval;
 use crate::judge::label::{LabelPart, label_without, of_any_machine};
+use crate::judge::reasons::{CellReason, MainFailure, WideCrossing};
 use crate::judge::verdict::{BOUND_LEVEL, Finding};
 use crate::proof::measured::{operations, ops_per_second};
 use crate::statistics::{median, median_interval};
@@ -118,7 +119,7 @@ fn point(member: &GroupCell<'_>, scale: &Scale) -> Point {
         device_bytes_per_byte: of(|_, seen| per(seen.device_read_bytes?, seen.requested_bytes)),
         major_faults_per_op: of(|measured, seen| per(seen.major_faults?, operations(measured))),
         refaults_per_op: of(|measured, seen| per(seen.group.as_ref()?.refaults?, operations(measured))),
-        reason: if rates.is_empty() { why_none(samples) } else { None },
+        reason: rates.is_empty().then(|| why_none(samples)),
     }
 }
 
@@ -215,24 +216,17 @@ fn crossing(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>, scale: &Scal
     }
 }
 
-fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precision, Option<String>) {
+fn precision(run: &Run, group: &CliffGroup<'_>, change: &Change<'_>) -> (Precision, Option<WideCrossing>) {
     let Some(search) = &run.header.plan.search else {
-        return (Precision::Stopped, Some("the plan has no search".to_string()));
+        return (Precision::Stopped, Some(WideCrossing::NoSearch));
     };
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
-    let shown = |precision, reason: &str| (precision, Some(reason.to_string()));
     match change.narrow(tolerance, group, run.header.environment.page_bytes) {
         Narrowing::Reached => (Precision::Reached, None),
-        Narrowing::Undecided => {
-            shown(Precision::Undecided, "ratios between these were measured, and their order is not certain")
-        }
-        Narrowing::TooFine => shown(Precision::TooFine, "there is no other amount of data in between"),
-        Narrowing::Measure(_) if !run.is_complete() => {
-            shown(Precision::Stopped, "the run ended before the interval was narrowed")
-        }
-        Narrowing::Measure(_) => {
-            shown(Precision::Stopped, "the search had used up the measurements that it may add to the grid")
-        }
+        Narrowing::Undecided => (Precision::Undecided, Some(WideCrossing::Undecided)),
+        Narrowing::TooFine => (Precision::TooFine, Some(WideCrossing::TooFine)),
+        Narrowing::Measure(_) if !run.is_complete() => (Precision::Stopped, Some(WideCrossing::RunEnded)),
+        Narrowing::Measure(_) => (Precision::Stopped, Some(WideCrossing::SearchSpent)),
     }
 }
 
@@ -283,11 +277,14 @@ fn closing(group: &CliffGroup<'_>, change: &Change<'_>, span: u64) -> Option<Clo
 }
 
 /// Reason that a cell has no rate.
-fn why_none(samples: &CellSamples<'_>) -> Option<String> {
+fn why_none(samples: &CellSamples<'_>) -> CellReason {
     if let Some(reason) = samples.unavailable() {
-        return Some(reason.to_string());
+        return CellReason::Unavailable(reason.to_string());
     }
-    let failures = || samples.attempts.iter().flat_map(|sample| sample.failures());
-    let first = failures().next().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
-    Some(first.unwrap_or_else(|| "the run has no sample of it".to_string()))
+    let first = samples.attempts.iter().flat_map(|sample| sample.failures()).next();
+    first.map_or(CellReason::NotSampled, |failure| CellReason::Lacking {
+        shortfall: None,
+        failure: Some(MainFailure { kind: failure.kind, detail: failure.detail.clone(), stderr_tail: None }),
+        refused: None,
+    })
 }

@@ -11,6 +11,7 @@ use crate::judge::cold_start::ColdWindow;
 use crate::judge::collected::{CellSamples, SamplesById};
 use crate::judge::comparison::Comparison;
 use crate::judge::figure::MedianInterval;
+use crate::judge::reasons::{CellReason, NoVerdict, UnrankedReason};
 use crate::judge::verdict::Verdict;
 
 /// All tables of a run.
@@ -50,8 +51,10 @@ pub struct MethodTable {
     /// The columns, ascending.
     pub columns: Vec<TableColumn>,
     /// One for each method, in the order of the plan.
+    #[serde(skip)]
     pub rows: Vec<MethodRow>,
     /// The fastest methods by column.
+    #[serde(skip)]
     pub fastest: Vec<Fastest>,
     /// The baseline compared with the methods that the plan names.
     pub advantages: Vec<Ratios>,
@@ -67,6 +70,7 @@ pub struct MethodRow {
     /// True if the plan asks for the effects of the columns on it.
     pub explained: bool,
     /// One for each column; `None` if the plan has no such cell.
+    #[serde(skip)]
     pub scores: Vec<Option<Score>>,
 }
 
@@ -80,9 +84,11 @@ pub struct Score {
     /// State of its score.
     pub status: Status,
     /// Reason that it has none, or that some samples are missing.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<CellReason>,
     /// Reason that it is not ranked.
-    pub not_ranked: Option<String>,
+    #[serde(skip)]
+    pub not_ranked: Option<UnrankedReason>,
     /// Rounds with a valid sample.
     pub samples: usize,
     /// Attempts that failed a check.
@@ -90,6 +96,7 @@ pub struct Score {
     /// Operations per millisecond.
     pub ops_per_ms: Option<MedianInterval>,
     /// Activity of its threads when they were not reading.
+    #[serde(skip)]
     pub waits: Option<ThreadWaits>,
 }
 
@@ -104,7 +111,8 @@ pub struct Fastest {
     /// empty if nothing can be compared.
     pub methods: Vec<String>,
     /// Reason that there is none.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<NoVerdict>,
 }
 
 /// Ratios of one method's scores, column by column.
@@ -152,6 +160,7 @@ pub struct ColdStart {
     /// The accessed part of the file.
     pub span_bytes: Bytes,
     /// One for each method.
+    #[serde(skip)]
     pub rows: Vec<ColdRow>,
     /// The method that others are compared with, as in the plan if the run lacks it or them.
     pub baseline: Option<String>,
@@ -171,9 +180,11 @@ pub struct ColdRow {
     /// State of its figures.
     pub status: Status,
     /// Reason that it has none, or that some samples are missing.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<CellReason>,
     /// Reason that it is not ranked.
-    pub not_ranked: Option<String>,
+    #[serde(skip)]
+    pub not_ranked: Option<UnrankedReason>,
     /// Rounds with a valid sample.
     pub samples: usize,
     /// Time until the beginning of a window with at least half of the warm rate; at least one
@@ -221,7 +232,7 @@ impl<'a> Data<'a> {
 }
 
 /// Reason that a cell is shown but not ranked; `None` if it is.
-pub(super) fn not_ranked(comparison: &Comparison, cell: &CellJudgement) -> Option<String> {
+pub(super) fn not_ranked(comparison: &Comparison, cell: &CellJudgement) -> Option<UnrankedReason> {
     let found = comparison.unranked.iter().find(|unranked| unranked.cell == cell.id);
     found.map(|unranked| unranked.reason.clone())
 }

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::judge::verdict::{ClaimedTogether, Finding, Rates, SMALLEST_DIFFERENCE, decide};
 use crate::statistics::paired_log_ratios;
-use pagewise_model::format::factor;
 
 /// One rate over another, paired by round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -34,10 +33,5 @@ impl PairedRatio {
             rounds: decision.rounds,
             finding: decision.finding,
         })
-    }
-
-    /// `1.62x [1.58, 1.66]`.
-    pub fn in_words(&self) -> String {
-        factor(self.ratio, self.low.zip(self.high))
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::judge::cell::Status;
 use crate::judge::judge;
 use crate::judge::judged::Judged;
+use crate::judge::tests::words::reasons;
 use crate::judge::verdict::Finding;
 use crate::proof::honest;
 use pagewise_model::planned_table::{PlannedTable, TableColumn, TableColumns};
@@ -189,7 +190,7 @@ fn cells_that_are_missing_invalid_or_refused_leave_the_others_alone() {
     assert!(row("jvm/pread").scores[0].is_none());
     let invalid = row("jvm/mmap").scores[1].as_ref().expect("it is in the plan");
     assert_eq!((invalid.status, invalid.ops_per_ms, invalid.invalid_samples), (Status::Invalid, None, 8));
-    assert_eq!(invalid.reason.as_deref(), Some("not-warm: 9 bytes"));
+    assert_eq!(reasons::cell(invalid.reason.as_ref()), "not-warm: 9 bytes");
     assert!(invalid.waits.is_none());
     assert_eq!(matrix.advantages[0].ratios, [None, None]);
     assert_eq!(matrix.scaling.iter().map(|own| own.ratios.len()).sum::<usize>(), 2);
@@ -259,13 +260,13 @@ fn what_a_channel_waits_for_follows_from_its_counters() {
     // 100 ms on two CPUs; about 2,200 operations of 40 MiB in all.
     let busy = with(195, 600, 10, 0);
     assert_eq!(busy.cause, Cause::CpusBusy);
-    assert_eq!(busy.words, "both CPUs are busy (60 % of it in the kernel): nothing left to gain");
+    assert_eq!((busy.threads, busy.cpus, busy.kernel_share), (8, 2, Some(0.6)));
     let device = with(40, 10, 20_000, 30 << 20);
     assert_eq!(device.cause, Cause::Device);
     let lock = with(100, 10, 5_000, 0);
     assert_eq!(lock.cause, Cause::AnotherThread);
-    assert!(lock.words.starts_with("it switches 2.3"), "{}", lock.words);
-    assert!(lock.words.contains("neither CPU (50 %) nor device is busy"), "{}", lock.words);
+    assert_eq!(lock.cpu_share, Some(0.5));
+    assert!(lock.voluntary_switches_per_op.is_some_and(|times| (2.3..2.4).contains(&times)));
     assert_eq!(with(100, 690, 0, 0).cause, Cause::OtherProcesses);
     assert_eq!(with(100, 10, 3, 0).cause, Cause::Unknown, "it waits, and does not switch");
 }
@@ -297,7 +298,7 @@ fn threads_that_never_stop_are_limited_by_their_cpu() {
     let row = &found.tables[0].rows[0];
     let waits = row.scores[0].as_ref().and_then(|score| score.waits.as_ref()).expect("valid samples");
     assert!(row.explained && found.tables[0].scaling[0].ratios.is_empty());
-    assert_eq!(waits.words, "its thread runs all the time: the CPU limits it");
+    assert_eq!((waits.cause, waits.threads, waits.cpus), (Cause::CpusBusy, 1, 2));
 }
 
 /// Cold starts of both, which are warm after the given numbers of eight windows.
@@ -352,7 +353,7 @@ fn one_that_is_not_there_is_not_compared() {
     });
     let start = &found.cold_starts[0];
     assert_eq!((start.other.as_deref(), start.other_over_baseline), (Some("jvm/mmap"), None));
-    assert_eq!(start.rows[1].reason.as_deref(), Some("no JDK 22 or newer"));
+    assert_eq!(reasons::cell(start.rows[1].reason.as_ref()), "no JDK 22 or newer");
     assert_eq!((start.rows[1].status, start.rows[1].windows.len()), (Status::Unavailable, 0));
     let alone = tables_of(vec![cell("jvm/mmap")], |_, _| {});
     let start = &alone.cold_starts[0];

@@ -12,7 +12,6 @@ use crate::judge::bound::{DEVICE_SHARE, own_waits};
 use crate::judge::collected::CellSamples;
 use crate::proof::measured::operations;
 use crate::statistics::median;
-use pagewise_model::format::{percent, times};
 
 /// From this share of the CPUs' time, they are busy.
 const CPU_REACHED: f64 = 0.9;
@@ -58,8 +57,9 @@ pub struct ThreadWaits {
     pub device_share: Option<f64>,
     /// Cause of their waiting.
     pub cause: Cause,
-    /// Cause of their waiting as the rest of a sentence.
-    pub words: String,
+    /// Threads.
+    #[serde(skip)]
+    pub threads: u32,
 }
 
 /// Use of time by the threads of a cell; `None` without a valid sample.
@@ -98,10 +98,9 @@ pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<ThreadW
             Some(seen.device_read_bytes? as f64 / seen.requested_bytes.max(1) as f64)
         }),
         cause: Cause::Unknown,
-        words: String::new(),
+        threads,
     };
     found.cause = cause(&found);
-    found.words = words(&found, threads);
     Some(found)
 }
 
@@ -125,36 +124,4 @@ fn cause(found: &ThreadWaits) -> Cause {
         return Cause::OtherProcesses;
     }
     Cause::Unknown
-}
-
-fn words(found: &ThreadWaits, threads: u32) -> String {
-    let in_kernel = found
-        .kernel_share
-        .map_or_else(String::new, |share| format!(" ({} of it in the kernel)", percent(share)));
-    let busy = found.cpu_share.map_or("an unknown share".to_string(), percent);
-    match found.cause {
-        Cause::CpusBusy if threads < found.cpus => {
-            let run = if threads == 1 { "its thread runs" } else { "its threads run" };
-            format!("{run} all the time{in_kernel}: the CPU limits it")
-        }
-        Cause::CpusBusy => {
-            let all = match found.cpus {
-                1 => "the CPU is".to_string(),
-                2 => "both CPUs are".to_string(),
-                cpus => format!("all {cpus} CPUs are"),
-            };
-            format!("{all} busy{in_kernel}: nothing left to gain")
-        }
-        Cause::Device => format!("it waits for the device ({busy} of the CPU time is used)"),
-        Cause::OtherProcesses => format!(
-            "its threads are runnable without a CPU for {} of the time while they use {busy} of the CPUs: other processes have them",
-            percent(found.run_queue_share.unwrap_or(0.0))
-        ),
-        Cause::AnotherThread => format!(
-            "it switches {} times per operation and neither CPU ({busy}) nor device is busy: it waits for another thread (a \
-             lock), which counters do not identify",
-            times(found.voluntary_switches_per_op.unwrap_or(0.0))
-        ),
-        Cause::Unknown => "its counters do not show what it waits for".to_string(),
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::judge::label::label;
+use crate::judge::reasons::{Shortfall, Withheld};
 use pagewise_model::{Conditions, Evidence, RateWindow};
 
 /// Change the samples of `run`, by method.
@@ -67,7 +68,7 @@ fn what_a_limit_left_and_caused_stands_in_the_json() {
     // 20 MiB in faults of a page, over the operations of both phases.
     let per_op = seen.major_faults_per_op.expect("faults");
     assert!((per_op - 5120.0 / 10_043.5).abs() < 0.001, "{per_op}");
-    let json = serde_json::to_value(&judged).expect("json");
+    let json = json(&judged);
     let parameters = &json["cells"][0]["parameters"];
     assert_eq!(
         (parameters["skew"].as_str(), parameters["dependent"].as_bool()),
@@ -110,7 +111,7 @@ fn no_latency_is_shown_under_a_cap() {
     ]));
     for cell in &judged.cells {
         assert_eq!(cell.latency_ns, None);
-        assert!(cell.latency_reason.expect("a reason").starts_with("a cap limits the rate"));
+        assert_eq!(cell.latency_reason, Some(Withheld::Capped));
     }
     let json = serde_json::to_value(&judged.cells[0]).expect("json");
     assert_eq!(json["parameters"]["device_cap"]["read_iops"], 2000);
@@ -142,8 +143,8 @@ fn a_cold_start_is_ranked_by_its_time_to_warm() {
     assert_eq!((pread.latency_ns.as_ref(), direct.time_to_warm_ns), (None, None));
     let unranked = &comparison.unranked[0];
     assert_eq!(
-        (unranked.method.as_str(), unranked.reason.as_str()),
-        ("pread:direct", "it bypasses the page cache, so nothing becomes warm")
+        (unranked.method.as_str(), &unranked.reason),
+        ("pread:direct", &UnrankedReason::BypassesCache)
     );
     assert!(sentence(&judged).contains("it is warm 1.67x"), "{}", sentence(&judged));
 }
@@ -185,7 +186,7 @@ fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
     };
     let judged = at_rate(|_, measurement| half(measurement));
     let unranked = &judged.comparisons[0].unranked[0];
-    assert_eq!(unranked.reason, "cannot keep the rate: it did 8,000 of 16k reads/s");
+    assert_eq!(reasons::unranked(&unranked.reason), "cannot keep the rate: it did 8,000 of 16k reads/s");
     let mmap = &judged.cells[0];
     assert_eq!((mmap.usual_latency_ns, mmap.rate_missed), (None, Some(8)));
     assert_ne!(mmap.limit.bound, Some(crate::judge::bound::BoundName::Rate));
@@ -195,10 +196,10 @@ fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
             half(measurement)
         }
     });
-    let reason = &judged.comparisons[0].unranked[0].reason;
+    let reason = reasons::unranked(&judged.comparisons[0].unranked[0].reason);
     assert_eq!(reason, "cannot keep the rate: it did 8,000 of 16k reads/s in 2 of 8 samples");
     assert_eq!((judged.cells[0].usual_latency_ns, judged.cells[0].rate_missed), (None, Some(2)));
-    assert!(judged.cells[0].reason.as_deref().is_some_and(|reason| reason.starts_with("cannot keep")));
+    assert_eq!(reasons::cell(judged.cells[0].reason.as_ref()), reason);
     let judged = at_rate(|round, measurement| {
         if round < 1 {
             half(measurement)
@@ -209,7 +210,7 @@ fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
     let judged = at_rate(|_, measurement| {
         (measurement.operations, measurement.due_operations, measurement.cut_short) = (3, 40, true);
     });
-    let reason = &judged.comparisons[0].unranked[0].reason;
+    let reason = reasons::unranked(&judged.comparisons[0].unranked[0].reason);
     assert!(reason.starts_with("ended after 3 operations, too few"), "{reason}");
     assert_eq!(judged.cells[0].rate_missed, Some(0));
 
@@ -218,7 +219,7 @@ fn a_method_that_cannot_keep_the_rate_is_not_ranked() {
         (measurement.operations, measurement.due_operations, measurement.cut_short) =
             (operations, 400, cut_short);
     });
-    let reason = &judged.comparisons[0].unranked[0].reason;
+    let reason = reasons::unranked(&judged.comparisons[0].unranked[0].reason);
     assert!(reason.starts_with("ended after 3 operations, too few"), "one of eight missed it: {reason}");
 }
 
@@ -239,7 +240,7 @@ fn a_cold_start_that_does_not_become_warm_has_no_time_to_warm() {
     });
     let judged = judge(&never);
     let unranked = judged.comparisons[0].unranked.iter().find(|unranked| unranked.method == "mmap");
-    assert_eq!(unranked.expect("unranked").reason, "it did not become warm, so it has no time to warm");
+    assert_eq!(unranked.expect("unranked").reason, UnrankedReason::WithoutFigure(Shortfall::NotWarm));
     assert_eq!((judged.cells[0].time_to_warm_ns, judged.cells[0].samples), (None, 8));
 
     let mut rarely = cold_starts();
@@ -250,7 +251,7 @@ fn a_cold_start_that_does_not_become_warm_has_no_time_to_warm() {
     });
     let judged = judge(&rarely);
     let unranked = judged.comparisons[0].unranked.iter().find(|unranked| unranked.method == "mmap");
-    let reason = &unranked.expect("unranked").reason;
+    let reason = reasons::unranked(&unranked.expect("unranked").reason);
     assert!(reason.ends_with("it did not become warm in 5 more"), "{reason}");
 }
 

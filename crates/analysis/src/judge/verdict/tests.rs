@@ -84,8 +84,7 @@ fn a_method_with_too_few_rounds_does_not_spoil_the_others() {
     gaps[1..4].fill(None);
     let judgement = judge(&[&scaled(1.0), &scaled(1.5), &gaps]);
     assert_eq!((judgement.verdict, judgement.leader), (Verdict::Best, Some(1)));
-    let reason = "4 rounds have a valid sample, and a verdict needs 5".to_string();
-    assert_eq!(judgement.unranked, [(2, reason)]);
+    assert_eq!(judgement.unranked, [(2, Unpaired::Few { valid: 4, returned: 0 })]);
 }
 
 #[test]
@@ -127,8 +126,7 @@ fn a_sample_of_a_return_round_is_shown_as_one() {
     let status = elimination::statuses(&[candidates.to_vec()], &InterimAnalyses::once(), true).remove(0);
     let judgement = judge_status(&candidates, &status);
     assert_eq!(judgement.verdict, Verdict::Open);
-    let reason = "only return rounds have a valid sample, and a verdict needs 5".to_string();
-    assert_eq!(judgement.unranked, [(2, reason)]);
+    assert_eq!(judgement.unranked, [(2, Unpaired::Few { valid: 0, returned: 1 })]);
 }
 
 #[test]
@@ -163,8 +161,8 @@ fn fewer_rounds_or_a_smaller_ratio_make_no_gap() {
 
 #[test]
 fn one_method_or_none_cannot_be_compared() {
-    assert_eq!(judge(&[]).reason.as_deref(), Some("no method could be measured"));
-    assert_eq!(judge(&[&scaled(1.0)]).reason.as_deref(), Some("there is only one method"));
+    assert_eq!(judge(&[]).reason, Some(NoVerdict::NoMethod));
+    assert_eq!(judge(&[&scaled(1.0)]).reason, Some(NoVerdict::OneMethod));
     let short = rates(&STEADY[..4]);
     let judgement = judge(&[&short, &short]);
     assert_eq!(judgement.verdict, Verdict::NotComparable);
@@ -177,12 +175,12 @@ fn too_few_common_rounds_decide_nothing() {
     let right: Vec<_> = (0..14).map(|round| (round >= 7).then_some(10.0)).collect();
     let judgement = judge(&[&left, &right]);
     assert_eq!((judgement.verdict, judgement.ratios.len()), (Verdict::NotComparable, 0));
-    assert_eq!(judgement.reason.as_deref(), Some("no round has valid samples of two methods"));
+    assert_eq!(judgement.reason, Some(NoVerdict::NoCommonRound));
     // A third method that shares rounds with the first one only does not make it the best of three.
     let third: Vec<_> = (0..14).map(|round| (round < 7).then_some(10.0)).collect();
     let judgement = judge(&[&left, &right, &third]);
     assert_eq!((judgement.verdict, judgement.leader), (Verdict::Open, Some(0)), "{judgement:?}");
-    assert_eq!(judgement.unranked, [(1, "no round has both it and the leader".to_string())]);
+    assert_eq!(judgement.unranked, [(1, Unpaired::WithoutLeader)]);
 }
 
 #[test]

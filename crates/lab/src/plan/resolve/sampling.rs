@@ -5,6 +5,7 @@ use pagewise_analysis::judge::expectations::{samples_needed, unanswerable};
 use pagewise_model::Cell;
 use pagewise_model::expectation::Expectation;
 use pagewise_model::limits::{MAX_PHASE_NS, MAX_ROUNDS};
+use pagewise_report::words::reasons;
 
 use super::super::{ChosenBudget, Layer, Sampling};
 
@@ -73,7 +74,7 @@ pub(super) fn ensure_answerable(expectations: &[Expectation], cells: &[Cell]) ->
             _ => reasons.iter().all(Option::is_some),
         };
         if let Some(reason) = reasons.into_iter().flatten().next().filter(|_| is_refused) {
-            bail!("{expectation} cannot be answered: {reason}");
+            bail!("{expectation} cannot be answered: {}", reasons::unanswerable(reason));
         }
     }
     Ok(())

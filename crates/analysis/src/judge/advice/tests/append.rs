@@ -44,11 +44,11 @@ fn the_plateau_has_edges() {
     );
     assert!((found.best_ns_per_op - 12.04).abs() < 0.01, "{}", found.best_ns_per_op);
     assert_eq!(
-        words::buffers(found),
+        words::advice::buffers(found),
         "mmap (by the records alone, without set-up): the smallest good buffer is 4 KiB: from it to 1 MiB all are at most 2 % slower than the best (12 ns a record); \
          no buffer costs 2.33x, 100 B costs 1.67x, 16 MiB costs 1.08x."
     );
-    noted(&judged, &words::buffers(found));
+    noted(&judged, &words::advice::buffers(found));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_gap_ends_the_plateau() {
         (found.smallest_bytes, found.unclear_bytes.as_slice()),
         (Bytes::kib(64), &[Bytes::kib(1)][..])
     );
-    assert!(words::buffers(found).ends_with("4 KiB costs 1.17x, 1 KiB is at most 1 % slower."));
+    assert!(words::advice::buffers(found).ends_with("4 KiB costs 1.17x, 1 KiB is at most 1 % slower."));
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn a_buffer_that_is_not_needed_is_not_advised() {
     let none = judged(mapped(&[("", 12.1), ("4KiB", 12.0), ("64KiB", 12.2)]));
     assert_eq!(buffers(&none).smallest_bytes, Bytes(0));
     assert_eq!(
-        words::buffers(buffers(&none)),
+        words::advice::buffers(buffers(&none)),
         "mmap (by the records alone, without set-up): no buffer is needed: without one and up to 64 KiB all are at most 2 % slower than the best (12 ns a record)."
     );
     let worse = judged(mapped(&[("", 10.0), ("4KiB", 12.0), ("64KiB", 13.0)]));
     assert_eq!(
-        words::buffers(buffers(&worse)),
+        words::advice::buffers(buffers(&worse)),
         "mmap (by the records alone, without set-up): no buffer is the best (10 ns a record); 4 KiB costs 1.20x, 64 KiB costs 1.30x."
     );
 }
@@ -95,14 +95,14 @@ fn what_swings_is_unclear_and_not_behind() {
         (Bytes::kib(64), &[Bytes::kib(4)][..])
     );
     assert_eq!(
-        words::buffers(found),
+        words::advice::buffers(found),
         "mmap (by the records alone, without set-up): the smallest buffer known to be good is 64 KiB: from it to 1 MiB all are at most 1 % slower than \
          the best (12 ns a record); 4 KiB is at most 87 % slower."
     );
     let mut cells = mapped(&[("64KiB", 12.0)]);
     cells.push(append("mmap:buffer=4KiB", 10.0).unsteady(2.0));
     assert_eq!(
-        words::buffers(buffers(&self::judged(cells))),
+        words::advice::buffers(buffers(&self::judged(cells))),
         "mmap (by the records alone, without set-up): 64 KiB is ahead (12 ns a record); 4 KiB is at most 87 % slower."
     );
 }
@@ -116,10 +116,10 @@ fn scatter_widens_the_bound_of_what_is_good() {
     assert_eq!(found.smallest_bytes, Bytes::kib(4));
     assert!((0.01..0.05).contains(&found.bound), "{}", found.bound);
     assert!(
-        words::buffers(found).contains("% slower than the best")
-            && words::buffers(found).contains("1 KiB costs 2.0"),
+        words::advice::buffers(found).contains("% slower than the best")
+            && words::advice::buffers(found).contains("1 KiB costs 2.0"),
         "{}",
-        words::buffers(found)
+        words::advice::buffers(found)
     );
 }
 
@@ -138,7 +138,7 @@ fn a_buffer_without_figures_is_named_with_why() {
     let mut cells = mapped(&[("4KiB", 12.0), ("64KiB", 12.1), ("1MiB", 12.2)]);
     let last = cells.pop().expect("three").invalid();
     cells.push(last);
-    let sentence = words::buffers(buffers(&judged(cells)));
+    let sentence = words::advice::buffers(buffers(&judged(cells)));
     assert!(sentence.ends_with("; mmap:buffer=1MiB is not ranked: no sample of it is valid."), "{sentence}");
     let mut cells = mapped(&[("64KiB", 12.0), ("1MiB", 12.1)]);
     cells.push(append("pwrite:buffer=4KiB", 30.0));

@@ -35,5 +35,5 @@ fn a_situation_is_each_kind_of_read_in_each_state() {
 fn what_carries_no_advice_says_why() {
     let judged = judged(vec![read("pread", CacheState::Warm, 100)]);
     assert_eq!(choices(&judged), ["random reads: –"]);
-    assert_eq!(words::silence(&judged.comparisons[0]).as_deref(), Some("there is only one method"));
+    assert_eq!(words::advice::silence(&judged.comparisons[0]).as_deref(), Some("there is only one method"));
 }

@@ -78,7 +78,7 @@ fn beating(cell: &mut CellJudgement, kind: &str, p99_ns: u64, beats: u64) {
 
 fn stalls(cache: CacheState, change: impl Fn(&mut CellJudgement)) -> Vec<String> {
     let judged = judged(vec![read("jvm/mmap", cache, 100), read("jvm/pread", cache, 80)]);
-    changed(judged, change).advice[0].stalls.iter().map(words::held_up).collect()
+    changed(judged, change).advice[0].stalls.iter().map(words::advice::held_up).collect()
 }
 
 #[test]
