@@ -112,7 +112,8 @@ impl Extent {
     }
 
     /// A figure that is known exactly.
-    pub const fn exactly(value: f64) -> Self {
+    #[cfg(test)]
+    pub(crate) const fn exactly(value: f64) -> Self {
         Self { low: value, median: value, high: value }
     }
 }

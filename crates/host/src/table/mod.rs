@@ -10,12 +10,12 @@
 //!
 //! **Limits of a table.** It has two reads for each position of the span, 16 if they are skewed, or
 //! as many as a sample can do (a part is hidden from workers in its first pass only), 2^19 at most,
-//! and a part is repeated at its end. One pass reaches the same positions as all passes
-//! ([`OffsetTable::distinct_offsets`]): with uniform reads 86 % of the positions, and fewer above
-//! 2^18 of them (1 GiB of 4 KiB); by zipf 0.99 93 % of 2^15 positions, 57 % of 2^17, 38 % of 2^18,
-//! 14 % of 2^20, including the popular ones. A cache that holds all of those eventually has no
-//! misses, although an endless stream of draws would have some. A table therefore represents such a
-//! stream only for caches that hold clearly less.
+//! and a part is repeated at its end. One pass reaches the same positions as all passes:
+//! with uniform reads 86 % of the positions, and fewer above 2^18 of them (1 GiB of 4 KiB); by zipf
+//! 0.99 93 % of 2^15 positions, 57 % of 2^17, 38 % of 2^18, 14 % of 2^20, including the popular
+//! ones. A cache that holds all of those eventually has no misses, although an endless stream of
+//! draws would have some. A table therefore represents such a stream only for caches that hold
+//! clearly less.
 
 mod blocks;
 mod chain;
@@ -187,14 +187,6 @@ impl OffsetTable {
     /// Memory of the table.
     pub fn memory_bytes(&self) -> u64 {
         if self.shape.dependent { 16 * self.reads } else { 8 * self.reads }
-    }
-
-    /// Number of different offsets: those that one pass of all threads reaches.
-    pub fn distinct_offsets(&self) -> u64 {
-        let mut offsets = self.offsets().to_vec();
-        offsets.sort_unstable();
-        offsets.dedup();
-        offsets.len() as u64
     }
 
     /// Parameters of its reads.

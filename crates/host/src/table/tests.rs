@@ -186,7 +186,6 @@ fn popular_places_are_scattered_and_as_popular_as_they_should_be() {
     assert!(table.offsets().iter().all(|offset| offset % 16384 == 0 && offset + 16384 <= 64 << 20));
     let mut draws: HashMap<u64, u64> = HashMap::new();
     table.offsets().iter().for_each(|offset| *draws.entry(*offset).or_default() += 1);
-    assert_eq!(table.distinct_offsets(), draws.len() as u64);
     let mut by_popularity: Vec<(u64, u64)> = draws.into_iter().map(|(place, draws)| (draws, place)).collect();
     by_popularity.sort_unstable_by(|left, right| right.cmp(left));
     let total: f64 = (1..=4096).map(|rank| f64::from(rank).powf(-0.99)).sum();
