@@ -27,12 +27,9 @@ impl ActorFigures {
     /// `None` without an actor, or a valid sample.
     pub(super) fn of(samples: &CellSamples<'_>, all: &SamplesById<'_>) -> Option<Self> {
         let cell = samples.cell;
-        let evidence: Vec<&Evidence> = samples.valid().map(|(_, evidence)| evidence).collect();
         let actor = cell.conditions.beside.as_ref()?;
         let bytes = |seen: &Evidence| Some(seen.actor.as_ref()?.bytes_within(0.0, seen.wall_ns as f64));
-        let of = |figure: &dyn Fn(&Evidence) -> Option<f64>| {
-            median(&evidence.iter().filter_map(|seen| figure(seen)).collect::<Vec<_>>())
-        };
+        let of = |figure: &dyn Fn(&Evidence) -> Option<f64>| median(&samples.known(|_, seen| figure(seen)));
         let span = cell.conditions.span_bytes.0.max(1) as f64;
         let reads_cache = cell.depends_on_cache() && cell.conditions.workload().is_reading();
         Some(Self {

@@ -47,6 +47,11 @@ impl<'a> CellSamples<'a> {
         self.valid().map(|(measurement, evidence)| figure(measurement, evidence)).collect()
     }
 
+    /// A figure of each valid sample that has one.
+    pub fn known(&self, figure: impl Fn(&Measurement, &Evidence) -> Option<f64>) -> Vec<f64> {
+        self.valid().filter_map(|(measurement, evidence)| figure(measurement, evidence)).collect()
+    }
+
     /// A figure of each valid sample, by round.
     pub fn by_round(&self, figure: impl Fn(&Measurement) -> f64) -> ByRound {
         let of = |(round, sample): (&u32, &&Sample)| Some((*round, figure(sample.valid()?.0)));

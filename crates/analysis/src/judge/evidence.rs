@@ -165,11 +165,10 @@ impl EvidenceMedians {
             median_count(&evidence.iter().map(|seen| field(seen)).collect::<Vec<_>>()).unwrap_or(0)
         };
         let ratio = |parts: &dyn Fn(&Measurement, &Evidence) -> Parts| {
-            let ratios = samples.valid().filter_map(|(measurement, seen)| {
+            median(&samples.known(|measurement, seen| {
                 let (part, whole) = parts(measurement, seen).filter(|(_, whole)| *whole > 0)?;
                 Some(part as f64 / whole as f64)
-            });
-            median(&ratios.collect::<Vec<_>>())
+            }))
         };
         let per_op = |field: fn(&Evidence) -> Option<u64>| {
             ratio(&|measurement, seen| Some((field(seen)?, operations(measurement))))

@@ -141,8 +141,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
             of_median(nothing, &rates, |found| found >= rate as f64)
         }
         Expectation::Written(hundredths) => {
-            let factors: Vec<f64> =
-                samples.valid().filter_map(|(_, evidence)| written_per_byte(evidence)).collect();
+            let factors = samples.known(|_, evidence| written_per_byte(evidence));
             of_median(nothing, &factors, |found| found * 100.0 <= hundredths as f64)
         }
     }

@@ -54,12 +54,11 @@ impl Syncs {
             samples.figures(|measurement, _| syncs(measurement) * 1e9 / region_ns(measurement).max(1) as f64);
         let bytes =
             samples.figures(|measurement, seen| seen.requested_bytes as f64 / syncs(measurement).max(1.0));
-        let amplification = samples.valid().filter_map(|(_, seen)| written_per_byte(seen));
         Some(Self {
             call,
             is_durable: call.is_durable() && !in_memory,
             in_memory,
-            device_bytes_per_byte: median(&amplification.collect::<Vec<_>>()),
+            device_bytes_per_byte: median(&samples.known(|_, seen| written_per_byte(seen))),
             per_second: MedianInterval::of(&per_second),
             bytes_per_sync: MedianInterval::of(&bytes),
             p50: durations.quantile(0.5),

@@ -68,10 +68,8 @@ impl Activity {
     /// The activity of a cell on a host with `host_cpus` CPUs; `None` without a valid sample.
     pub fn of(samples: &CellSamples<'_>, host_cpus: u32) -> Option<Self> {
         let cell = samples.cell;
-        let of_valid = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| -> Vec<f64> {
-            samples.valid().filter_map(|(measurement, evidence)| figure(measurement, evidence)).collect()
-        };
-        let extent = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| Extent::of(&of_valid(figure));
+        let extent =
+            |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| Extent::of(&samples.known(figure));
         let threads = f64::from(cell.conditions.threads);
         let cpus = cell.conditions.cpus(host_cpus).min(cell.conditions.threads.max(1));
         let time = |pick: fn(&[f64; 6]) -> f64| {
@@ -105,13 +103,13 @@ impl Activity {
             }),
             // CPU time was read around the supervisor's clock, so it is a share of that clock's
             // time.
-            cpu_share: median(&of_valid(&|measurement, evidence| {
+            cpu_share: median(&samples.known(|measurement, evidence| {
                 has_no_gaps(measurement).then_some(())?;
                 Some(evidence.cpu_ns? as f64 / evidence.wall_ns.max(1) as f64 / threads)
             })),
             time: all_times(),
             knows_run_queue: samples.valid().all(|(_, evidence)| evidence.run_queue_ns.is_some()),
-            writes_device: median(&of_valid(&|_, evidence| written_per_byte(evidence)))
+            writes_device: median(&samples.known(|_, evidence| written_per_byte(evidence)))
                 .is_some_and(|share| share >= DEVICE_SHARE),
         })
     }

@@ -16,10 +16,7 @@ use crate::judge::label::{LabelPart, label_without, of_any_machine};
 use crate::judge::reasons::{CellReason, MainFailure, WideCrossing};
 use crate::judge::verdict::{BOUND_LEVEL, Finding};
 use crate::proof::measured::{operations, ops_per_second};
-use crate::statistics::{median, median_interval};
-
-/// Coverage of the intervals that are shown.
-const SHOWN_LEVEL: f64 = 0.95;
+use crate::statistics::median;
 
 /// All groups with their results.
 pub(super) fn groups(run: &Run, samples: &[CellSamples<'_>]) -> Vec<CurveGroup> {
@@ -72,10 +69,7 @@ impl Scale {
 
 fn capacity(group: &CliffGroup<'_>, conditions: &Conditions) -> Option<Capacity> {
     let members = group.members().iter().filter(|member| member.samples.cell.depends_on_cache());
-    let left: Vec<f64> = members
-        .flat_map(|member| member.samples.valid())
-        .filter_map(|(_, seen)| left_for_files(seen))
-        .collect();
+    let left: Vec<f64> = members.flat_map(|one| one.samples.known(|_, seen| left_for_files(seen))).collect();
     let measured = median(&left).map(|bytes| Capacity {
         bytes: Bytes(bytes.round() as u64),
         source: CapacitySource::Measured,
@@ -105,17 +99,13 @@ fn curve(group: &CliffGroup<'_>, method: &Method, scale: &Scale) -> Curve {
 fn point(member: &GroupCell<'_>, scale: &Scale) -> Point {
     let samples = member.samples;
     let rates = samples.figures(|measurement, _| ops_per_second(measurement));
-    let of = |figure: fn(&Measurement, &Evidence) -> Option<f64>| {
-        let figures: Vec<f64> =
-            samples.valid().filter_map(|(measurement, evidence)| figure(measurement, evidence)).collect();
-        median(&figures)
-    };
+    let of = |figure: fn(&Measurement, &Evidence) -> Option<f64>| median(&samples.known(figure));
     Point {
         ratio: scale.ratio(member.span()),
         ratio_to_limit: member.span() as f64 / scale.limit_bytes,
         span_bytes: Bytes(member.span()),
         samples: rates.len(),
-        ops_per_second: interval(&rates),
+        ops_per_second: MedianInterval::of(&rates),
         device_bytes_per_byte: of(|_, seen| per(seen.device_read_bytes?, seen.requested_bytes)),
         major_faults_per_op: of(|measured, seen| per(seen.major_faults?, operations(measured))),
         refaults_per_op: of(|measured, seen| per(seen.group.as_ref()?.refaults?, operations(measured))),
@@ -125,15 +115,6 @@ fn point(member: &GroupCell<'_>, scale: &Scale) -> Point {
 
 fn per(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
-}
-
-fn interval(rates: &[f64]) -> Option<MedianInterval> {
-    let ends = median_interval(rates, SHOWN_LEVEL);
-    Some(MedianInterval {
-        median: median(rates)?,
-        low: ends.map(|ends| ends.low),
-        high: ends.map(|ends| ends.high),
-    })
 }
 
 fn window_choice(family: &WindowFamily<'_>, scale: &Scale) -> WindowChoice {

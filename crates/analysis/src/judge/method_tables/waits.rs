@@ -68,11 +68,7 @@ pub(super) fn waits(samples: &CellSamples<'_>, host_cpus: u32) -> Option<ThreadW
     let conditions = &samples.cell.conditions;
     let cpus = conditions.cpus(host_cpus);
     let threads = conditions.threads;
-    let median_of = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| {
-        median(
-            &samples.valid().filter_map(|(measurement, seen)| figure(measurement, seen)).collect::<Vec<_>>(),
-        )
-    };
+    let median_of = |figure: &dyn Fn(&Measurement, &Evidence) -> Option<f64>| median(&samples.known(figure));
     let of_wall = |seen: &Evidence, count: u32| seen.wall_ns.max(1) as f64 * f64::from(count);
     let per_op = |measurement: &Measurement, count: u64| {
         let operations = operations(measurement);
