@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::method::{Method, Worker};
 use crate::rate::ScheduledRate;
 use crate::units::Bytes;
-use crate::words::words;
+use crate::words::{as_text, words};
 
 /// Its file, if no memory limit says how large it must be.
 const USUAL_FILE: Bytes = Bytes::gib(1);
@@ -62,9 +62,7 @@ impl ActorOrder {
 }
 
 /// Another program at work beside the measured one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor {
     /// Order in which it reads or writes.
     pub order: ActorOrder,
@@ -202,19 +200,7 @@ impl fmt::Display for Actor {
     }
 }
 
-impl TryFrom<String> for Actor {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Actor> for String {
-    fn from(actor: Actor) -> Self {
-        actor.to_string()
-    }
-}
+as_text!(Actor);
 
 #[cfg(test)]
 mod tests {

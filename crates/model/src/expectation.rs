@@ -1,13 +1,11 @@
 //! Expectations: a limit that a method must keep, as in `p99<10ms`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::rate::per_second;
 use crate::units::parse_duration_ns;
+use crate::words::as_text;
 
 /// Parts of all operations, for shares without rounding.
 const MILLION: u32 = 1_000_000;
@@ -125,27 +123,7 @@ impl FromStr for Expectation {
     }
 }
 
-impl Serialize for Expectation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Expectation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl schemars::JsonSchema for Expectation {
-    fn schema_name() -> Cow<'static, str> {
-        "Expectation".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string" })
-    }
-}
+as_text!(Expectation);
 
 #[cfg(test)]
 mod tests {

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
-use crate::words::words;
+use crate::words::{as_text, words};
 
 /// Requested value of a setting of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -380,33 +380,6 @@ impl FromStr for Skew {
                 format!("invalid skew '{text}': write uniform, or zipf: with a number from 0.001 to {MAX_THETA}, as in zipf:0.99")
             })
     }
-}
-
-/// Stored as the text that a user types.
-macro_rules! as_text {
-    ($($name:ident),+) => {$(
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string" })
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    )+};
 }
 
 as_text!(CpuList, Numa, Skew);

@@ -1,13 +1,12 @@
 //! Durability of written bytes: when they must be on the device, and the call that puts them there.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
-use crate::words::words;
+use crate::words::{as_text, words};
 
 /// The largest folio of the page cache: a store to one byte makes all of it dirty.
 pub const FOLIO_BYTES: u64 = 2 << 20;
@@ -104,27 +103,7 @@ impl FromStr for Sync {
     }
 }
 
-impl schemars::JsonSchema for Sync {
-    fn schema_name() -> Cow<'static, str> {
-        "Sync".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string" })
-    }
-}
-
-impl Serialize for Sync {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Sync {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+as_text!(Sync);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,5 @@
-//! Enums of plain words: the same text in plans, run files and tables.
+//! Enums of plain words, and types that are stored as text: the same in plans, run files and
+//! tables.
 
 /// Defines an enum of plain words: the same text in plans, run files and tables.
 macro_rules! words {
@@ -45,4 +46,33 @@ macro_rules! words {
     };
 }
 
+/// Stores types as the text that a user types.
+macro_rules! as_text {
+    ($($name:ident),+) => {$(
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string" })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+
+pub(crate) use as_text;
 pub(crate) use words;

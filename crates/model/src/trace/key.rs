@@ -3,13 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::words::as_text;
 
 /// A digest of a trace, which names it: 16 hexadecimal digits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
-#[schemars(with = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TraceKey(u64);
 
 impl TraceKey {
@@ -35,16 +32,4 @@ impl FromStr for TraceKey {
     }
 }
 
-impl From<TraceKey> for String {
-    fn from(key: TraceKey) -> String {
-        key.to_string()
-    }
-}
-
-impl TryFrom<String> for TraceKey {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+as_text!(TraceKey);
