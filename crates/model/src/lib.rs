@@ -18,6 +18,7 @@ pub mod environment;
 pub mod expectation;
 mod failure;
 pub mod format;
+pub mod groups;
 pub mod host_settings;
 pub mod inspection;
 pub mod limits;

@@ -8,6 +8,7 @@ use pagewise_analysis::judge::method_tables::{
 use pagewise_analysis::judge::verdict::{Finding, Verdict};
 use pagewise_analysis::judge::{ColdWindow, MedianInterval, Status};
 use pagewise_model::format::{bytes, listed, rate, time};
+use pagewise_model::groups::by_key;
 use pagewise_model::planned_table::TableColumn;
 
 use crate::chart::{Chart, letter};
@@ -92,17 +93,9 @@ fn fastest(found: &Fastest) -> String {
 
 /// Missing parts of a table with their reasons; a reason that several columns share is shown once.
 fn notes(table: &MethodTable) -> Vec<String> {
-    let mut notes: Vec<(String, String, Vec<TableColumn>)> = Vec::new();
-    for row in &table.rows {
-        for score in row.scores.iter().flatten() {
-            let Some(note) = note(score) else { continue };
-            match notes.iter_mut().find(|(method, text, _)| *method == row.method && *text == note) {
-                Some((_, _, all)) => all.push(score.column),
-                None => notes.push((row.method.clone(), note, vec![score.column])),
-            }
-        }
-    }
-    let line = |(method, note, columns): (String, String, Vec<TableColumn>)| {
+    let scores = table.rows.iter().flat_map(|row| row.scores.iter().flatten().map(move |score| (row, score)));
+    let notes = by_key(scores.filter_map(|(row, score)| Some(((&row.method, note(score)?), score.column))));
+    let line = |((method, note), columns): ((&String, String), Vec<TableColumn>)| {
         let numbers: Vec<String> = columns.iter().map(|column| column.number()).collect();
         match columns.as_slice() {
             [only] => format!("{method} at {only}: {note}"),

@@ -16,6 +16,7 @@ use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
 use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, listed, percent_down, rate, time, times};
+use pagewise_model::groups;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Role};
 
@@ -244,10 +245,7 @@ fn without_figures(situations: &[Situation<'_>]) -> Vec<Block> {
                 Status::Ok => format!("({}) {why}", situation.name),
                 status => format!("({}) {}: {why}", situation.name, status.name()),
             };
-            match reasons.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, methods)) => methods.push(&cell.method),
-                None => reasons.push((key, vec![&cell.method])),
-            }
+            groups::add(&mut reasons, key, &cell.method);
         }
     }
     if reasons.is_empty() {

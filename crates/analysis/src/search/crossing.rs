@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::HashSet;
 
+use pagewise_model::groups::by_key;
 use pagewise_model::plan::CliffSearch;
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Method, Role};
@@ -87,14 +88,10 @@ fn bridge(group: &CliffGroup<'_>, method: &Method, span: u64) -> Option<Method> 
 fn middles(group: &CliffGroup<'_>, search: &CliffSearch, page_bytes: u64) -> Vec<Cell> {
     let tolerance = f64::from(search.tolerance_thousandths) / 1000.0;
     let changes = change::changes(group);
-    let mut columns: Vec<(u64, Vec<&Change<'_>>)> = Vec::new();
-    for change in &changes {
-        let Narrowing::Measure(span) = change.narrow(tolerance, group, page_bytes) else { continue };
-        match columns.iter_mut().find(|(known, _)| *known == span) {
-            Some((_, sharing)) => sharing.push(change),
-            None => columns.push((span, vec![change])),
-        }
-    }
+    let columns = by_key(changes.iter().filter_map(|change| {
+        let Narrowing::Measure(span) = change.narrow(tolerance, group, page_bytes) else { return None };
+        Some((span, change))
+    }));
     let mut left = affordable(group, search);
     let mut cells: Vec<Cell> = Vec::new();
     for (span, sharing) in columns {

@@ -10,8 +10,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use pagewise_model::groups::by_key;
 use pagewise_model::random::Random;
-use pagewise_model::{Access, CacheState, Cell, Conditions, Outcome, Plan, Role, Sample};
+use pagewise_model::{Access, CacheState, Cell, Outcome, Plan, Role, Sample};
 
 /// Rounds of some cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,14 +56,8 @@ impl Step {
 /// The cells of a plan in the order of round `round`.
 fn order(plan: &Plan, round: u32) -> Vec<usize> {
     let mut random = Random::for_purpose(plan.seed, &format!("order of round {round}"));
-    let mut states: Vec<(CacheState, Vec<Vec<usize>>)> = Vec::new();
-    for comparison in comparisons(plan, &mut random) {
-        let state = plan.cells[comparison[0]].conditions.cache;
-        match states.iter_mut().find(|(known, _)| *known == state) {
-            Some((_, comparisons)) => comparisons.push(comparison),
-            None => states.push((state, vec![comparison])),
-        }
-    }
+    let by_state = |comparison: Vec<usize>| (plan.cells[comparison[0]].conditions.cache, comparison);
+    let mut states = by_key(comparisons(plan, &mut random).into_iter().map(by_state));
     // Ceilings are independent of the cache, but those of memory are filled through it: that is
     // fastest while the file is warm. They follow each other.
     let (memory, mut ceilings): (Vec<_>, Vec<_>) =
@@ -83,13 +78,8 @@ fn order(plan: &Plan, round: u32) -> Vec<usize> {
 
 /// The cells of each comparison, including controls, each comparison shuffled.
 fn comparisons(plan: &Plan, random: &mut Random) -> Vec<Vec<usize>> {
-    let mut by_conditions: Vec<(&Conditions, Vec<usize>)> = Vec::new();
-    for (index, cell) in plan.cells.iter().enumerate().filter(|(_, cell)| cell.role != Role::Ceiling) {
-        match by_conditions.iter_mut().find(|(conditions, _)| **conditions == cell.conditions) {
-            Some((_, cells)) => cells.push(index),
-            None => by_conditions.push((&cell.conditions, vec![index])),
-        }
-    }
+    let compared = plan.cells.iter().enumerate().filter(|(_, cell)| cell.role != Role::Ceiling);
+    let by_conditions = by_key(compared.map(|(index, cell)| (&cell.conditions, index)));
     let mut comparisons: Vec<Vec<usize>> = by_conditions.into_iter().map(|(_, cells)| cells).collect();
     for comparison in &mut comparisons {
         random.shuffle(comparison);
@@ -194,7 +184,7 @@ mod tests {
     use pagewise_model::plan::Budget;
     use pagewise_model::{Failure, FailureKind};
 
-    use pagewise_model::{Bytes, Method, Reads, Work};
+    use pagewise_model::{Bytes, Conditions, Method, Reads, Work};
 
     /// Two comparisons of cold and warm reads, with ceilings.
     fn quick_plan() -> Plan {

@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::trusted::Directory;
 use pagewise_host::{boot, cache, cgroup};
+use pagewise_model::groups;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -219,11 +220,7 @@ impl Journal {
                     if out_of_reach == OutOfReach::Kept {
                         remaining.push(line);
                     }
-                    let path = parsed.entry.shown();
-                    match away.iter_mut().find(|(known, _)| *known == location) {
-                        Some((_, paths)) => paths.push(path),
-                        None => away.push((location, vec![path])),
-                    }
+                    groups::add(&mut away, location, parsed.entry.shown());
                 }
             }
         }

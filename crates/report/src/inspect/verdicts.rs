@@ -4,6 +4,7 @@
 use pagewise_analysis::inspect::{LEAST_SHARE, WaitFinding, findings};
 use pagewise_model::Bytes;
 use pagewise_model::format::{multiple, percent};
+use pagewise_model::groups::by_key;
 use pagewise_model::inspection::{By, InspectedFile, InspectedThread, Inspection, Mapped};
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::{Missing, ObservationKind};
@@ -204,8 +205,7 @@ pub(super) fn lacks(inspection: &Inspection, kind: ObservationKind) -> bool {
 /// Lines about missing observations, one for all of the same reason.
 pub(super) fn unseen(inspection: &Inspection) -> Vec<String> {
     let mut parts = vec!["Not seen: accesses to mapped pages that raise no fault.".to_string()];
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for missing in &inspection.missing {
+    let reasons = by_key(inspection.missing.iter().map(|missing| {
         let what = match missing.kind {
             ObservationKind::Faults => "page faults, mappings and waits",
             ObservationKind::Calls => "calls that read and write",
@@ -213,11 +213,8 @@ pub(super) fn unseen(inspection: &Inspection) -> Vec<String> {
             ObservationKind::MappedAround => "pages that are mapped around a fault",
             ObservationKind::MinorFaultWaits => "waits in faults that the kernel counts as minor",
         };
-        match reasons.iter_mut().find(|(reason, _)| *reason == missing.reason) {
-            Some((_, all)) => all.push(what),
-            None => reasons.push((&missing.reason, vec![what])),
-        }
-    }
+        (&missing.reason, what)
+    }));
     parts.extend(reasons.iter().map(|(reason, all)| format!("Not seen: {}: {reason}.", all.join("; "))));
     parts
 }

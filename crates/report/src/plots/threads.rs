@@ -6,10 +6,11 @@ use pagewise_analysis::judge::method_tables::{MethodTable, Score};
 use pagewise_analysis::judge::{CellJudgement, EvidenceMedians, MedianInterval};
 use pagewise_model::Role;
 use pagewise_model::format::{percent, rate};
+use pagewise_model::groups::by_key;
 use pagewise_model::planned_table::TableColumn;
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
+use crate::judged_run::{CellView, JudgedRun};
 use crate::text_table::{TextCell, TextTable};
 use crate::words::figures;
 
@@ -89,17 +90,10 @@ fn add(plot: &mut Plot, method: &str, column: TableColumn, value: MedianInterval
 
 /// Cells that differ only in their threads.
 fn of_cells(run: &JudgedRun<'_>) -> Vec<Plot> {
-    let mut groups: Vec<(String, Vec<&CellJudgement>)> = Vec::new();
-    for view in run.cells() {
-        if view.cell.role != Role::Measured || view.cell.ops_per_second.is_none() {
-            continue;
-        }
-        let label = label_without(&view.planned.conditions, &[LabelPart::Threads]);
-        match groups.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, cells)) => cells.push(view.cell),
-            None => groups.push((label, vec![view.cell])),
-        }
-    }
+    let mut cells = run.cells();
+    cells.retain(|view| view.cell.role == Role::Measured && view.cell.ops_per_second.is_some());
+    let label = |view: &CellView<'_>| label_without(&view.planned.conditions, &[LabelPart::Threads]);
+    let groups = by_key(cells.iter().map(|view| (label(view), view.cell)));
     let several = |cells: &[&CellJudgement]| cells.iter().any(|cell| cell.threads != cells[0].threads);
     let groups = groups.into_iter().filter(|(_, cells)| several(cells));
     groups

@@ -2,6 +2,7 @@
 
 use pagewise_analysis::judge::collected::CellSamples;
 use pagewise_analysis::judge::label::data_over_cache;
+use pagewise_model::groups::by_key;
 use pagewise_model::{CacheState, Cell, Conditions, Descriptor, DeviceCap, HostSettings, Numa, Role, Work};
 
 use super::study::{Cells, SizeRank, Test};
@@ -82,14 +83,7 @@ impl<'a> RunCells<'a> {
         matching: Vec<&'a CellSamples<'a>>,
         named: &Named,
     ) -> Vec<Vec<&'a CellSamples<'a>>> {
-        let mut groups: Vec<(Situation, Vec<&CellSamples<'_>>)> = Vec::new();
-        for one in matching {
-            let situation = self.situation(one.cell, named);
-            match groups.iter_mut().find(|(known, _)| *known == situation) {
-                Some((_, group)) => group.push(one),
-                None => groups.push((situation, vec![one])),
-            }
-        }
+        let groups = by_key(matching.into_iter().map(|one| (self.situation(one.cell, named), one)));
         groups.into_iter().map(|(_, group)| group).collect()
     }
 

@@ -7,6 +7,7 @@ use pagewise_analysis::facts::Facts;
 use pagewise_analysis::judge::FigureKind;
 use pagewise_analysis::judge::label::{LabelPart, label_without};
 use pagewise_analysis::statistics::median;
+use pagewise_model::groups;
 use pagewise_model::run::SCHEMA_VERSION;
 use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
@@ -132,11 +133,7 @@ impl Split {
         for run in runs {
             for situation in &run.situations {
                 let label = label_without(&situation.conditions, &[LabelPart::Size]);
-                let chosen = Chosen { facts: &run.facts, situation };
-                match situations.iter_mut().find(|(known, _)| *known == label) {
-                    Some((_, all)) => all.push(chosen),
-                    None => situations.push((label, vec![chosen])),
-                }
+                groups::add(&mut situations, label, Chosen { facts: &run.facts, situation });
             }
         }
         let mut split: Vec<SplitSituation> = situations

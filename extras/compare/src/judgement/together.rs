@@ -13,6 +13,7 @@ use pagewise_analysis::judge::label::label;
 use pagewise_analysis::statistics::median;
 use pagewise_model::Conditions;
 use pagewise_model::format::{counted, listed, time};
+use pagewise_model::groups;
 use pagewise_model::run::SCHEMA_VERSION;
 use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
@@ -169,11 +170,7 @@ impl Together {
                 machines: machines.collect(),
                 beside: measured_beside(&accesses, shared.access, &beside[index]),
             };
-            let conditions = &shared.access.conditions;
-            match situations.iter_mut().find(|(known, _)| *known == conditions) {
-                Some((_, methods)) => methods.push(method),
-                None => situations.push((conditions, vec![method])),
-            }
+            groups::add(&mut situations, &shared.access.conditions, method);
         }
         if situations.is_empty() {
             return Err(

@@ -1,6 +1,7 @@
 //! Advice for appends: the buffers that pay off, and the dirty bytes left when the last record is
 //! written.
 
+use pagewise_model::groups::by_key;
 use pagewise_model::{Bytes, Conditions, Method};
 
 use super::case::Case;
@@ -191,14 +192,8 @@ pub(super) fn by_file_size(all: &[Recommendation]) -> Vec<(usize, Note)> {
         (conditions.file_bytes, conditions.span_bytes) = (Bytes(0), Bytes(0));
         conditions
     };
-    let mut groups: Vec<(Conditions, Vec<usize>)> = Vec::new();
-    for (index, advice) in all.iter().enumerate().filter(|(_, advice)| advice.buffers().next().is_some()) {
-        let conditions = alike(advice);
-        match groups.iter_mut().find(|(other, _)| *other == conditions) {
-            Some((_, group)) => group.push(index),
-            None => groups.push((conditions, vec![index])),
-        }
-    }
+    let buffered = all.iter().enumerate().filter(|(_, advice)| advice.buffers().next().is_some());
+    let groups = by_key(buffered.map(|(index, advice)| (alike(advice), index)));
     let note = |(conditions, group): (Conditions, Vec<usize>)| {
         let last = *group.last()?;
         Some((last, of_file_sizes(&conditions, group.into_iter().map(|index| &all[index]))?))

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pagewise_model::groups::by_key;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
 
@@ -194,18 +195,11 @@ impl<'a> CliffGroup<'a> {
 
     /// Windows tried at the smallest span that has more than one of them.
     fn find_families(&self, windows: &[u32]) -> Vec<WindowFamily<'a>> {
-        let mut found: Vec<(String, Vec<(u32, GroupCell<'a>)>)> = Vec::new();
-        for member in &self.measured {
-            let Some((family, window)) = windowed(member.method()) else { continue };
-            if !windows.contains(&window) {
-                continue;
-            }
-            match found.iter_mut().find(|(name, _)| *name == family) {
-                Some((_, members)) => members.push((window, member.clone())),
-                None => found.push((family, vec![(window, member.clone())])),
-            }
-        }
-        found.into_iter().filter_map(|(_, members)| self.family(members)).collect()
+        let found = self.measured.iter().filter_map(|member| {
+            let (family, window) = windowed(member.method())?;
+            windows.contains(&window).then(|| (family, (window, member.clone())))
+        });
+        by_key(found).into_iter().filter_map(|(_, members)| self.family(members)).collect()
     }
 
     fn family(&self, members: Vec<(u32, GroupCell<'a>)>) -> Option<WindowFamily<'a>> {

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
+use pagewise_model::groups;
 use pagewise_model::method::{ListedMethod, listed, names, options};
 use pagewise_model::{Worker, Workload};
 
@@ -74,25 +75,21 @@ fn reference() -> String {
 
 /// Every option once, with the commands that take it.
 fn options_of_commands(overview: &Command, commands: &[&Command]) -> String {
-    let mut known: Vec<(String, String, Vec<&str>)> = Vec::new();
+    let mut known: Vec<((String, String), Vec<&str>)> = Vec::new();
     let all = std::iter::once(("the overview", overview))
         .chain(commands.iter().map(|command| (command.get_name(), *command)));
     for (name, command) in all {
         let shown = command.get_arguments().filter(|argument| argument.get_id() != "help");
         for argument in shown {
-            let (usage, help) = (usage(argument), help(argument));
-            match known.iter_mut().find(|(other, same, _)| (other, same) == (&usage, &help)) {
-                Some((_, _, takers)) => takers.push(name),
-                None => known.push((usage, help, vec![name])),
-            }
+            groups::add(&mut known, (usage(argument), help(argument)), name);
         }
     }
     let takers_of =
-        |usage: &str| known.iter().find(|(known, ..)| known == usage).map(|(.., takers)| takers.clone());
+        |usage: &str| known.iter().find(|((known, _), _)| known == usage).map(|(_, takers)| takers.clone());
     let questions = takers_of("--file <FILE>").expect("questions read files");
     let mut text =
         "\n## Arguments and options\n\n| option | of | meaning |\n| --- | --- | --- |\n".to_string();
-    for (usage, help, takers) in &known {
+    for ((usage, help), takers) in &known {
         let others: Vec<&str> = takers.iter().filter(|taker| !questions.contains(taker)).copied().collect();
         let of = match takers.len() - others.len() == questions.len() {
             true => [others, vec!["every question"]].concat(),
