@@ -41,12 +41,6 @@ fn take(place: &Place, question: &str, more: &[&str]) -> Taken {
     taken
 }
 
-/// Where files in memory are, if they are.
-fn in_memory() -> Option<Place> {
-    let memory = Path::new("/dev/shm");
-    memory.is_dir().then(|| Place::on(memory))
-}
-
 /// The methods that a question asks about by itself.
 fn asked(question: &str) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../questions/{question}.toml"));
@@ -343,7 +337,7 @@ fn updates_of_other_workers_are_whole() {
 #[test]
 fn what_is_expected_is_judged_and_decides_the_status() {
     let _turn = my_turn();
-    let Some(place) = in_memory() else {
+    let Some(place) = Place::in_memory() else {
         return support::skipped("tmpfs", "there is no /dev/shm");
     };
     let common = "append --methods pwrite --file-size 2MiB --record-size 1KiB --sync commit --no-ceilings --json --out";
@@ -390,7 +384,7 @@ fn every_append_that_is_synced_is_whole() {
 #[test]
 fn every_append_in_memory_is_whole() {
     let _turn = my_turn();
-    let Some(place) = in_memory() else {
+    let Some(place) = Place::in_memory() else {
         return support::skipped("tmpfs", "there is no /dev/shm");
     };
     for (sizes, passes, sync) in [
@@ -429,7 +423,7 @@ fn a_file_that_was_written_before_holds_the_new_records() {
 fn every_fill_is_whole_on_a_disk_and_in_memory() {
     let _turn = my_turn();
     let reasons = ["MADV_HUGEPAGE", "mlock"];
-    for place in [Some(Place::new()), in_memory()].into_iter().flatten() {
+    for place in [Some(Place::new()), Place::in_memory()].into_iter().flatten() {
         let directory = format!("--dir={}", place.path().display());
         let taken = take(&place, "fill", &[&directory, "--file-size=8MiB"]);
         expect_all_written(&taken, "fill", &reasons);

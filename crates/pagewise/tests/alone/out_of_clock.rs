@@ -2,8 +2,6 @@
 //! `ready` is reported and counts in the total, or the sample is invalid. What is too little for
 //! that counts in the total too.
 
-use std::path::Path;
-
 use crate::support::until::my_turn;
 use crate::support::{Place, cheating_once_worker, early_worker, kinds, load};
 use pagewise_analysis::proof::measured::total_ns;
@@ -22,12 +20,6 @@ const SCAN: &[&str] = &["scan", "--file-size=4MiB", "--consume=lines"];
 const APPEND: &[&str] = &["append", "--file-size=1MiB", "--record-size=4KiB", "--passes=1"];
 const FILL: &[&str] = &["fill", "--file-size=1MiB", "--block-size=4KiB"];
 
-/// In memory where there is such a place: nothing here depends on a device.
-fn place() -> Place {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { Place::on(memory) } else { Place::new() }
-}
-
 /// Methods of pagewise's own that write.
 const OWN: &str = "--methods=mmap,pwrite";
 
@@ -42,7 +34,7 @@ fn run(kind: &str, question: &[&str]) -> (Run, Value) {
 /// A run, and its judged cells.
 fn run_with(question: &[&str], more: &[&str]) -> (Run, Vec<Value>) {
     let _turn = my_turn();
-    let place = place();
+    let place = Place::in_memory().unwrap_or_else(Place::new);
     let common = ["--trial-rounds=2", "--no-ceilings", "--json", "--out=run.jsonl"];
     let dir = place.path().to_string_lossy().into_owned();
     let finished = place.run(&[&["run"], question, &common[..], more, &["--dir", &dir]].concat());

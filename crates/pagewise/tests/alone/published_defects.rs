@@ -5,7 +5,6 @@
 //! Runs end as soon as every cell has a sample: what is missing depends on nothing but the sizes.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::support::until::{Taken, cells, each_has_or_cannot, my_turn, samples, stop_words, take_words};
 use crate::support::{FROM_OUTSIDE, Place, kinds, published_worker};
@@ -23,12 +22,6 @@ const BUFFERS: &str = "--methods=mmap,mmap:buffer=100B,mmap:buffer=1KiB,mmap:buf
 /// 100 B, 6 for 1 KiB, 5 for 2 KiB.
 const BUFFERED_CELLS: usize = 26;
 
-/// In memory where there is such a place: nothing here depends on a device.
-fn place() -> Place {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { Place::on(memory) } else { Place::new() }
-}
-
 fn words<'a>(worker: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let common = ["run", "append", "--rounds=7", "--seed=7", "--no-ceilings", "--json", "--out=run.jsonl"];
     [&common[..], &["--worker-command", worker], more].concat()
@@ -41,7 +34,7 @@ fn run(kind: &str, more: &[&str]) -> Taken {
     let worker = published_worker(kind);
     let has_sample = |run: &Run, cell: &Cell| !samples(run, |other| other == cell).is_empty();
     let each = |run: Run| cells(&run, |_| true).iter().all(|cell| has_sample(&run, cell));
-    let run = stop_words(&place(), &words(&worker, more), each);
+    let run = stop_words(&Place::in_memory().unwrap_or_else(Place::new), &words(&worker, more), each);
     assert_eq!(run.header.worker_command, Some(worker), "the run does not say whose samples these are");
     Taken::of(&run)
 }
@@ -51,7 +44,10 @@ fn run(kind: &str, more: &[&str]) -> Taken {
 fn honest(more: &[&str]) -> Run {
     let _turn = my_turn();
     let worker = published_worker("honest");
-    take_words(&place(), &words(&worker, more), |run| each_has_or_cannot(run, 1)).run
+    take_words(&Place::in_memory().unwrap_or_else(Place::new), &words(&worker, more), |run| {
+        each_has_or_cannot(run, 1)
+    })
+    .run
 }
 
 /// What the study's program does wrong, as the notes on it say.

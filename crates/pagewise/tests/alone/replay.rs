@@ -102,6 +102,12 @@ const REPLAY: [&str; 8] = [
     "--methods=pread,mmap:random,pread:direct",
 ];
 
+/// The command line of a replay without ceilings.
+pub fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--no-ceilings", "--json", "--out=run.jsonl"];
+    [&usual, more].concat()
+}
+
 /// The methods of a run; a method is measured twice where it is its own control.
 pub fn methods(judged: &Value) -> Vec<&str> {
     let cells = judged["cells"].as_array().expect("cells").iter();

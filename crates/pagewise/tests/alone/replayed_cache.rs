@@ -9,7 +9,7 @@ use pagewise_model::watched::ReadOrder;
 use rustix::fs::{Advice, fadvise};
 use serde_json::Value;
 
-use crate::replay::{FILE_BYTES, data, store, trace_of};
+use crate::replay::{FILE_BYTES, data, replay, store, trace_of};
 use crate::support::until::my_turn;
 use crate::support::{Place, expect_refused, expect_undisturbed, is_root, load, load_trace, sees_calls};
 
@@ -58,11 +58,6 @@ fn half_cached(path: &str) -> Trace {
     (file.said_to_be_read, file.resident_before) = (ReadOrder::Random, Some(FILE_BYTES / 2));
     trace.resident = [(0, half())].into();
     trace
-}
-
-fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--no-ceilings", "--json", "--out=run.jsonl"];
-    [&usual, more].concat()
 }
 
 /// Device bytes of a method from a state of the cache.

@@ -7,7 +7,7 @@ use pagewise_model::trace::{NoGaps, Trace, WindowTally};
 use pagewise_model::{Outcome, Sample, Work};
 use rustix::process::Signal;
 
-use crate::replay::{FILE_BYTES, data, in_order, store, trace_of};
+use crate::replay::{FILE_BYTES, data, in_order, replay, store, trace_of};
 use crate::support::paused::PausedRun;
 use crate::support::until::my_turn;
 use crate::support::{
@@ -28,11 +28,6 @@ fn with_gaps(path: &str, gap_ns: u64) -> Trace {
     }
     assert_eq!(accesses.len() as u64, GAPS + 1);
     trace_of(path, accesses, FILE_BYTES)
-}
-
-fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--no-ceilings", "--json", "--out=run.jsonl"];
-    [&usual, more].concat()
 }
 
 /// The gaps that the work of a sample's cell keeps.

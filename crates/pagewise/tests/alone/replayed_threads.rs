@@ -9,7 +9,7 @@ use pagewise_model::trace::{AccessKind, Trace, TraceThread};
 use pagewise_model::{Outcome, Sample};
 use rustix::process::{Pid, Signal};
 
-use crate::replay::{FILE_BYTES, data, in_order, judged, methods, store, trace_of};
+use crate::replay::{FILE_BYTES, data, in_order, judged, methods, replay, store, trace_of};
 use crate::support::until::my_turn;
 use crate::support::{
     self, FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed,
@@ -34,11 +34,6 @@ fn of_three(path: &str) -> Trace {
     let thread = |thread| TraceThread { process: 7, thread, name: String::new(), accesses: 0 };
     trace.trailer.threads = (0..10).map(thread).collect();
     trace
-}
-
-fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--no-ceilings", "--json", "--out=run.jsonl"];
-    [&usual, more].concat()
 }
 
 #[test]

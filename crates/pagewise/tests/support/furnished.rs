@@ -1,6 +1,7 @@
-//! A place for commands that are refused.
+//! Places for commands that are refused, and for those that depend on no device.
 
 use std::fs;
+use std::path::Path;
 
 use super::Place;
 
@@ -15,4 +16,12 @@ pub fn furnished() -> Place {
     rustix::fs::mknodat(rustix::fs::CWD, place.file("pipe"), rustix::fs::FileType::Fifo, modes, 0)
         .expect("pipe");
     place
+}
+
+impl Place {
+    /// A place in memory, where there is one.
+    pub fn in_memory() -> Option<Self> {
+        let memory = Path::new("/dev/shm");
+        memory.is_dir().then(|| Self::on(memory))
+    }
 }
