@@ -7,7 +7,7 @@ use pagewise_analysis::judge::advice::{Buffers, Recommendation};
 use pagewise_analysis::judge::cliff::{Cliff, Crossing, Curve, CurveGroup, Point};
 use pagewise_analysis::judge::gain::Gain;
 use pagewise_analysis::judge::method_tables::{
-    ColdRow, ColdStart, Fastest, MethodRow, MethodTable, Score, Tables, ThreadWaits,
+    ColdRow, ColdStart, Fall, Fastest, MethodRow, MethodTable, Score, Tables, ThreadWaits,
 };
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::judge::self_replay::SelfReplay;
@@ -191,6 +191,8 @@ parts! {
         /// plan.
         tables: Vec<MethodTableJson<'a>> =
             each(&judged.tables, |table| MethodTableJson::of(table, judged.cpus));
+        /// If threads are columns: the remaining score of each method as the data grow.
+        falls: Vec<FallJson<'a>> = each(&judged.falls, FallJson::of);
         /// Cold starts, one for each pattern, size and number of threads.
         cold_starts: Vec<ColdStartJson<'a>> = each(&judged.cold_starts, ColdStartJson::of);
         /// Conclusions, as sentences.
@@ -228,6 +230,11 @@ parts! {
     FastestJson = "Fastest", of(fastest: Fastest) {
         /// Reason that there is none.
         reason: Option<String> = fastest.reason.as_ref().map(reasons::of_no_verdict);
+    }
+
+    FallJson = "Fall", of(fall: Fall) {
+        /// `random-read, warm: data 2x the cache against 0.5x`.
+        label: String = words::method_tables::fall(fall);
     }
 
     ColdStartJson = "ColdStart", of(start: ColdStart) {

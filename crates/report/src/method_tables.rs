@@ -194,7 +194,7 @@ fn scaling(tables: &Tables) -> Vec<Block> {
 }
 
 fn fall(fall: &Fall) -> [Block; 2] {
-    let title = format!("Under pressure, {}", fall.label);
+    let title = format!("Under pressure, {}", words::method_tables::fall(fall));
     let rows = fall.rows.iter().map(|row| (row.method.clone(), row.ratios.iter().map(ratio).collect()));
     [Block::heading(3, &title), grid("method", names(&fall.columns), rows, &title)]
 }

@@ -2,10 +2,11 @@
 
 use pagewise_analysis::judge::Status;
 use pagewise_analysis::judge::method_tables::{
-    ColdRow, ColdStart, MethodRow, MethodTable, PairedRatio, Tables,
+    ColdRow, ColdStart, Fall, MethodRow, MethodTable, PairedRatio, Tables,
 };
 use pagewise_analysis::judge::verdict::Finding;
-use pagewise_model::format::{bytes, counted, listed, time, times};
+use pagewise_model::CacheState;
+use pagewise_model::format::{bytes, counted, listed, multiple, time, times};
 use pagewise_model::planned_table::TableColumn;
 
 use super::{distinct, figures, reasons};
@@ -178,6 +179,17 @@ fn explained(tables: &[MethodTable]) -> Option<String> {
         false => "More data, against the least",
     };
     (!text.is_empty()).then(|| format!("{what}: {}.", text.join("; ")))
+}
+
+/// `random-read, warm: data 2x the cache against 0.5x`.
+pub(crate) fn fall(fall: &Fall) -> String {
+    let warm_up = match fall.cache {
+        // The larger ones are as warm as they get.
+        CacheState::Warm => "warm or steady".to_string(),
+        cache => cache.to_string(),
+    };
+    let (from, to) = (multiple(fall.from), multiple(fall.to));
+    format!("{}, {warm_up}: data {to} the cache against {from}", fall.workload)
 }
 
 /// The faster one of the two; `None` if the plan compares none.

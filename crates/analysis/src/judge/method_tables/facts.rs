@@ -24,6 +24,7 @@ pub struct Tables {
     #[serde(skip)]
     pub tables: Vec<MethodTable>,
     /// If threads are columns: the remaining score of each method as the data grow.
+    #[serde(skip)]
     pub falls: Vec<Fall>,
     /// Cold starts, one for each pattern, size and number of threads.
     #[serde(skip)]
@@ -130,8 +131,6 @@ pub struct Ratios {
 /// Score at the largest size of the data relative to the smallest.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fall {
-    /// `random-read, warm: data 2x the cache against 0.5x`.
-    pub label: String,
     /// Accesses and their order.
     pub workload: Workload,
     /// State of the cache.

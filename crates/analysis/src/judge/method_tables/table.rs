@@ -1,6 +1,5 @@
 //! Methods by column, and the figures derived from these tables.
 
-use pagewise_model::format::multiple;
 use pagewise_model::planned_table::{TableColumn, TableColumns};
 use pagewise_model::{CacheState, Conditions};
 
@@ -226,18 +225,7 @@ fn fall(
         common.iter().map(|(large, small)| between(data, (large, method), (small, method))).collect()
     };
     let (from, to) = (of(&smallest), of(&largest));
-    let warm_up = match table.cache {
-        // The larger ones are as warm as they get.
-        CacheState::Warm => "warm or steady".to_string(),
-        cache => cache.to_string(),
-    };
     Some(Fall {
-        label: format!(
-            "{}, {warm_up}: data {} the cache against {}",
-            table.workload,
-            multiple(to),
-            multiple(from)
-        ),
         workload: table.workload,
         cache: table.cache,
         from,
