@@ -310,7 +310,7 @@ impl Fio<'_> {
     /// What warming and measuring have in common: the reads, in the group.
     fn command(&self, group: &Group, random: &mut Random) -> Result<Command> {
         let mut command = Command::new("fio");
-        Spawn { die_with_parent: true, join: group.entry()?, cpus: None }.apply(&mut command);
+        Spawn { die_with_parent: true, join: group.entry()?, ..Spawn::default() }.apply(&mut command);
         command
             .args(["--name=reads", "--readonly", "--output-format=json", "--thread", "--numjobs=1"])
             .args(["--rw=randread", "--ioengine=psync", "--iodepth=1", "--norandommap"])

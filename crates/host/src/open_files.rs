@@ -1,6 +1,7 @@
 //! The number of files that this process, and those that it starts, may have open.
 
 use std::io;
+use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -14,17 +15,26 @@ pub enum NoRoom {
     Call(io::Error),
 }
 
+/// The soft limit before it was raised.
+static USUAL: OnceLock<u64> = OnceLock::new();
+
+/// The soft limit before it was raised, which programs of the user are to have: some have as many
+/// files open as they may. `None`: it was not raised.
+pub fn usual() -> Option<u64> {
+    USUAL.get().copied()
+}
+
 /// Room for so many open files: the soft limit is raised, up to the hard one.
 pub fn room_for(needed: u64) -> Result<(), NoRoom> {
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
+    let Some(current) = limit.current.filter(|current| *current < needed) else { return Ok(()) };
     if let Some(maximum) = limit.maximum.filter(|maximum| *maximum < needed) {
         return Err(NoRoom::Limit(maximum));
     }
     let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
-    setrlimit(Resource::Nofile, raised).map_err(|errno| NoRoom::Call(errno.into()))
+    setrlimit(Resource::Nofile, raised).map_err(|errno| NoRoom::Call(errno.into()))?;
+    USUAL.get_or_init(|| current);
+    Ok(())
 }
 
 #[cfg(test)]

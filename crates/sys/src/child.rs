@@ -8,7 +8,9 @@ use std::process::{Child, Command};
 use std::thread::JoinHandle;
 
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 
 use crate::checked;
 
@@ -22,12 +24,14 @@ pub struct Spawn {
     pub join: Vec<OwnedFd>,
     /// The CPUs that it must be able to use: exactly these.
     pub cpus: Option<CpuMask>,
+    /// Soft limit of its open files; `None`: that of its parent.
+    pub open_files: Option<u64>,
 }
 
 impl Spawn {
     /// Apply these actions to the child of `command`.
     pub fn apply(self, command: &mut Command) -> &mut Command {
-        let Self { die_with_parent: dies, join, cpus } = self;
+        let Self { die_with_parent: dies, join, cpus, open_files } = self;
         if dies {
             die_with_parent(command);
         }
@@ -41,6 +45,16 @@ impl Spawn {
             // SAFETY: the closure runs between fork and exec and calls only sched_setaffinity(2)
             // and sched_getaffinity(2) on memory that was allocated before the fork.
             unsafe { command.pre_exec(move || cpus.apply(&mut allowed)) };
+        }
+        if open_files.is_some() {
+            // SAFETY: the closure runs between fork and exec and calls only getrlimit(2) and
+            // setrlimit(2); it allocates nothing.
+            unsafe {
+                command.pre_exec(move || {
+                    let maximum = getrlimit(Resource::Nofile).maximum;
+                    Ok(setrlimit(Resource::Nofile, Rlimit { current: open_files, maximum })?)
+                });
+            }
         }
         command
     }
@@ -236,12 +250,27 @@ mod tests {
             .map(|path| OpenOptions::new().create_new(true).write(true).open(path).expect("open").into())
             .collect();
         let mut command = shell("exit 0");
-        let status =
-            Spawn { die_with_parent: true, join, cpus: None }.apply(&mut command).status().expect("start");
+        let status = Spawn { die_with_parent: true, join, ..Spawn::default() }
+            .apply(&mut command)
+            .status()
+            .expect("start");
         assert!(status.success());
         for path in &paths {
             assert_eq!(std::fs::read_to_string(path).expect("read"), "0\n");
         }
+    }
+
+    #[test]
+    fn a_child_has_its_own_limit_of_open_files() {
+        let limit = getrlimit(Resource::Nofile);
+        let fewer = limit.current.expect("a limit") - 1;
+        let output = Spawn { open_files: Some(fewer), ..Spawn::default() }
+            .apply(&mut shell("ulimit -Sn; ulimit -Hn"))
+            .output()
+            .expect("start");
+        let hard = limit.maximum.map_or("unlimited".to_string(), |maximum| maximum.to_string());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{fewer}\n{hard}\n"));
+        assert_eq!(getrlimit(Resource::Nofile), limit, "that of its parent");
     }
 
     #[test]

@@ -16,14 +16,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use pagewise_host::mounts::Mount;
 use pagewise_host::watch::{self, Target, Watch};
 use pagewise_host::windows::Windows;
-use pagewise_host::{cgroup, device, process};
+use pagewise_host::{cgroup, device, open_files, process};
 use pagewise_lab::exit::Exit;
 use pagewise_model::ProcessCounters;
 use pagewise_model::inspection::{Inspection, Subject};
 use pagewise_model::trace::WindowTally;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::{DiskOf, Missing, Observation, ObservationKind};
-use pagewise_sys::Held;
+use pagewise_sys::{Held, Spawn};
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
 
@@ -316,6 +316,8 @@ impl Started {
         if quiet {
             command.stdout(Stdio::piped());
         }
+        // A program may have as many files open as it is allowed.
+        Spawn { open_files: open_files::usual(), ..Spawn::default() }.apply(&mut command);
         let requests = Requests::begin()?;
         let held = Held::spawn(command).context("no process can be started")?;
         let process = held.process();

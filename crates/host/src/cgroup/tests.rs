@@ -37,7 +37,7 @@ fn spawn(group: &Group, script: &str) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let join = group.entry().expect("entry");
-    Spawn { die_with_parent: true, join, cpus: None }.apply(&mut command).spawn().expect("start")
+    Spawn { die_with_parent: true, join, ..Spawn::default() }.apply(&mut command).spawn().expect("start")
 }
 
 /// Removes the groups that a failing test leaves, with the processes in them. Made before the

@@ -142,7 +142,7 @@ impl ConditionGuard {
             None => Vec::new(),
         };
         command.envs(self.mark.clone());
-        Ok(Spawn { die_with_parent: true, join, cpus: self.cpus.clone() }.apply(command))
+        Ok(Spawn { die_with_parent: true, join, cpus: self.cpus.clone(), open_files: None }.apply(command))
     }
 
     /// Move the pages of the span to the requested node.
