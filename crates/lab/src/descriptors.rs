@@ -27,8 +27,13 @@ pub fn ensure_descriptors(plan: &Plan) -> Result<()> {
             grouped(needed)
         )
     })?;
-    let limit = fs::read_to_string(MAX_MAP_COUNT).ok().and_then(|text| text.trim().parse::<u64>().ok());
-    let (needed, limit) = (mapped + SPARE, limit.unwrap_or(u64::MAX));
+    let limit = fs::read_to_string(MAX_MAP_COUNT).ok().and_then(|text| text.trim().parse().ok());
+    ensure_mappings(mapped, limit.unwrap_or(u64::MAX))
+}
+
+/// Refuse more mappings than a process may have.
+fn ensure_mappings(mapped: u64, limit: u64) -> Result<()> {
+    let needed = mapped + SPARE;
     ensure!(
         needed <= limit,
         "this replay needs {} mappings in one process, and vm.max_map_count is {}: choose fewer files with --file, or fewer threads",
@@ -109,6 +114,11 @@ mod tests {
         assert!(
             many.starts_with("this replay needs 10,240,256 open files in one process, and the limit is"),
             "{many}"
+        );
+        ensure_mappings(65_274, 65_530).expect("as many as there may be");
+        assert_eq!(
+            ensure_mappings(65_275, 65_530).expect_err("one more").to_string(),
+            "this replay needs 65,531 mappings in one process, and vm.max_map_count is 65,530: choose fewer files with --file, or fewer threads"
         );
         ensure_descriptors(&Plan::of(vec![cell("pread", 1, 1, Descriptor::Shared)])).expect("one file");
         ensure_descriptors(&Plan::of(vec![cell("mmap", 3, 1, Descriptor::Shared)])).expect("three files");

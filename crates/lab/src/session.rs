@@ -262,12 +262,10 @@ impl RunSession {
 /// Open the user's file, or those of a replay. Their identities in the plan are kept: the first
 /// sample detects changes since then.
 fn own_files(source: &Source) -> Result<Input> {
+    let is_one = source.own_files().count() == 1;
     let open = |(path, identity): (&str, &FileIdentity)| -> Result<(PathBuf, File, FileIdentity)> {
         let (file, found) = files::identify(Path::new(path))?;
-        ensure!(
-            source.own_files().count() == 1 || found == *identity,
-            "{path} was replaced or changed since the run was planned"
-        );
+        ensure!(is_one || found == *identity, "{path} was replaced or changed since the run was planned");
         Ok((PathBuf::from(path), file, identity.clone()))
     };
     let mut files = source.own_files().map(open);
