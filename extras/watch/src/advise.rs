@@ -30,8 +30,9 @@ use pagewise_lab::traced::Traced;
 use pagewise_lab::{answer, command_lines, measure};
 use pagewise_model::Workload;
 use pagewise_model::date::compact_utc;
-use pagewise_model::format::{bytes, duration};
+use pagewise_model::format::{bytes, counted, duration};
 use pagewise_model::inspection::Inspection;
+use pagewise_model::trace::TraceFile;
 use pagewise_report::inspect::{self as text, Shown};
 
 use crate::record::{Limited, Recorded, Request, recorded_by, usual_name};
@@ -89,14 +90,14 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
         }
     };
     let program = in_turn(arguments, &traced, stdin);
-    let (file, threads) = (traced.files[0].clone(), traced.work.trace_threads);
+    let (files, threads) = (traced.files.clone(), traced.work.trace_threads);
     let taken = match replay(arguments, traced, arguments.out.clone(), program.clone())? {
         Taken::File(path) if threads > 1 && !stands(&path)? => {
             say(format_args!(
                 "note: the replay by {threads} threads does not read what the program read ({}); one thread replays the reads of all",
                 path.display()
             ));
-            let traced = load(&trace, &file, true)?;
+            let traced = load(&trace, &files, true)?;
             replay(arguments, traced, one_thread, program)?
         }
         taken => taken,
@@ -107,9 +108,9 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
     }
 }
 
-/// The reads of a file that were just recorded.
-fn load(trace: &Path, file: &Path, by_one: bool) -> Result<Traced> {
-    Traced::load(trace, &[file.to_path_buf()], by_one).map_err(|error| Exit::FellShort.because(error))
+/// The reads of these files that were just recorded.
+fn load(trace: &Path, files: &[PathBuf], by_one: bool) -> Result<Traced> {
+    Traced::load(trace, files, by_one).map_err(|error| Exit::FellShort.because(error))
 }
 
 /// True if the trace of a run stands for its program.
@@ -128,7 +129,7 @@ fn by_one_thread(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Run the command, once or twice, and write its trace; the file that it reads, or the ending if
+/// Run the command, once or twice, and write its trace; the files that it reads, or the ending if
 /// there is nothing to be replayed.
 fn watch_and_record(
     arguments: &AdviseArguments,
@@ -136,28 +137,19 @@ fn watch_and_record(
     state: &mut State,
     stdin: StdinPosition,
     stop: &AtomicBool,
-) -> Result<Result<PathBuf, Exit>> {
-    let (file, first) = match &arguments.file {
-        Some(file) => {
-            let found = file.canonicalize().map_err(|error| anyhow!("{}: {error}", file.display()))?;
-            let shown = found.display();
-            ensure!(
-                found.to_str().is_some(),
-                "the path {shown} is not UTF-8: run files and workers need UTF-8"
-            );
-            (found, None)
-        }
-        None => match first_run(arguments, stop)? {
-            Ok(first) => (first.file.clone(), Some(first)),
+) -> Result<Result<Vec<PathBuf>, Exit>> {
+    let (files, first) = match arguments.file.is_empty() {
+        false => (arguments.file.iter().map(|file| named(file)).collect::<Result<Vec<_>>>()?, None),
+        true => match first_run(arguments, stop)? {
+            Ok(first) => (vec![first.file.clone()], Some(first)),
             Err(ending) => return Ok(Err(ending)),
         },
     };
     stdin.restore();
-    let cold = [file.clone()];
     let request = Request {
         command: &arguments.command,
         memory: arguments.memory,
-        cold: &cold,
+        cold: &files,
         as_is: &[],
         quiet: true,
         needed: recorded_by(arguments.windows, arguments.memory),
@@ -182,14 +174,22 @@ fn watch_and_record(
         }
         Some(_) => {}
     }
-    show(&inspection, arguments, Some(&file))?;
+    show(&inspection, arguments, &files)?;
     if kept.as_deref() != Some(trace) {
         return Err(Exit::FellShort.because(anyhow!("there is no trace to be replayed")));
     }
     if let Some(first) = &first {
-        difference(&first.inspection, &inspection, &file).iter().for_each(say);
+        difference(&first.inspection, &inspection, &first.file).iter().for_each(say);
     }
-    Ok(Ok(file))
+    Ok(Ok(files))
+}
+
+/// A file that the user named.
+fn named(file: &Path) -> Result<PathBuf> {
+    let found = file.canonicalize().map_err(|error| anyhow!("{}: {error}", file.display()))?;
+    let shown = found.display();
+    ensure!(found.to_str().is_some(), "the path {shown} is not UTF-8: run files and workers need UTF-8");
+    Ok(found)
 }
 
 /// Beside the run file, if that is named: `NAME.trace`; else in this directory, with its date and
@@ -210,15 +210,16 @@ fn trace_name(arguments: &AdviseArguments) -> Result<PathBuf> {
     Ok(name.into())
 }
 
-/// True if the file may be dropped from the page cache: by the command line, or by the user's
+/// True if its files may be dropped from the page cache: by the command line, or by the user's
 /// answer on a terminal.
 fn may_evict(arguments: &AdviseArguments) -> Result<bool> {
     if arguments.evict {
         return Ok(true);
     }
-    let what = match &arguments.file {
-        Some(file) => file.display().to_string(),
-        None => "the file that the command reads most of".to_string(),
+    let what = match &arguments.file[..] {
+        [] => "the file that the command reads most of".to_string(),
+        [file] => file.display().to_string(),
+        files => format!("each of {}", counted(files.len() as u64, "file")),
     };
     let why = format!("{what} is dropped from the page cache before it is recorded and replayed");
     match output::confirm(&format!("{why}; other programs that read it then wait for the device. Go on?")) {
@@ -252,7 +253,7 @@ fn first_run(arguments: &AdviseArguments, stop: &AtomicBool) -> Result<Result<Fi
     let file = match candidates.chosen(arguments.windows) {
         Ok(file) => file,
         Err(reason) => {
-            show(&inspection, arguments, None)?;
+            show(&inspection, arguments, &[])?;
             return Err(Exit::FellShort.because(reason));
         }
     };
@@ -280,11 +281,11 @@ fn say_status(status: ExitStatus) {
 }
 
 /// Print the inspection of the program on stdout above the answer; JSON has it within.
-fn show(inspection: &Inspection, arguments: &AdviseArguments, replayed: Option<&Path>) -> Result<()> {
+fn show(inspection: &Inspection, arguments: &AdviseArguments, replayed: &[PathBuf]) -> Result<()> {
     if arguments.print.json {
         return Ok(());
     }
-    let replayed: Vec<&str> = replayed.and_then(Path::to_str).into_iter().collect();
+    let replayed: Vec<&str> = replayed.iter().filter_map(|path| path.to_str()).collect();
     let is_replayed = !replayed.is_empty();
     // Without a replay there is no page that has the others.
     let most = if is_replayed { NAMED } else { text::SHOWN };
@@ -338,9 +339,10 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
                 trailer.program.ended
             )));
         }
-        let path = cold[0].to_str();
-        let file = trailer.files.iter().find(|file| Some(file.path.as_str()) == path);
-        Ok((trailer.program.wall_ns, file.and_then(|file| trailer.device_bytes(&[file]))))
+        // Unknown if it did not read one of them this time.
+        let read = |path: &PathBuf| trailer.files.iter().find(|file| Path::new(&file.path) == path);
+        let files: Option<Vec<&TraceFile>> = cold.iter().map(read).collect();
+        Ok((trailer.program.wall_ns, files.and_then(|files| trailer.device_bytes(&files))))
     }))
 }
 

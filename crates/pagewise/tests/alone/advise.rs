@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use pagewise_model::Outcome;
 use serde_json::Value;
 
 use crate::replay::{FILE_BYTES, data, judged, methods};
@@ -80,6 +81,32 @@ fn a_program_is_advised_how_to_read_its_file() {
         assert!(page.contains(part), "{part}");
     }
     place.expect_no_trace();
+}
+
+/// The files that are named are replayed together; the others that it reads are left out.
+#[test]
+fn a_program_is_advised_how_to_read_several_files() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let _turn = my_turn();
+    let place = Place::on(&std::env::temp_dir());
+    let first = data(&place);
+    let second = place.write_synced("second.bin", vec![5; 3 << 20]);
+    let options = ["--json", "--out=run.jsonl", "--methods=mmap:random", "--file", &first, "--file", &second];
+    let (finished, is_measured) = measured(&place, &advise(&options, &["cat", &first, &second]));
+    let run = load(&place.file("run.jsonl"));
+    assert_eq!(run.header.plan.source.own_files().count(), 2);
+    for sample in of_methods(&run) {
+        if let Outcome::Taken { evidence, .. } = &sample.outcome {
+            assert_eq!(Some(evidence.checksum), evidence.expected_checksum);
+            assert_eq!(evidence.requested_bytes, FILE_BYTES + (3 << 20));
+        }
+    }
+    if is_measured {
+        let judged = judged(&finished, true);
+        assert_eq!(judged["self_replay"]["stands"], true, "{}", judged["self_replay"]);
+    }
 }
 
 #[test]

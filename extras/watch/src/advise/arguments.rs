@@ -16,9 +16,10 @@ pub struct AdviseArguments {
     /// The command. It runs up to six times; what it prints on stdout is dropped
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
-    /// The file whose reads are replayed [default: the one of which the command reads most]
+    /// A file whose reads are replayed, given once for each [default: the one of which the command
+    /// reads most]
     #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub file: Vec<PathBuf>,
     /// Allow dropping that file from the page cache. Other programs that read it then wait for the
     /// device
     #[arg(long)]
