@@ -1,7 +1,6 @@
 //! Files of a run: datasets, the user's own file, files for workers to write; and the state of
 //! their page cache.
 
-use std::cmp::Reverse;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
@@ -256,21 +255,22 @@ impl Input {
     }
 
     /// Text of a worker with the names of its files in place of their descriptors.
-    pub fn named(&self, mut detail: String) -> String {
-        let mut files = vec![(self.file().as_raw_fd(), self.worker_path(), &self.path)];
-        files.extend(
-            self.others
-                .iter()
-                .map(|other| (other.file.as_raw_fd(), descriptor_path(&other.file), &other.path)),
-        );
-        // /proc/1/fd/12 begins with /proc/1/fd/1.
-        files.sort_unstable_by_key(|(descriptor, ..)| Reverse(*descriptor));
-        for (_, shown, path) in files {
-            if detail.contains(&shown) {
-                detail = detail.replace(&shown, &path.to_string_lossy());
+    pub fn named(&self, detail: String) -> String {
+        let others = self.others.iter().map(|other| (descriptor_path(&other.file), &other.path));
+        std::iter::once((self.worker_path(), &self.path)).chain(others).fold(detail, |text, (shown, path)| {
+            if !text.contains(&shown) {
+                return text;
             }
-        }
-        detail
+            let mut parts = text.split(&shown);
+            let mut named = parts.next().unwrap_or_default().to_string();
+            for part in parts {
+                // /proc/1/fd/12 begins with /proc/1/fd/1.
+                let is_longer = part.starts_with(|next: char| next.is_ascii_digit());
+                named += &if is_longer { shown.clone() } else { path.to_string_lossy().into_owned() };
+                named += part;
+            }
+            named
+        })
     }
 
     /// True if fewer bytes may come from the device than are read.
@@ -503,3 +503,6 @@ const SLOWEST_BYTES_PER_SECOND: u64 = 2 << 20;
 pub fn slowest(bytes: u64) -> Duration {
     Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,6 @@ struct Several {
 
 impl Several {
     fn of(sizes: &[u64]) -> Self {
-        let directory = std::env::current_dir().expect("a directory");
         let content = |(number, size): (u64, &u64)| {
             let mut bytes = vec![0; *size as usize];
             content::fill(SEED + number, 0, &mut bytes);
@@ -25,8 +24,7 @@ impl Several {
         };
         let contents: Vec<Vec<u8>> = (0..).zip(sizes).map(content).collect();
         let written = |bytes: &Vec<u8>| {
-            // On storage: O_DIRECT may be refused elsewhere.
-            let mut file = tempfile::tempfile_in(&directory).expect("file");
+            let mut file = tempfile::tempfile().expect("file");
             file.write_all(bytes).expect("write");
             file.sync_all().expect("sync");
             file
