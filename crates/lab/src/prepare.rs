@@ -195,6 +195,8 @@ impl Prepared {
         if let Source::File { directory: of_plan, .. } = &mut self.plan.source {
             *of_plan = directory;
         }
+        // What cannot be read again is not begun.
+        self.plan.check_limits().map_err(anyhow::Error::msg)?;
         refuse_unlike_recording(&self.plan)
     }
 

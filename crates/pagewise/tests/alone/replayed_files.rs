@@ -58,7 +58,7 @@ fn trace_of_all(paths: &[String], sizes: &[u64]) -> Trace {
 }
 
 fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--no-ceilings", "--json", "--out=run.jsonl"];
+    let usual = ["run", "replay", "--trace=t.trace", "--evict", "--json", "--out=run.jsonl"];
     [&usual, more].concat()
 }
 
