@@ -61,6 +61,9 @@ pub enum Unproven {
     },
     /// Windows were mapped, which change the readahead of mmap.
     Windows,
+    /// A file has holes or is compressed, so fewer bytes come from the device than into the page
+    /// cache, which were seen of the program.
+    HiddenBytes,
     /// The bytes that the program read from the device were not seen.
     NotSeen,
     /// No replay by the program's own method is valid.
@@ -116,6 +119,9 @@ fn proven(
     }
     if trace.windows && run.program_runs.is_empty() && trace.method.to_string() == "mmap" {
         return Err(Unproven::Windows);
+    }
+    if run.checks.iter().any(|(_, context)| context.sparse_or_compressed_bytes) {
+        return Err(Unproven::HiddenBytes);
     }
     let program = median_count(program_runs).ok_or(Unproven::NotSeen)?;
     let replayed = replayed.ok_or(Unproven::NoValidReplay)?;

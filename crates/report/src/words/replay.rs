@@ -52,6 +52,9 @@ fn unknown(reason: Unproven, method: &str) -> String {
              pagewise advise --windows runs the program without them, too"
                 .to_string()
         }
+        Unproven::HiddenBytes => {
+            "a file has holes or is compressed, so bytes from the device say nothing of the program's reads".to_string()
+        }
         Unproven::NotSeen => "how much the program read from the device was not seen".to_string(),
         Unproven::NoValidReplay => format!("there is no valid replay by its own method {method}"),
     }
@@ -190,6 +193,10 @@ mod tests {
                 "recorded without a memory limit, and its trace replayed with 64MiB of memory; record it with that limit",
             ),
             (Unproven::Windows, "pagewise advise --windows runs the program without them, too"),
+            (
+                Unproven::HiddenBytes,
+                "a file has holes or is compressed, so bytes from the device say nothing of the program's reads",
+            ),
             (Unproven::NotSeen, "how much the program read from the device was not seen"),
             (Unproven::NoValidReplay, "there is no valid replay by its own method pread"),
         ];

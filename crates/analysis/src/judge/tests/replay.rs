@@ -10,7 +10,8 @@ use pagewise_model::run::ProgramRun;
 
 use crate::judge::gain::UnknownGain;
 use crate::judge::self_replay::Unproven;
-use pagewise_model::{Bytes, CacheState};
+use crate::proof::honest::CONTEXT;
+use pagewise_model::{Bytes, CacheState, CheckContext};
 
 /// A replay by `pread`, the program's own method, and by `pread:direct`, which takes two thirds of
 /// its time. The program read so much from the device.
@@ -135,6 +136,15 @@ fn a_trace_is_held_against_the_replay_that_begins_as_its_recording_did() {
     assert_eq!((proof.stands, proof.cache), (true, Some(CacheState::Cold)));
     let proof = judge(&from_two_states(None, own)).self_replay.expect("a proof");
     assert_eq!(proof.unknown, Some(Unproven::InMemory), "nobody looked what was cached");
+}
+
+#[test]
+fn a_file_with_holes_proves_nothing() {
+    let mut run = replays(own_bytes(), None);
+    let context = CheckContext { sparse_or_compressed_bytes: true, ..CONTEXT };
+    run.checks = vec![(0, context)];
+    let proof = judge(&run).self_replay.expect("a proof");
+    assert_eq!((proof.stands, proof.unknown), (false, Some(Unproven::HiddenBytes)));
 }
 
 #[test]
