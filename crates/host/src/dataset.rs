@@ -42,12 +42,12 @@ pub struct Dataset {
 #[allow(missing_docs)] // Each message says what its variant is.
 pub enum DatasetError {
     #[error(
-        "a dataset of {} does not fit {path}: {} are free, of which {} are reserved",
+        "a dataset of {} does not fit {path}: {} are free, and {} are to be left free",
         bytes(*need), bytes(*free), bytes(*reserve)
     )]
     NoSpace { path: PathBuf, need: Bytes, free: Bytes, reserve: Bytes },
     #[error(
-        "a dataset of {} in {path}, whose files are in memory, does not fit: {} are available, of which {} are reserved",
+        "a dataset of {} in {path}, whose files are in memory, does not fit: {} are available, and {} are to be left free",
         bytes(*need), bytes(*available), bytes(*reserve)
     )]
     NoMemory { path: PathBuf, need: Bytes, available: Bytes, reserve: Bytes },

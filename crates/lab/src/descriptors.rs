@@ -23,7 +23,7 @@ pub fn ensure_descriptors(plan: &Plan) -> Result<()> {
     let needed = open + SPARE;
     open_files::room_for(needed).map_err(|reason| {
         anyhow!(
-            "this replay needs {} open files in one process, and {reason}: choose fewer with --file, or fewer threads",
+            "this replay needs {} open files in one process, and {reason}: raise it (ulimit -n), or choose fewer with --file, or fewer threads",
             grouped(needed)
         )
     })?;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_host::cgroup::{self, Control};
+use pagewise_host::files::DirectoryError;
 use pagewise_host::{BlockDevice, cache, dataset, files, placement};
 use pagewise_model::run::check_of;
 use pagewise_model::{Bytes, CacheState, CpuList, Environment, Plan, Source};
@@ -191,6 +192,11 @@ impl Prepared {
         self.plan.typed = Some(self.typed.clone());
         self.plan.max_written_bytes = self.max_written_bytes;
         self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
+        ensure!(
+            self.device.is_some() || !self.has_actors(),
+            "the file of an actor leaves memory before each sample, and {} is in memory: name a directory on a disk",
+            self.plan.source.path()
+        );
         let directory = self.actor_directory()?;
         if let Source::File { directory: of_plan, .. } = &mut self.plan.source {
             *of_plan = directory;
@@ -200,11 +206,15 @@ impl Prepared {
         refuse_unlike_recording(&self.plan)
     }
 
+    fn has_actors(&self) -> bool {
+        self.plan.cells.iter().any(|cell| cell.conditions.beside.is_some())
+    }
+
     /// Directory of the files of actors beside the user's file, if there are any: the one that was
     /// named, or that of the file.
     fn actor_directory(&self) -> Result<Option<String>> {
         let Destination::File { directory: named, .. } = &self.asked.destination else { return Ok(None) };
-        let has_actors = self.plan.cells.iter().any(|cell| cell.conditions.beside.is_some());
+        let has_actors = self.has_actors();
         if !has_actors {
             ensure!(named.is_none(), "your own file is only read, and no other is made: leave --dir out");
             return Ok(None);
@@ -215,7 +225,12 @@ impl Prepared {
             None => file.parent().unwrap_or(Path::new("/")),
         };
         let usage = "an actor has a file of its own, on the filesystem of your file: name a directory there with --dir";
-        files::check_directory(directory).context(usage)?;
+        files::check_directory(directory).map_err(|error| match error {
+            DirectoryError::ReadOnly { .. } if named.is_none() => anyhow!(
+                "an actor has a file of its own, on the filesystem of your file, which is read-only: copy your file to another filesystem"
+            ),
+            error => anyhow!(error).context(usage),
+        })?;
         let device = |path: &Path| rustix::fs::stat(path).map(|found| found.st_dev);
         ensure!(device(directory)? == device(file)?, "{usage}; {} is on another one", directory.display());
         Ok(Some(text_of(directory)?))

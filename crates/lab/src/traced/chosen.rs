@@ -70,7 +70,7 @@ fn as_recorded(number: u32, file: &TraceFile) -> Result<ChosenFile<'_>> {
     let (_, found) = files::identify(Path::new(&file.path))?;
     ensure!(
         found == *recorded,
-        "{} is not the file that was recorded: its size, its time of change or itself is another; record the program again",
+        "{} is not the file that was recorded: its size, its modification time or itself is another; record the program again",
         Path::new(&file.path).display()
     );
     Ok(ChosenFile { number, file, recorded })

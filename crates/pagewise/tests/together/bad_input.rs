@@ -77,7 +77,7 @@ fn too_little_disk_is_refused_before_the_first_byte() {
     }
     // Whatever were left in it would stand on stdout.
     expect_refused(&finished, "a dataset of 12 MiB does not fit");
-    assert!(finished.stderr.contains("24 MiB are free, of which 16 MiB are reserved"), "{finished:?}");
+    assert!(finished.stderr.contains("24 MiB are free, and 16 MiB are to be left free"), "{finished:?}");
 }
 
 #[test]

@@ -349,7 +349,7 @@ fn a_file_written_to_during_the_run_is_noticed() {
     let arguments = [&SMALL[..], &["--file=index.bin", "--methods=pread"]].concat();
     let running = PausedRun::start(&place, &arguments, RunStep::SampleRecorded);
     running.expect_at_step(1);
-    // The same bytes: only the time of change shows it.
+    // The same bytes: only the modification time shows it.
     let file = File::options().write(true).open(&path).expect("open");
     let mut byte = [0];
     std::os::unix::fs::FileExt::read_exact_at(&File::open(&path).expect("open"), &mut byte, 77)

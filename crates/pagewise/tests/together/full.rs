@@ -189,7 +189,7 @@ fn what_does_not_fit_is_refused_before_the_first_byte() {
         let directory = format!("--dir={}", directory.display());
         let finished = place.run(&["run", question, &directory, "--file-size=12MiB"]);
         support::expect_refused(&finished, "12 MiB");
-        assert!(finished.stderr.contains("24 MiB are free, of which 16 MiB are reserved"), "{finished:?}");
+        assert!(finished.stderr.contains("24 MiB are free, and 16 MiB are to be left free"), "{finished:?}");
     }
     assert_eq!(fs::read_dir(&directory).expect("list").count(), 0);
     assert!(place.entries().is_empty());
