@@ -143,8 +143,10 @@ fn an_actor_is_at_work_beside_a_file_of_ones_own() {
         "--sample=250ms",
         "--out=run.jsonl",
     ];
-    place.run(&words).expect_code(0);
+    let finished = place.run(&words);
     let run = load(&place.file("run.jsonl"));
+    finished.expect_code_for(&run);
+    expect_honest(&run);
     assert!(matches!(&run.header.plan.source,
         Source::File { path, directory: Some(directory), .. }
             if Path::new(path) == place.file("own") && Path::new(directory) == place.path()));
