@@ -268,8 +268,9 @@ fn own_files(
     }
     let keys = FileKeys::of(keys);
     let mappers = if evict { pagewise_host::cache::mappers_of_any(&keys) } else { Vec::new() };
-    let others = files.split_off(1.min(files.len()));
-    let OwnFile { path, identity } = files.pop().context("a run of files of your own has one")?;
+    let mut files = files.into_iter();
+    let OwnFile { path, identity } = files.next().context("a run of files of your own has one")?;
+    let others: Vec<OwnFile> = files.collect();
     for (pid, name) in mappers {
         let shown = if others.is_empty() { &path } else { "one of the files" };
         say(format_args!(

@@ -193,7 +193,7 @@ impl Prepared {
         self.plan.max_written_bytes = self.max_written_bytes;
         self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
         ensure!(
-            self.device.is_some() || !self.has_actors(),
+            self.device.is_some() || !Plan::has_actor(&self.plan.cells),
             "the file of an actor leaves memory before each sample, and {} is in memory: name a directory on a disk",
             self.plan.source.path()
         );
@@ -201,21 +201,14 @@ impl Prepared {
         if let Source::File { directory: of_plan, .. } = &mut self.plan.source {
             *of_plan = directory;
         }
-        // What cannot be read again is not begun.
-        self.plan.check_limits().map_err(anyhow::Error::msg)?;
         refuse_unlike_recording(&self.plan)
-    }
-
-    fn has_actors(&self) -> bool {
-        self.plan.cells.iter().any(|cell| cell.conditions.beside.is_some())
     }
 
     /// Directory of the files of actors beside the user's file, if there are any: the one that was
     /// named, or that of the file.
     fn actor_directory(&self) -> Result<Option<String>> {
         let Destination::File { directory: named, .. } = &self.asked.destination else { return Ok(None) };
-        let has_actors = self.has_actors();
-        if !has_actors {
+        if !Plan::has_actor(&self.plan.cells) {
             ensure!(named.is_none(), "your own file is only read, and no other is made: leave --dir out");
             return Ok(None);
         }

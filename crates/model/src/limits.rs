@@ -142,14 +142,10 @@ impl Plan {
         })?;
         self.cells.iter().try_for_each(|cell| cell.conditions.check_limits())?;
         self.check_files()?;
-        self.check_due()
-    }
-
-    /// Check that at each rate some operations of each thread are due within a sample.
-    pub fn check_due(&self) -> Result<(), String> {
         self.cells.iter().try_for_each(|cell| self.check_due_of(cell))
     }
 
+    /// Check that at its rate some operations of each thread are due within a sample.
     fn check_due_of(&self, cell: &Cell) -> Result<(), String> {
         let Some(schedule) = cell.conditions.schedule() else { return Ok(()) };
         let (sample_ns, _) = self.phases_ns(cell, 0);

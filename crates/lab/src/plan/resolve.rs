@@ -192,7 +192,8 @@ pub fn resolve(
             shorten::within(plan, time_ns, shorten::Unpinned::beside(chosen, quick))?
         }
     };
-    plan.check_due().map_err(Error::msg)?;
+    // What cannot be read again is not begun.
+    plan.check_limits().map_err(Error::msg)?;
     Ok(plan)
 }
 
