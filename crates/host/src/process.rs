@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::process::Pid;
 
 use crate::counters::tick_ns;
-use crate::files::{FileKey, FileKeys};
+use crate::files::FileKeys;
 use crate::kernel_files::{self, field, kib_field, numbered};
 pub(crate) use smaps::MapsLine;
 pub use smaps::{MappingState, mapping, mapping_of_any, mappings, mappings_of_any};
@@ -272,14 +272,8 @@ pub fn cpus_allowed(pid: u32) -> Option<String> {
     status_field(pid, "Cpus_allowed_list").filter(|list| !list.is_empty())
 }
 
-/// True if all descriptors of the file in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`: it
-/// has none, or they are not visible.
-pub fn descriptor_direct(pid: u32, file: &FileKey) -> Option<bool> {
-    descriptors_direct(pid, &FileKeys::of([file.clone()]))
-}
-
-/// The same of the descriptors of these files: all of them have O_DIRECT. `None` if one of the
-/// files has no descriptor.
+/// True if all descriptors of these files in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`:
+/// one of the files has none, or they are not visible.
 pub fn descriptors_direct(pid: u32, files: &FileKeys) -> Option<bool> {
     let (mut direct, mut open) = (true, vec![false; files.count()]);
     for descriptor in numbered::<i32>(format!("/proc/{pid}/fd")) {
@@ -305,7 +299,7 @@ fn parse_fdinfo_flags(text: &str) -> Option<OFlags> {
 
 /// Pass a text to every parser here.
 #[cfg(test)]
-pub(crate) fn read_anything(text: &str, file: &FileKey) {
+pub(crate) fn read_anything(text: &str, file: &crate::files::FileKey) {
     parse_fdinfo_flags(text);
     add_io(
         &mut ProcessCounters::of_threads(&[thread(1, Some(text), Some(text), Some(text), 10_000_000); 2]),
@@ -529,19 +523,19 @@ mod tests {
     fn direct_descriptors_are_distinguished_from_others() {
         use std::os::unix::fs::OpenOptionsExt;
         let file = tempfile::NamedTempFile::new().expect("file");
-        let key = FileKey::of(file.as_file()).expect("key");
+        let keys = FileKeys::of([crate::files::FileKey::of(file.as_file()).expect("key")]);
         let pid = std::process::id();
-        assert_eq!(descriptor_direct(pid, &key), Some(false));
+        assert_eq!(descriptors_direct(pid, &keys), Some(false));
         let path = file.into_temp_path();
-        assert_eq!(descriptor_direct(pid, &key), None);
+        assert_eq!(descriptors_direct(pid, &keys), None);
         let flags = OFlags::DIRECT.bits() as i32;
         let Ok(direct) = File::options().read(true).custom_flags(flags).open(&path) else {
             println!("skipped: direct-io: the filesystem of {} has no O_DIRECT", path.display());
             return;
         };
-        assert_eq!(descriptor_direct(pid, &key), Some(true));
+        assert_eq!(descriptors_direct(pid, &keys), Some(true));
         let buffered = File::open(&path).expect("open");
-        assert_eq!(descriptor_direct(pid, &key), Some(false));
+        assert_eq!(descriptors_direct(pid, &keys), Some(false));
         drop((direct, buffered));
     }
 }
