@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Result, anyhow, ensure};
 use pagewise_host::open_files;
 use pagewise_model::format::grouped;
-use pagewise_model::{Access, Cell, Descriptor, Plan, Work};
+use pagewise_model::{Access, Cell, Descriptor, Plan};
 
 /// Descriptors of a process besides, and mappings.
 const SPARE: u64 = 256;
@@ -45,10 +45,10 @@ fn ensure_mappings(mapped: u64, limit: u64) -> Result<()> {
 
 /// Files of a replay of several, and its threads with files of their own.
 fn copies(cell: &Cell) -> Option<(u64, u64)> {
-    let Work::Replay(replay) = cell.conditions.work else { return None };
+    let files = cell.conditions.files();
     let own = cell.conditions.descriptor == Descriptor::PerThread;
     let copies = if own { u64::from(cell.conditions.threads) } else { 1 };
-    (replay.files > 1).then_some((u64::from(replay.files), copies))
+    (files > 1).then_some((u64::from(files), copies))
 }
 
 /// The most files that are open at once in one process.
@@ -71,7 +71,7 @@ fn mappings(cell: &Cell) -> u64 {
 mod tests {
     use super::*;
     use pagewise_model::trace::TraceKey;
-    use pagewise_model::{Bytes, Conditions, Consume, Replay, Role};
+    use pagewise_model::{Bytes, Conditions, Consume, Replay, Role, Work};
 
     fn cell(method: &str, files: u32, threads: u32, descriptor: Descriptor) -> Cell {
         let work = Work::Replay(Replay {

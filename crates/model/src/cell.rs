@@ -245,6 +245,14 @@ impl Conditions {
         self.work.parameters().fixed_operations(self.extent())
     }
 
+    /// Files whose reads are replayed together; 1 of all other work.
+    pub fn files(&self) -> u32 {
+        match self.work {
+            Work::Replay(replay) => replay.files,
+            _ => 1,
+        }
+    }
+
     /// Sum of the gaps between the reads of a replay, in which it waits as its program did; 0 if it
     /// keeps none.
     pub fn gaps_ns(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use pagewise_model::inspection::InspectedFile;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
-use pagewise_model::{Method, Plan, Replay, Work};
+use pagewise_model::{Cell, Method, Plan};
 
 use super::cell::{ById, CellJudgement};
 use super::comparison::Comparison;
@@ -101,11 +101,9 @@ fn recorded_files<'a>(plan: &Plan, trace: &'a PlannedTrace) -> Vec<&'a Inspected
 
 /// True if several threads read them: one of the files, or by turns all.
 fn by_several_threads(plan: &Plan, files: &[&InspectedFile]) -> bool {
-    let replayed = plan.cells.iter().any(|cell| match cell.conditions.work {
-        Work::Replay(Replay { files: 2.., trace_threads, .. }) => trace_threads > 1,
-        _ => false,
-    });
-    replayed || files.iter().any(|file| file.reads.as_ref().is_some_and(|reads| reads.threads > 1))
+    let replayed = |cell: &Cell| cell.conditions.files() > 1 && cell.conditions.threads > 1;
+    plan.cells.iter().any(replayed)
+        || files.iter().any(|file| file.reads.as_ref().is_some_and(|reads| reads.threads > 1))
 }
 
 fn reads_ns(own: &CellJudgement, is_by_several: bool, files: &[&InspectedFile]) -> Option<u64> {

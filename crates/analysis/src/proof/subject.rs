@@ -1,7 +1,7 @@
 //! Input of a check: a sample with its cell and the facts about the machine.
 
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Access, CacheState, Cell, CheckContext, Evidence, FOLIO_BYTES, Replay, Work};
+use pagewise_model::{Access, CacheState, Cell, CheckContext, Evidence, FOLIO_BYTES};
 use pagewise_protocol::claims::{Asked, Claims};
 
 use super::calls;
@@ -110,7 +110,7 @@ impl Subject<'_> {
 
     /// True for a replay of several files.
     pub fn has_several_files(&self) -> bool {
-        matches!(self.cell.conditions.work, Work::Replay(Replay { files: 2.., .. }))
+        self.cell.conditions.files() > 1
     }
 
     /// True if the cache cannot hold the span, or an actor fills it too, so that the workload

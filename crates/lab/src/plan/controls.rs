@@ -119,8 +119,7 @@ fn of_device(cell: &Cell, page_bytes: u64) -> Vec<(Method, Conditions)> {
     let Conditions { cache, file_bytes, .. } = cell.conditions;
     let fits = cache == CacheState::Warm && cell.conditions.stays_in_memory() && !cell.method.is_direct();
     // A ceiling reads one file, and one of several has too few bytes for it.
-    let is_of_several = matches!(cell.conditions.work, Work::Replay(replay) if replay.files > 1);
-    if fits || is_of_several || !cell.conditions.workload().is_reading() {
+    if fits || cell.conditions.files() > 1 || !cell.conditions.workload().is_reading() {
         return Vec::new();
     }
     let at = |work: Work| Conditions {

@@ -10,7 +10,6 @@ use crate::ensure::ensure;
 use crate::method::{Access, Alignment, MethodOption};
 use crate::sync::{FOLIO_BYTES, Sync};
 use crate::units::Bytes;
-use crate::work::Work;
 
 /// No device puts a record into safety more quickly.
 const FASTEST_COMMIT_NS: u64 = 10_000;
@@ -158,11 +157,8 @@ impl Plan {
         let files = self.source.own_files().count() as u64;
         let bytes = self.source.own_files().map(|(_, identity)| identity.file_bytes.0);
         let bytes = bytes.fold(0, u64::saturating_add);
-        let has_them = |conditions: &Conditions| match conditions.work {
-            Work::Replay(replay) => {
-                u64::from(replay.files) == files.max(1) && (files <= 1 || conditions.file_bytes.0 == bytes)
-            }
-            _ => files <= 1,
+        let has_them = |conditions: &Conditions| {
+            u64::from(conditions.files()) == files.max(1) && (files <= 1 || conditions.file_bytes.0 == bytes)
         };
         ensure(self.cells.iter().all(|cell| has_them(&cell.conditions)), || {
             format!("{files} files of {bytes} bytes: a cell of it reads other files")
@@ -177,7 +173,7 @@ mod tests {
     use crate::checksum::Consume;
     use crate::plan::{FileIdentity, OwnFile};
     use crate::trace::TraceKey;
-    use crate::work::Replay;
+    use crate::work::{Replay, Work};
 
     #[test]
     fn an_update_writes_its_block_or_its_folio() {
