@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
-use pagewise_model::format::counted;
+use pagewise_model::format::{counted, only_or_counted};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{Alignment, Cell, Conditions, Method, Replay, Source, Work, Workload};
 
@@ -230,9 +230,9 @@ fn prepare_with_consent(asked: TypedQuestion, options: &Options) -> Result<Prepa
     match (refused.downcast_ref::<MissingArgument>(), &asked.destination) {
         (Some(MissingArgument::Evict(_)), Destination::File { paths, directory, .. }) => {
             let asks = !options.all.dry_run;
+            let dropped = only_or_counted(paths.iter().map(|path| path.display()), "file");
             if asks
-                && output::confirm(&format!("{refused}. Drop {} from the page cache?", dropped(paths)))
-                    == Some(true)
+                && output::confirm(&format!("{refused}. Drop {dropped} from the page cache?")) == Some(true)
             {
                 let (paths, directory) = (paths.clone(), directory.clone());
                 let destination = Destination::File { paths, evict: true, directory };
@@ -241,14 +241,6 @@ fn prepare_with_consent(asked: TypedQuestion, options: &Options) -> Result<Prepa
             bail!("{refused}: allow it with: {}", command_lines::typed_with(&["--evict"]))
         }
         _ => Err(refused),
-    }
-}
-
-/// The user's files in words.
-fn dropped(paths: &[PathBuf]) -> String {
-    match paths {
-        [path] => path.display().to_string(),
-        paths => counted(paths.len() as u64, "file"),
     }
 }
 

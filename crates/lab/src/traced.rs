@@ -118,7 +118,7 @@ impl Traced {
         trace.keep_in_span(&numbers, &span);
         let end = &trace.trailer;
         let files: Vec<&TraceFile> = numbers.iter().map(|number| &end.files[*number as usize]).collect();
-        let of_files = of_files(&files);
+        let of_files = format::only_or_counted(files.iter().map(|file| Untrusted(&file.path)), "file");
         ensure!(
             trace.entry_count(0) <= MOST_ENTRIES,
             "{shown} has {} of {of_files}: at most {} can be replayed",
@@ -169,14 +169,6 @@ impl Traced {
         let notes = notes(&trace, &files, &table);
         let files = files.iter().map(|file| PathBuf::from(&file.path)).collect();
         Ok(Self { files, work, descriptor, planned, notes, no_gaps: kept.err() })
-    }
-}
-
-/// The files in words.
-fn of_files(files: &[&TraceFile]) -> String {
-    match files {
-        [file] => Untrusted(&file.path).to_string(),
-        files => format::counted(files.len() as u64, "file"),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Used by tables, sentences and messages. Trailing zeros are kept where the column or the
 //! comparison needs the digits (rates, ratios), and left out of times and sizes.
 
+use std::fmt;
+
 use crate::units::Bytes;
 
 /// Shown in place of an unknown number.
@@ -64,6 +66,15 @@ pub fn capitalized(sentence: &str) -> String {
 /// `1 sample`, `7 samples`.
 pub fn counted(count: u64, singular: &str) -> String {
     format!("{} {singular}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// The only one of these, or their number: `index.bin`, `7 files`.
+pub fn only_or_counted<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>, singular: &str) -> String {
+    let mut all = all;
+    match (all.len(), all.next()) {
+        (1, Some(only)) => only.to_string(),
+        (count, _) => counted(count as u64, singular),
+    }
 }
 
 /// Three digits or more: `1.06`, `12.3`, `272`.
@@ -227,6 +238,12 @@ pub fn percent_of(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_named_and_several_are_counted() {
+        assert_eq!(only_or_counted(["a"].iter(), "file"), "a");
+        assert_eq!(only_or_counted(["a", "b"].iter(), "file"), "2 files");
+    }
 
     #[test]
     fn rates_and_ratios_have_three_digits() {
