@@ -6,9 +6,8 @@ use std::process::Command;
 use pagewise_model::Outcome;
 use serde_json::Value;
 
-use crate::replay::{FILE_BYTES, data, judged, methods};
-use crate::support::until::my_turn;
-use crate::support::{Finished, Place, advise, is_root, load, of_methods, sees_calls, was_disturbed};
+use crate::replay::{FILE_BYTES, data, judged, methods, watched_place};
+use crate::support::{Finished, Place, advise, load, of_methods, was_disturbed};
 
 /// A run into run.jsonl, begun again twice if somebody uses the device so that a method has fewer
 /// samples than a verdict needs: then every invalid one must say so. True if it has them.
@@ -39,11 +38,7 @@ fn measured(place: &Place, words: &[&str]) -> (Finished, bool) {
 
 #[test]
 fn a_program_is_advised_how_to_read_its_file() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let path = data(&place);
     let options = ["--json", "--out=run.jsonl", "--methods=pread:direct,mmap:random"];
     let (finished, is_measured) = measured(&place, &advise(&options, &["cat", &path]));
@@ -86,11 +81,7 @@ fn a_program_is_advised_how_to_read_its_file() {
 /// The files that are named are replayed together; the others that it reads are left out.
 #[test]
 fn a_program_is_advised_how_to_read_several_files() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let first = data(&place);
     let second = place.write_synced("second.bin", vec![5; 3 << 20]);
     let options = ["--json", "--out=run.jsonl", "--methods=mmap:random", "--file", &first, "--file", &second];
@@ -111,11 +102,7 @@ fn a_program_is_advised_how_to_read_several_files() {
 
 #[test]
 fn the_answer_stands_below_what_the_program_does() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let path = data(&place);
     // One recording: the file is named. What the command prints is dropped, and its status named.
     let file = format!("--file={path}");
@@ -136,11 +123,7 @@ fn the_answer_stands_below_what_the_program_does() {
 
 #[test]
 fn a_program_that_does_something_else_the_second_time_is_noticed() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let path = data(&place);
     // The descriptor is open for long enough to be looked at.
     let script =

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::MutexGuard;
 
 use pagewise_model::Bytes;
 use pagewise_model::plan::FileIdentity;
@@ -19,6 +20,12 @@ use crate::support::{
 };
 
 pub const FILE_BYTES: u64 = 8 << 20;
+
+/// A place for a program that is watched while nothing else is measured; `None`, and said so, if
+/// this user cannot watch one.
+pub fn watched_place() -> Option<(MutexGuard<'static, ()>, Place)> {
+    (is_root() && sees_calls()).then(|| (my_turn(), Place::on(&std::env::temp_dir())))
+}
 
 pub fn data(place: &Place) -> String {
     let bytes: Vec<u8> = (0..FILE_BYTES as u32).map(|index| (index >> 7) as u8).collect();
@@ -180,11 +187,7 @@ fn a_trace_is_replayed_by_each_method_and_stands_for_its_program_or_not() {
 
 #[test]
 fn what_cat_reads_is_recorded_and_replayed() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let path = data(&place);
     let cold = format!("--cold={path}");
     place.run(&["record", &cold, "-o", "t.trace", "--", "cat", &path]).expect_code(0);

@@ -9,9 +9,9 @@ use pagewise_model::watched::ReadOrder;
 use rustix::fs::{Advice, fadvise};
 use serde_json::Value;
 
-use crate::replay::{FILE_BYTES, data, replay, store, trace_of};
+use crate::replay::{FILE_BYTES, data, replay, store, trace_of, watched_place};
 use crate::support::until::my_turn;
-use crate::support::{Place, expect_refused, expect_undisturbed, is_root, load, load_trace, sees_calls};
+use crate::support::{Place, expect_refused, expect_undisturbed, is_root, load, load_trace};
 
 const PAGE: u64 = 4096;
 /// Every second one of such blocks is in the page cache.
@@ -77,11 +77,7 @@ fn expect_about(found: u64, expected: u64) {
 
 #[test]
 fn a_replay_reads_what_a_program_read_that_found_half_of_its_file_cached() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let path = data(&place);
     let program = "import os, random, sys
 file = os.open(sys.argv[1], os.O_RDONLY)

@@ -9,11 +9,11 @@ use pagewise_model::trace::{AccessKind, ResidentPages, Trace, TraceAccess};
 use pagewise_model::watched::ReadOrder;
 use pagewise_model::{Evidence, Outcome, Sample};
 
-use crate::replay::{methods, store, trace_of};
+use crate::replay::{methods, store, trace_of, watched_place};
 use crate::support::until::my_turn;
 use crate::support::{
-    PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed, is_root, kinds, load,
-    load_trace, of_methods, sees_calls,
+    PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed, kinds, load, load_trace,
+    of_methods,
 };
 
 /// Sizes: whole pages, a part of a page behind whole ones, one byte, a part of a page.
@@ -144,11 +144,7 @@ fn each_file_begins_with_the_pages_that_it_had() {
 
 #[test]
 fn what_a_program_reads_of_three_files_is_recorded_and_replayed() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let sizes = [2 << 20, (3 << 20) + 5, 300_000];
     let paths = files(&place, &sizes);
     let cold: Vec<String> = paths.iter().map(|path| format!("--cold={path}")).collect();

@@ -9,12 +9,11 @@ use pagewise_model::trace::{AccessKind, Trace, TraceThread};
 use pagewise_model::{Outcome, Sample};
 use rustix::process::{Pid, Signal};
 
-use crate::replay::{FILE_BYTES, data, in_order, judged, methods, replay, store, trace_of};
+use crate::replay::{FILE_BYTES, data, in_order, judged, methods, replay, store, trace_of, watched_place};
 use crate::support::until::my_turn;
 use crate::support::{
     self, FROM_OUTSIDE, PAGEWISE, Place, cheating_replay_worker, expect_refused, expect_undisturbed,
-    is_honest, is_root, kinds, load, load_trace, of_methods, sees_calls, wait_for, was_disturbed,
-    whole_lines,
+    is_honest, kinds, load, load_trace, of_methods, wait_for, was_disturbed, whole_lines,
 };
 
 /// Trials of a kind: others who use the machine may disturb any sample.
@@ -66,11 +65,7 @@ fn the_reads_of_several_threads_are_replayed_by_as_many() {
 
 #[test]
 fn threads_that_read_at_once_are_recorded_and_replayed() {
-    if !is_root() || !sees_calls() {
-        return;
-    }
-    let _turn = my_turn();
-    let place = Place::on(&std::env::temp_dir());
+    let Some((_turn, place)) = watched_place() else { return };
     let path = place.write_synced("known.bin", vec![7; 32 << 20]);
     let cold = format!("--cold={path}");
     let program = Path::new(PAGEWISE).with_file_name("examples/known_accesses").display().to_string();
