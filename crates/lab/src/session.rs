@@ -361,6 +361,7 @@ impl Rounds<'_> {
                         return Ok(SamplingEnd::Interrupted);
                     }
                     let took_ns = began.elapsed().as_nanos() as u64;
+                    self.eta.passed_ns += took_ns;
                     let sample = Sample {
                         attempt,
                         block: step.block,
@@ -377,7 +378,6 @@ impl Rounds<'_> {
                 let estimated_ns = estimate::sample_ns(&plan, cell);
                 self.eta.done_ns += estimated_ns;
                 self.eta.left_ns = self.eta.left_ns.saturating_sub(estimated_ns);
-                self.eta.passed_ns = self.started.elapsed().as_nanos() as u64;
             }
             if !std::mem::replace(&mut self.has_timed_a_round, true)
                 && let Some(overrun) = self.eta.overrun(&plan, self.spent_ns)

@@ -15,8 +15,8 @@ const OVERRUN: f64 = 1.25;
 /// Nobody minds less.
 const WORTH_SAYING_NS: u64 = 5_000_000_000;
 
-/// Estimates of what was done and of what remains, and the time that the former took: the rest
-/// takes as long as that, in proportion.
+/// Estimates of what was done and of what remains, and the time that the former took, datasets and
+/// runs of a replayed program aside: the rest takes as long as that, in proportion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Eta {
     /// Estimated time of the samples that were taken.
