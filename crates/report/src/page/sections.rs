@@ -84,7 +84,11 @@ fn distrust(page: &mut Html, judged: &Judged) {
     let short = judged.short_cells().count() as u64;
     let short =
         (short > 0).then(|| format!("{} with fewer valid samples than rounds", counted(short, "cell")));
-    let mut all: Vec<String> = words::warnings::all(judged).into_iter().chain(failed).chain(short).collect();
+    let each = !judged.validity.reasons.is_empty();
+    let each =
+        each.then(|| "pagewise report --csv=samples has each failed attempt with its reason".to_string());
+    let all = words::warnings::all(judged).into_iter().chain(failed).chain(each).chain(short);
+    let mut all: Vec<String> = all.collect();
     let more = all.len().saturating_sub(MOST_DOUBTS);
     all.truncate(MOST_DOUBTS);
     page.heading(3, "Warnings");

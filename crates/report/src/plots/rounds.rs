@@ -1,4 +1,5 @@
-//! Is it steady: every sample by its round, invalid ones with their reasons.
+//! Is it steady: every valid sample by its round, and of the invalid ones of a method the first of
+//! each reason with their number. CSV of samples has each of them.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,7 @@ use pagewise_analysis::judge::collected::figure_of;
 use pagewise_analysis::judge::{Comparison, FigureKind};
 use pagewise_analysis::proof;
 use pagewise_model::sample::Sample;
-use pagewise_model::{Cell, Outcome};
+use pagewise_model::{Cell, Outcome, groups};
 
 use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, PARTS, Plot, Scale, Series};
 use crate::judged_run::JudgedRun;
@@ -53,57 +54,59 @@ impl Taken {
     fn of(cell: &Cell, sample: &Sample, figure: FigureKind) -> Option<Self> {
         let Outcome::Taken { measurement, evidence, failures } = &sample.outcome else { return None };
         let value = shown(cell, figure, figure_of(cell, measurement, evidence)?);
-        // The details of each take most of a page; CSV of samples has them.
+        // CSV of samples has the details.
         let checks: Vec<&str> = failures.iter().map(|failure| failure.kind.name()).collect();
-        let invalid = (!checks.is_empty()).then(|| checks.join(", "));
+        let invalid = (!checks.is_empty()).then(|| checks.join(" and "));
         Some(Self { round: sample.round + 1, value, text: figures::shown(figure, value), invalid })
     }
 }
 
-/// Columns of a method; behind them stands one for each of its samples that is invalid.
-const COLUMNS: [&str; 6] = ["method", "valid", "invalid", "lowest", "highest", "round"];
+/// Columns of a method.
+const COLUMNS: [&str; 7] = ["method", "valid", "invalid", "lowest", "highest", "round", FAILED];
 /// The one of the samples that are valid.
 const ROUND: usize = 5;
+/// That of the reasons for invalid ones, which is left out where there is none.
+const FAILED: &str = "failed in round";
 
 fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken>)]) -> Plot {
     let mut table = TextTable::of(&COLUMNS);
     let mut series = Vec::new();
     for (index, (method, taken)) in taken.iter().enumerate() {
-        let (mut valid, mut invalid) = (Vec::new(), Vec::new());
-        let mut marks = Vec::new();
-        for one in taken {
-            let text = match &one.invalid {
-                None => {
-                    valid.push(one);
-                    MarkText::Part(index, ROUND, valid.len() - 1)
-                }
-                Some(reason) => {
-                    invalid.push(format!("{} in round {} (invalid: {reason})", one.text, one.round));
-                    MarkText::Cell(index, COLUMNS.len() + invalid.len() - 1)
-                }
-            };
-            let (x, invalid) = (f64::from(one.round), one.invalid.is_some());
-            marks.push(Mark { x, y: one.value, text, invalid, ..Mark::default() });
-        }
+        let (invalid, valid): (Vec<&Taken>, Vec<&Taken>) =
+            taken.iter().partition(|one| one.invalid.is_some());
+        let reasons = groups::by_key(invalid.iter().filter_map(|one| Some((one.invalid.as_deref()?, *one))));
+        let mark = |one: &Taken, text| Mark {
+            x: f64::from(one.round),
+            y: one.value,
+            text,
+            invalid: one.invalid.is_some(),
+            ..Mark::default()
+        };
+        let of_valid = |(part, one): (usize, &&Taken)| mark(one, MarkText::Part(index, ROUND, part));
+        let of_reason = |(part, (_, failed)): (usize, &(&str, Vec<&Taken>))| {
+            mark(failed[0], MarkText::Part(index, ROUND + 1, part))
+        };
+        let marks = valid.iter().enumerate().map(of_valid);
+        let marks = marks.chain(reasons.iter().enumerate().map(of_reason)).collect();
         let each: Vec<String> = valid.iter().map(|one| format!("{}: {}", one.round, one.text)).collect();
+        let failed: Vec<String> = reasons.iter().map(|(reason, failed)| said(reason, failed)).collect();
         let values = || valid.iter().map(|one| one.value);
         let text = |value: Option<f64>| TextCell::number(value, |value| figures::shown(figure, value));
-        let row = [
+        table.rows.push(vec![
             method.into(),
             TextCell::count(valid.len()),
             TextCell::count(invalid.len()),
             text(values().min_by(f64::total_cmp)),
             text(values().max_by(f64::total_cmp)),
             each.join(PARTS).into(),
-        ];
-        table.rows.push(row.into_iter().chain(invalid.into_iter().map(TextCell::from)).collect());
+            failed.join(PARTS).into(),
+        ]);
         series.push(Series { name: method.clone(), marks, ..Series::default() });
     }
-    let widest = table.rows.iter().map(Vec::len).max().unwrap_or_default();
-    let failed =
-        (1..=widest.saturating_sub(COLUMNS.len())).map(|count| format!("failed attempt {count}").into());
-    table.columns.extend(failed);
-    table.rows.iter_mut().for_each(|row| row.resize(widest, TextCell::default()));
+    if taken.iter().flat_map(|(_, taken)| taken).all(|one| one.invalid.is_none()) {
+        table.columns.pop();
+        table.rows.iter_mut().for_each(|row| row.truncate(COLUMNS.len() - 1));
+    }
     let quantity = if figure.is_time() { AxisQuantity::TIME } else { AxisQuantity::RATE };
     Plot {
         id: "rounds",
@@ -116,6 +119,15 @@ fn plot(comparison: &Comparison, figure: FigureKind, taken: &[(String, Vec<Taken
         bands: Vec::new(),
         table,
     }
+}
+
+/// `6: 391k (invalid: not-warm; as 11 more)`.
+fn said(reason: &str, failed: &[&Taken]) -> String {
+    let more = match failed.len() - 1 {
+        0 => String::new(),
+        more => format!("; as {more} more"),
+    };
+    format!("{}: {} (invalid: {reason}{more})", failed[0].round, failed[0].text)
 }
 
 /// The figure of a kind, from the one that a sample is ranked by, the more the better.

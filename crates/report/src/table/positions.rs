@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pagewise_analysis::judge::reasons::UnrankedReason;
+use pagewise_analysis::judge::reasons::{CellReason, MainFailure, UnrankedReason};
 use pagewise_analysis::judge::verdict::{Place, Verdict};
 use pagewise_analysis::judge::{CellJudgement, Comparison, RatioToLeader, Status};
 
@@ -75,6 +75,18 @@ pub(crate) fn leader_place(comparison: &Comparison) -> &'static str {
         Verdict::Tie => "tie",
         _ if comparison.ahead_of_leader().is_some() => "open",
         _ => "ahead",
+    }
+}
+
+/// The failure of a ranked cell, if it is all that its note has to say.
+pub(crate) fn failure_alone<'a>(
+    positions: &Positions<'_>,
+    cell: &'a CellJudgement,
+) -> Option<&'a MainFailure> {
+    let is_ranked = cell.status == Status::Ok && !positions.is_unranked(cell) && cell.invalid_samples > 0;
+    match cell.reason.as_ref().filter(|_| is_ranked)? {
+        CellReason::Lacking { shortfall: None, failure, refused: None } => failure.as_ref(),
+        _ => None,
     }
 }
 

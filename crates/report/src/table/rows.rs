@@ -2,16 +2,16 @@
 //! first, with the columns of its workload.
 
 use pagewise_analysis::judge::advice::Recommendation;
-use pagewise_analysis::judge::reasons::Withheld;
+use pagewise_analysis::judge::reasons::{MainFailure, Withheld};
 use pagewise_analysis::judge::verdict::NEAR;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, SLOW, Status};
 use pagewise_analysis::statistics::median_count;
 use pagewise_model::format::time;
-use pagewise_model::{CacheState, Workload};
+use pagewise_model::{CacheState, Workload, groups};
 
 use super::columns::OF_ACTORS;
 use super::grid::{Column, ComparisonView, table};
-use super::positions::{Positions, note};
+use super::positions::{Positions, failure_alone, note};
 use super::said::said;
 use super::{append, fill, reads, replay, scan, update};
 use crate::document::{Block, Document};
@@ -75,18 +75,40 @@ fn notes(view: &ComparisonView<'_>) -> Vec<String> {
     let withheld = Withheld::of(conditions).filter(|_| !is_start && !is_replay);
     let withheld = withheld.map(|reason| format!("no latency: {}", words::reasons::no_latency(reason)));
     let stall = view.cells.iter().find_map(|cell| cell.stall_reason);
+    let alike = failed_alike(view);
+    let is_alone = |cell: &&&CellJudgement| !alike.iter().any(|(_, cells)| cells.contains(cell));
     let of_cell = |cell: &&CellJudgement| Some(format!("{}: {}", cell.method, note(&view.positions, cell)?));
     let mut notes: Vec<String> = batch.into_iter().chain(between).chain(withheld).collect();
     notes.extend(stall.map(|reason| format!("no stall: {}", words::reasons::no_stall(reason))));
     notes.extend(practice(view));
     notes.extend(slow_processes(view));
     notes.extend(order(&view.positions, &view.cells));
-    notes.extend(view.cells.iter().filter_map(of_cell));
+    notes.extend(alike.iter().map(|(failure, cells)| same_failure(failure, cells)));
+    notes.extend(view.cells.iter().filter(is_alone).filter_map(of_cell));
     if conditions.workload() == Workload::Scan {
         notes.extend(scan::notes(view));
     }
     notes.extend(replay::note(view));
     notes
+}
+
+/// Cells that failed the same check and have no other note, if they are several, with the first
+/// failure.
+fn failed_alike<'a>(view: &ComparisonView<'a>) -> Vec<(&'a MainFailure, Vec<&'a CellJudgement>)> {
+    let failed = view.cells.iter().filter_map(|cell| Some((failure_alone(&view.positions, cell)?, *cell)));
+    let by_kind = groups::by_key(failed.map(|(failure, cell)| (failure.kind, (failure, cell))));
+    let several = by_kind.into_iter().filter(|(_, failed)| failed.len() > 1);
+    several.map(|(_, failed)| (failed[0].0, failed.into_iter().map(|(_, cell)| cell).collect())).collect()
+}
+
+fn same_failure(failure: &MainFailure, cells: &[&CellJudgement]) -> String {
+    let share = |(index, cell): (usize, &&CellJudgement)| {
+        let attempts = if index == 0 { " attempts" } else { "" };
+        let (invalid, method) = (cell.invalid_samples, &cell.method);
+        format!("{invalid} of {}{attempts} of {method}", cell.samples + invalid)
+    };
+    let shares: Vec<String> = cells.iter().enumerate().map(share).collect();
+    format!("invalid: {}; the first {}", shares.join(", "), words::reasons::failed(failure))
 }
 
 /// Processes that were slow by chance: named of a method if it happened to two, or to over a tenth.

@@ -33,7 +33,7 @@ pub fn of_cell(reason: &CellReason) -> String {
 }
 
 /// `short-read: 4,000 B; the end of its stderr: '…'`.
-fn failed(failure: &MainFailure) -> String {
+pub(crate) fn failed(failure: &MainFailure) -> String {
     let stderr = failure.stderr_tail.as_deref().map(on_one_line);
     let stderr = stderr.map_or_else(String::new, |tail| format!("; the end of its stderr: '{tail}'"));
     format!("{}: {}{stderr}", failure.kind.name(), failure.detail)

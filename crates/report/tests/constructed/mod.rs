@@ -6,6 +6,7 @@ mod hostile;
 mod many;
 mod method_tables;
 mod one_shot;
+mod overview;
 mod settings;
 mod workers;
 
@@ -20,6 +21,7 @@ pub use hostile::{HOSTILE, hostile};
 pub use many::many;
 pub use method_tables::method_tables;
 pub use one_shot::{append, fill, log, part, scan};
+pub use overview::overview;
 pub use settings::settings;
 pub use workers::workers;
 

@@ -114,6 +114,21 @@ fn a_page_of_many_plots_has_the_first_ones() {
 }
 
 #[test]
+fn reasons_for_invalid_samples_stand_once() {
+    let runs = constructed::overview(1_000);
+    let text = page_of(&[("run.jsonl", &runs[0])]);
+    let (_, steady) = text.split_once("<h3>Is it steady?</h3>").expect("a question");
+    let first = steady.split("</figure>").next().expect("a figure");
+    // Eight methods, each invalid for three reasons.
+    assert_eq!(first.matches("(invalid: ").count(), 24);
+    assert!(first.contains("(invalid: not-warm; as "), "{first}");
+    assert!(text.contains("pagewise report --csv=samples has each failed attempt"), "{text}");
+    let (_, verdicts) = text.split_once("<h3>Verdicts</h3>").expect("verdicts");
+    let first = verdicts.split("<h4>").nth(1).expect("a verdict");
+    assert!(first.matches(" invalid: ").count() <= 3, "{first}");
+}
+
+#[test]
 fn nothing_is_loaded_from_anywhere() {
     let text = page_of(&[("run.jsonl", &constructed::complete())]);
     assert!(text.contains("default-src 'none'"), "{text}");
