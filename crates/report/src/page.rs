@@ -24,14 +24,18 @@ use scripts::Scripts;
 use sections::Shared;
 
 const STYLE: &str = include_str!("page/style.css");
-/// Size of a page: it is sent by mail.
+/// Size to which the plots and verdicts of a page are cut: it is sent by mail.
+pub const USUAL_BYTES: usize = 250_000;
+/// Room of each run of a page that has more than four.
+const RUN_BYTES: usize = 60_000;
+/// Size beyond which a page is refused.
 pub const MOST_BYTES: usize = 1_000_000;
 /// Situations of the answer that are listed; the verdicts have more.
 const MOST_CHOICES: usize = 200;
-/// Of a page: its head, its answer and its definitions.
-const FRAME_BYTES: usize = 90_000;
-/// Bytes that are left for runs.
-const ROOM: usize = MOST_BYTES - scripts::BYTES - FRAME_BYTES;
+/// Of a page: its head, and the lines between its parts.
+const FRAME_BYTES: usize = STYLE.len() + svg::STYLE.len() + scripts::BYTES + 2_000;
+/// Bytes for the plots of a document, beside its text.
+const ROOM: usize = MOST_BYTES - FRAME_BYTES - 80_000;
 
 /// The element by which a page says which runs it is of: it stands in the first bytes.
 pub fn mark<'a>(runs: impl IntoIterator<Item = &'a Judged>) -> String {
@@ -51,13 +55,27 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         contents(&mut page, runs);
     }
     let shared = Shared::of(runs);
-    for (index, run) in runs.iter().enumerate() {
-        sections::run(&mut page, run, &colours, shared.as_ref(), (index + 1, ROOM / runs.len()));
+    let mut below = Html::default();
+    if let Some(shared) = &shared {
+        shared.add_to(&mut below, runs);
     }
-    if let Some(shared) = shared {
-        shared.add_to(&mut page, runs);
+    sections::definitions(&mut below);
+    let section = |index: usize, room: usize| {
+        let mut section = Html::default();
+        sections::run(&mut section, &runs[index], &colours, shared.as_ref(), (index + 1, room));
+        section
+    };
+    let most = (RUN_BYTES * runs.len()).clamp(USUAL_BYTES, MOST_BYTES);
+    let mut left = most.saturating_sub(FRAME_BYTES + page.text().len() + below.text().len());
+    // A run has room by what it would take alone, and what it leaves is for the next.
+    let alone: Vec<usize> = (0..runs.len()).map(|index| section(index, left).text().len()).collect();
+    for index in 0..runs.len() {
+        let room = left * alone[index] / alone[index..].iter().sum::<usize>();
+        let section = section(index, room);
+        left = left.saturating_sub(section.text().len());
+        page.raw(section.text());
     }
-    sections::definitions(&mut page);
+    page.raw(below.text());
     whole(out, &title, &mark(runs.iter().map(|run| run.judged)), &page)
 }
 

@@ -218,9 +218,9 @@ impl Shared {
         Some(Self { fields: shared })
     }
 
-    pub(super) fn add_to(self, page: &mut Html, runs: &[JudgedRun<'_>]) {
+    pub(super) fn add_to(&self, page: &mut Html, runs: &[JudgedRun<'_>]) {
         page.heading(2, "All runs");
-        page.details("Environment of all runs", |page| page.terms(texts(self.fields)));
+        page.details("Environment of all runs", |page| page.terms(texts(self.fields.clone())));
         page.details("Every check, with how often it failed", |page| checks(page, runs));
     }
 }

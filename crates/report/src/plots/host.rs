@@ -7,8 +7,8 @@ use crate::judged_run::JudgedRun;
 use crate::text_table::{TextCell, TextTable};
 use crate::vmstat::{COLUMNS, VmstatRow, rows};
 
-/// More seconds are thinned out evenly.
-const MOST_SECONDS: usize = 300;
+/// More seconds are thinned out evenly: `--vmstat` prints each of them.
+const MOST_SECONDS: usize = 60;
 
 /// Its heading, its columns, the kind of their values, and the unit in which vmstat counts them.
 type Panel = (&'static str, &'static [&'static str], AxisQuantity, f64);
