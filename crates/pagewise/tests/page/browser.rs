@@ -92,6 +92,14 @@ impl Browser {
     /// Call a method of the protocol.
     #[track_caller]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let answer = self.asked(method, parameters);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The same, with the whole answer, which may be an error.
+    #[track_caller]
+    pub fn asked(&mut self, method: &str, parameters: Value) -> Value {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": parameters });
         if let Some(session) = &self.session {
@@ -101,8 +109,7 @@ impl Browser {
         loop {
             let answer = self.message();
             if answer["id"] == self.last {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
+                return answer;
             }
             self.events.push(answer);
         }

@@ -27,21 +27,6 @@ fn without_scripts_everything_is_there() {
 }
 
 #[test]
-fn on_paper_only_the_plots_of_the_answer_are_drawn() {
-    let Some(mut browser) = browser() else { return };
-    browser.open(&written("complete", &constructed::complete()));
-    let shown = "(() => { const shown = one => one.getClientRects().length > 0;
-        const headings = [...document.querySelectorAll('section h3')].filter(shown).map(one => one.textContent);
-        return [shown(document.querySelector('.paper')),
-                headings.includes('Which method is fastest, and by how much?'), headings.includes('Is it steady?')]; })()";
-    assert_eq!(browser.evaluate(shown), json!([false, true, true]));
-    browser.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
-    let on_paper = browser.evaluate(shown);
-    browser.call("Emulation.setEmulatedMedia", json!({ "media": "" }));
-    assert_eq!(on_paper, json!([true, true, false]));
-}
-
-#[test]
 fn nothing_is_asked_of_a_network() {
     let Some(mut browser) = browser() else { return };
     let offline = json!({ "offline": true, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0 });

@@ -13,6 +13,7 @@ mod compared;
 mod constructed;
 mod drawn;
 mod isolated;
+mod printed;
 mod several;
 mod tables;
 

@@ -288,10 +288,14 @@ fn command(page: &mut Html, run: &JudgedRun<'_>) {
     page.command(format!("pagewise report {}", shell_word(run.path)));
 }
 
-/// The meaning of each number.
+/// The meaning of each number, and a line for a print, which has nothing of what is closed.
 pub(super) fn definitions(page: &mut Html) {
     page.heading(2, "What each number means");
     page.details("Definitions, by the columns of the CSV of cells", |page| {
         page.terms(cells::columns().map(|(name, meaning)| (name, [meaning])))
     });
+    page.raw(
+        "<p class=\"paper\">Environment, checks, commands, tables of plots and definitions are in the page on a \
+         screen, closed at first.</p>",
+    );
 }
