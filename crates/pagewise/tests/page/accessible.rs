@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::browser::{Browser, browser};
+use crate::printed::overview;
 use crate::{constructed, written};
 
 #[test]
@@ -60,4 +61,21 @@ pub fn expect_narrow(browser: &mut Browser, page: &Path) {
         let found = browser.evaluate("[document.documentElement.scrollWidth, innerWidth]");
         assert_eq!(found, json!([width, width]), "{}", page.display());
     }
+}
+
+#[test]
+fn a_telephone_shows_the_certainty_of_each_answer() {
+    let Some(mut browser) = browser() else { return };
+    browser.resize(400, "light");
+    browser.open(&overview(0));
+    let found = browser.evaluate(
+        "(() => { const table = document.querySelector('table'), rows = [...table.tBodies[0].rows];
+           const isWhole = cell => { const box = cell.getBoundingClientRect();
+             return box.width > 0 && box.left >= 0 && box.right <= innerWidth && cell.scrollWidth <= cell.clientWidth; };
+           const { scrollWidth, clientWidth } = table.closest('.scroll');
+           return [table.textContent.includes('how sure that is'), rows.length, scrollWidth <= clientWidth,
+                   rows.every(row => [...row.cells].every(isWhole))]; })()",
+    );
+    assert_eq!(found, json!([true, 9, true, true]));
+    browser.expect_quiet();
 }

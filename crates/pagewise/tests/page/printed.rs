@@ -16,7 +16,7 @@ const MOST_SHEETS: usize = 5;
 const SHEET_WIDTH: u32 = 718;
 
 /// A page of the four runs of an overview, with so many samples that are invalid.
-fn overview(invalid: usize) -> PathBuf {
+pub fn overview(invalid: usize) -> PathBuf {
     let runs = constructed::overview(invalid);
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let both = runs.iter().zip(&judged);
