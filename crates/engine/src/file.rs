@@ -60,7 +60,7 @@ impl DataFile {
         })
     }
 
-    /// Its files in their span: the file itself, if it is one.
+    /// Files of the data in their span: the file itself, if it is one.
     pub fn parts(&self) -> Vec<FilePart<'_>> {
         match &self.several {
             None => vec![FilePart { path: &self.path, start: 0, bytes: self.span_bytes as u64 }],

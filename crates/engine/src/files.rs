@@ -27,9 +27,9 @@ const PARTS: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilePart<'a> {
     pub path: &'a str,
-    /// Its offset in the span.
+    /// Offset of the file in the span.
     pub start: u64,
-    /// Its size.
+    /// Size of the file.
     pub bytes: u64,
 }
 

@@ -13,9 +13,9 @@ use crate::rate::ScheduledRate;
 use crate::units::Bytes;
 use crate::words::{as_text, words};
 
-/// Its file, if no memory limit says how large it must be.
+/// Size of an actor's file, if no memory limit says how large it must be.
 const USUAL_FILE: Bytes = Bytes::gib(1);
-/// Its largest read or record, and its largest file.
+/// Largest read or record of an actor, and its largest file.
 const MAX_OPERATION: Bytes = Bytes::gib(1);
 const MAX_FILE: Bytes = Bytes(1 << 50);
 /// A file of so many times the memory limit evicts what is not used beside it: one of twice the
@@ -66,7 +66,7 @@ impl ActorOrder {
 pub struct Actor {
     /// Order in which it reads or writes.
     pub order: ActorOrder,
-    /// Its method.
+    /// Method of the program.
     pub method: Method,
     /// Size of a read or a record.
     pub op_bytes: Bytes,

@@ -42,15 +42,15 @@ pub struct ActorWrites {
 pub struct ActorEvidence {
     /// Bytes that it had read or written when the region began.
     pub bytes_before: u64,
-    /// Its requests that overlap the region, or the [`ActorEvidence::SHORTEST_NS`] before it, in
-    /// their order.
+    /// Requests of the actor that overlap the region, or the [`ActorEvidence::SHORTEST_NS`] before
+    /// it, in their order.
     pub windows: Vec<ActorWindow>,
     /// Bytes that storage read for it in the region; `None`: unknown.
     pub device_read_bytes: Option<u64>,
     /// True if it was in the same cgroups as the worker before the region and after it; `None`:
     /// unknown.
     pub is_in_group: Option<bool>,
-    /// Its records, if it writes.
+    /// Records of the actor, if it writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<ActorWrites>,
 }

@@ -180,7 +180,7 @@ pub struct TraceFile {
     pub identity: Option<FileIdentity>,
     /// Accesses in this trace.
     pub reads: u64,
-    /// Their bytes.
+    /// Bytes of the reads.
     pub read_bytes: u64,
     /// Bytes of reads whose offsets are in memory of the program (sendfile, copy_file_range), which
     /// are not in this trace.

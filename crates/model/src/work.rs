@@ -63,7 +63,7 @@ macro_rules! workloads {
                 match self { $(Work::$variant(_) => Workload::$variant,)+ }
             }
 
-            /// Its parameters.
+            /// Parameters of the work.
             pub fn parameters(&self) -> &dyn WorkParameters {
                 match self { $(Work::$variant(parameters) => parameters,)+ }
             }

@@ -125,7 +125,7 @@ impl Asked {
 }
 
 impl SampleReply {
-    /// Its claims.
+    /// Claims of the reply.
     pub fn claims(&self) -> Claims<'_> {
         Claims {
             operations: self.operations,

@@ -178,7 +178,7 @@ impl Conversation {
         self.strays.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Its process id, which is also the id of its group.
+    /// Process id of the worker, which is also the id of its group.
     pub fn pid(&self) -> u32 {
         self.peer.pid()
     }

@@ -229,7 +229,7 @@ pub struct Job {
     /// The file. Each byte of a file that is written is 0 or known to the supervisor; the file has
     /// its final size already.
     pub path: String,
-    /// Its size.
+    /// Size of the file.
     pub file_bytes: u64,
     /// Length of the part that is mapped, warmed and advised, from the start.
     pub span_bytes: u64,
@@ -465,7 +465,7 @@ pub struct Go {
 /// Reads to hand over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
-    /// Their offsets.
+    /// Offsets of the reads.
     pub offsets: Vec<u64>,
 }
 
@@ -524,7 +524,7 @@ pub struct SampleReply {
 /// Delays of heartbeats: a histogram for each kind, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeats {
-    /// Their kinds, separated by commas.
+    /// Kinds of the heartbeats, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub heartbeat_kinds: String,
     /// Buckets of each kind.
@@ -572,7 +572,7 @@ impl Heartbeats {
 pub struct CallFailure {
     /// The system call, as in the manual.
     pub call: String,
-    /// Its errno; 0 where there is none, as for a short read.
+    /// Errno of the call; 0 where there is none, as for a short read.
     pub errno: i32,
     /// The file or object it acted on.
     pub path: String,

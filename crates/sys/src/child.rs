@@ -189,7 +189,7 @@ impl CpuMask {
         Ok(mask)
     }
 
-    /// Their numbers, ascending.
+    /// Numbers of the CPUs, ascending.
     pub fn numbers(&self) -> Vec<u32> {
         let bits = libc::c_ulong::BITS;
         let has = |cpu: &u32| self.0[(cpu / bits) as usize] >> (cpu % bits) & 1 == 1;

@@ -15,7 +15,7 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// Its state now. Reading it needs no right, but some containers forbid the call.
+    /// State of the clock now. Reading it needs no right, but some containers forbid the call.
     pub fn read() -> io::Result<Self> {
         // SAFETY: a `timex` of zeros is valid; no mode means that nothing is set.
         let mut state: libc::timex = unsafe { std::mem::zeroed() };

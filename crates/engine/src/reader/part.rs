@@ -24,7 +24,7 @@ impl TablePart {
         Self { table, range, pieces }
     }
 
-    /// Its reads.
+    /// Number of reads of the part.
     pub fn reads(&self) -> u64 {
         self.range.len() as u64
     }

@@ -5,7 +5,7 @@ use pagewise_model::checksum::{Consumption, weight};
 /// Consecutive reads of the offset table, all of one piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due<'a> {
-    /// Their entries as the table has them.
+    /// Entries of the reads, as the table has them.
     pub entries: &'a [u64],
     /// The mask of their piece.
     pub mask: u64,
@@ -56,7 +56,7 @@ impl<'a> Due<'a> {
 pub struct Piece {
     /// The position behind it.
     pub end: u64,
-    /// Its mask.
+    /// Mask of the piece.
     pub mask: u64,
     /// The position behind the next piece.
     pub next_end: u64,
@@ -113,7 +113,7 @@ impl<'a> ReadRange<'a> {
         Self { part: due.entries, first: 0, start: 0, count, end: count as u64, place: due.place, piece }
     }
 
-    /// Those that are due.
+    /// Reads that are due.
     #[inline(always)]
     pub fn due(&self) -> Due<'a> {
         let start = self.start;

@@ -14,7 +14,7 @@ use crate::operations::{Latencies, Operations};
 /// Records of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Commits {
-    /// Their number, over all threads.
+    /// Number of records, over all threads.
     pub records: u64,
     /// Of the job.
     pub stall_ns: u64,

@@ -2,7 +2,7 @@
 //! new file.
 //!
 //! `elapsed = clock after the last operation and everything staged or in flight (and its sync, if the job syncs within the measured region) - clock before the first operation`.
-//! It ends early when its time is up, between two batches.
+//! The measured region ends early when its time is up, between two batches.
 //!
 //! **Latency.** There is no separate phase, because the work would differ the second time. Between
 //! batches of *gap* operations, one operation is timed alone. Gaps are drawn uniformly from 1 to
@@ -100,7 +100,7 @@ struct WorkProgress {
 /// few numbers are stored, since emptying a histogram takes as long as a thousand records.
 struct Early {
     taken: Vec<u64>,
-    /// Its length is at most this.
+    /// Greatest length of `taken`.
     most: usize,
     closed: bool,
 }

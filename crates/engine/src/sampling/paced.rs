@@ -60,9 +60,9 @@ impl Pace {
 /// The part of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// Its number.
+    /// Number of the thread.
     pub thread: u32,
-    /// Its first operation.
+    /// First operation of the thread.
     pub first_operation: u64,
     /// Length of the region.
     pub sample_ns: u64,

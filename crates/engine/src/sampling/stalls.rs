@@ -27,7 +27,7 @@ impl Batch {
 pub struct Stalls {
     /// Excess of a stalled batch over its operations' average.
     stall_ns: u64,
-    /// Their number.
+    /// Number of stalled batches.
     pub count: u64,
     /// The longest, less the average of the other operations in its batch.
     pub longest_ns: u64,

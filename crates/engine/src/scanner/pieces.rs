@@ -3,7 +3,7 @@
 /// A piece: the requested range, and the part of it that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Its start in the file.
+    /// Start of the piece in the file.
     pub offset: u64,
     /// Bytes to request.
     pub len: usize,
@@ -35,7 +35,7 @@ impl Pieces {
         Self { piece_bytes, full, tail }
     }
 
-    /// Their number.
+    /// Number of pieces.
     pub fn count(&self) -> u64 {
         self.full + u64::from(self.tail.is_some())
     }

@@ -36,7 +36,7 @@ const SUBMITTED_AT_ONCE_BYTES: usize = 4096;
 /// A write or read that is queued or in flight.
 #[derive(Clone, Copy, Default)]
 struct QueuedWrite {
-    /// Its number, if it is a read.
+    /// Number of the read, if it is one.
     read: Option<u64>,
     /// Offset in the file of the buffer's first byte.
     base: u64,

@@ -46,7 +46,7 @@ pub enum GroupError {
     InUse {
         /// The group.
         path: PathBuf,
-        /// Their ids.
+        /// Ids of the processes.
         processes: Vec<u32>,
     },
     /// A call failed.

@@ -10,7 +10,7 @@ use super::{DURATIONS, LONGEST_ENTRY, Trace};
 pub enum NoGaps {
     /// The trace has an earlier format.
     Format,
-    /// It was recorded in windows.
+    /// The file was recorded in windows.
     Windows,
     /// A read has no duration.
     Unseen,

@@ -16,7 +16,7 @@ pub enum WorkloadKind {
 /// The methods of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Those of a column of the workers' tables of methods.
+    /// Methods of a column of the workers' tables of methods.
     Column(usize),
     /// Of the native worker these accesses, with all options of its kind but some.
     Native {
@@ -32,7 +32,7 @@ pub enum Offer {
 /// Workers that offer a workload besides the native one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherWorkers {
-    /// Those of users.
+    /// Workers of users.
     OfUsers,
     /// The shipped ones, by a column of their tables; nothing proves the order of another.
     Shipped(usize),
@@ -41,15 +41,15 @@ pub enum OtherWorkers {
 /// Properties that all work of a workload has.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadFacts {
-    /// Its name as a title.
+    /// Name of the workload as a title.
     pub title: &'static str,
-    /// Its name in a sentence.
+    /// Name of the workload in a sentence.
     pub noun: &'static str,
     /// Name of one access.
     pub access: &'static str,
-    /// Its accesses.
+    /// Accesses of the workload.
     pub kind: WorkloadKind,
-    /// Its methods.
+    /// Methods of the workload.
     pub offer: Offer,
     /// True if its work is done once.
     pub is_one_shot: bool,

@@ -49,7 +49,7 @@ pub struct Replay {
     pub files: u32,
     /// Reads, those that are longer than [`crate::trace::LONGEST_ENTRY`] in pieces.
     pub reads: u64,
-    /// Their bytes.
+    /// Bytes of the reads.
     pub read_bytes: Bytes,
     /// The longest of them.
     pub longest: Bytes,
