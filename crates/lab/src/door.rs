@@ -24,11 +24,11 @@ pub struct Door {
 /// JSON that a command prints.
 #[derive(Clone, Copy)]
 pub struct PrintedJson {
-    /// Its name for `pagewise schema`.
+    /// Name of the JSON for `pagewise schema`.
     pub name: &'static str,
     /// The commands that print it.
     pub help: &'static str,
-    /// Its schema.
+    /// Schema of the JSON.
     pub schema: fn() -> Schema,
 }
 

@@ -28,7 +28,7 @@ use crate::worker_door;
 pub struct TypedQuestion {
     /// The question or plan file.
     pub text: PlanText,
-    /// Its variant.
+    /// Variant of the question.
     pub variant: Variant,
     /// The choices that were typed.
     pub chosen: Layer,

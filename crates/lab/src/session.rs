@@ -293,7 +293,7 @@ struct Rounds<'a> {
     block: u32,
     /// Samples of the run so far.
     taken: u64,
-    /// Their time.
+    /// Time of the rounds.
     spent_ns: u64,
     write_limit: WriteLimit,
     /// The bytes that may be written, if another sample would have exceeded them.

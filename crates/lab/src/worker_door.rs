@@ -14,7 +14,7 @@ use crate::supervise::program::Stated;
 
 /// Workers that an extra offers.
 pub struct WorkerDoor {
-    /// Their names in methods.
+    /// Names of the workers in methods.
     pub names: &'static [&'static str],
     /// Options that they have.
     pub options: &'static [WorkerOption],
@@ -31,7 +31,7 @@ pub struct WorkerDoor {
 pub struct WorkerOption {
     /// Name in run files; on a command line it has hyphens.
     pub name: &'static str,
-    /// Its value, for help.
+    /// Value of the option, for help.
     pub value: &'static str,
     /// True if its value is a path.
     pub is_path: bool,
@@ -55,7 +55,7 @@ impl WorkerOption {
 /// A worker that can be started.
 #[derive(Debug)]
 pub struct ReadyWorker {
-    /// Its program.
+    /// Program of the worker.
     pub program: Stated,
     /// The program of its toolchain.
     pub toolchain: PathBuf,

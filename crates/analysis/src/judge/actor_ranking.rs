@@ -31,9 +31,9 @@ pub enum LeftFigure {
 pub enum ActorPlace {
     /// No other leaves more, as far as these rounds show.
     Most,
-    /// It leaves as much, within 5 %.
+    /// Leaves as much, within 5 %.
     Alike,
-    /// It leaves less, for certain.
+    /// Leaves less, for certain.
     Less,
     /// These rounds do not decide it.
     Open,

@@ -162,7 +162,7 @@ pub struct CellJudgement {
     pub total_interval_ns: Option<MedianInterval>,
     /// Intervals of the measured region that took over 1 ms too long, per sample.
     pub stalls: Option<u64>,
-    /// Their number in all samples: a median does not show events in fewer than half of them.
+    /// Number of stalls in all samples: a median does not show events in fewer than half of them.
     pub stalls_total: Option<u64>,
     /// The longest of them in any sample.
     pub stall_longest_ns: Option<u64>,

@@ -25,16 +25,16 @@ const OF_P99: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fulfilment {
-    /// It is not kept.
+    /// The expectation is not met.
     DoesNotHold,
     /// The samples do not decide it.
     Open,
-    /// It is kept.
+    /// The expectation is met.
     Holds,
 }
 
 impl Fulfilment {
-    /// Its name in JSON and CSV.
+    /// Name of the verdict in JSON and CSV.
     pub const fn name(self) -> &'static str {
         match self {
             Fulfilment::DoesNotHold => "does-not-hold",

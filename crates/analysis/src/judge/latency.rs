@@ -46,7 +46,7 @@ pub enum TimedOperations {
     /// At a rate: all.
     #[serde(rename = "every operation that was due, from that moment on")]
     Due,
-    /// Those of a phase that measures nothing else.
+    /// Operations of a phase that measures nothing else.
     #[serde(rename = "every operation of a separate phase")]
     OwnPhase,
     /// All of the measured phase.

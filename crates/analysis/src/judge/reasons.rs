@@ -6,7 +6,7 @@ use pagewise_model::{CacheState, Conditions, FailureKind};
 /// Reason that samples are valid and have no ranked figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shortfall {
-    /// It cannot keep the rate.
+    /// The method cannot keep the rate.
     RateMissed {
         /// Reads, records or updates per second of the samples that missed it, as a median.
         done_per_second: f64,
@@ -23,7 +23,7 @@ pub enum Shortfall {
         /// Operations of such a sample, as a median.
         operations: f64,
     },
-    /// It did not complete its work within the time limit of a sample.
+    /// The method did not complete its work within the time limit of a sample.
     NotCovered {
         /// Operations that were completed, as a median.
         operations: f64,
@@ -31,7 +31,7 @@ pub enum Shortfall {
         of: f64,
         /// True if the work is a ring, and not a file.
         is_ring: bool,
-        /// Its time, as a median.
+        /// Time of its part, as a median.
         measured_ns: f64,
     },
     /// A cold start that did not become warm.
@@ -43,14 +43,14 @@ pub enum Shortfall {
 pub enum UnrankedReason {
     /// The machine does not support it, in the words of the machine or the worker.
     Unavailable(String),
-    /// It touches words of a mapping in place, which is not reading it.
+    /// The method touches words of a mapping in place, which is not reading it.
     TouchedInPlace,
-    /// It has several reads in flight, where the work has each depend on the one before it: a
+    /// The method has several reads in flight, where each depends on the one before it: a
     /// bound.
     Independent,
     /// Set-up read the whole span.
     ReadInSetUp,
-    /// It bypasses the page cache, so nothing becomes warm.
+    /// The method bypasses the page cache, so nothing becomes warm.
     BypassesCache,
     /// None of its valid samples has a figure.
     WithoutFigure(Shortfall),
@@ -120,7 +120,7 @@ pub enum CellReason {
     NotSampled,
     /// No sample is valid, for no reason that is recorded.
     NoValidSample,
-    /// Its samples lack one of these at least.
+    /// Samples of the cell lack one of these at least.
     Lacking {
         /// Reason that no valid sample has a figure.
         shortfall: Option<Shortfall>,
@@ -145,7 +145,7 @@ pub struct MainFailure {
 /// Attempts of a cell that the machine refused while it supported others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RefusedAttempts {
-    /// Their number.
+    /// Number of refused attempts.
     pub count: usize,
     /// Attempts that failed a check or broke.
     pub invalid: usize,

@@ -36,7 +36,7 @@ pub struct Syncs {
     pub p999: Option<u64>,
     /// The longest of them.
     pub max: u64,
-    /// Their number.
+    /// Number of syncs.
     pub count: u64,
 }
 

@@ -22,7 +22,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Their promise.
+            /// Promise of methods of this kind.
             pub const fn promise(self) -> $promise {
                 match self {
                     $($kinds::$kind => $value,)+

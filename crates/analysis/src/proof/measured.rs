@@ -61,9 +61,9 @@ pub fn ops_per_second(measurement: &Measurement) -> f64 {
 /// Verdict of a sample on the rate at which its operations were due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateOutcome {
-    /// It was kept.
+    /// The rate was kept.
     Kept,
-    /// It was not: too few of the operations that were due are done.
+    /// The rate was not kept: too few of the operations that were due are done.
     Missed,
     /// Nothing: a cold sample ended after so few operations that a single slow one decides.
     CutShort,

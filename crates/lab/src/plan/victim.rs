@@ -97,9 +97,9 @@ impl FromStr for Victim {
 pub struct Exchanged {
     /// Name of the question.
     pub question: &'static str,
-    /// Its workload.
+    /// Workload of the question.
     pub workload: Workload,
-    /// Its choices.
+    /// Choices of the question.
     pub axes: Axes,
     /// The user's own file, if the victim reads that.
     pub own_file: Option<PathBuf>,

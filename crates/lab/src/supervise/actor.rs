@@ -1,8 +1,9 @@
 //! An actor: a second worker process, at work beside the measured one from before its region until
 //! after it.
 //!
-//! It gets one request after the other, each of some 50 ms, from a thread of the supervisor. So its
-//! answers say in which part of the region it did what, and any worker of the protocol can be one.
+//! An actor gets one request after the other, each of some 50 ms, from a thread of the supervisor.
+//! So its answers say in which part of the region it did what, and any worker of the protocol can
+//! be one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,11 +53,11 @@ struct AskedActor {
 
 /// An actor that has ended.
 pub struct EndedActor {
-    /// Its activity.
+    /// Activity of the actor.
     pub evidence: ActorEvidence,
     /// The reason that it ended before it was asked to.
     pub failure: Option<Failure>,
-    /// Its records, which are not read back yet.
+    /// Records of the actor, which are not read back yet.
     pub records: Option<ActorRecords>,
 }
 
@@ -186,7 +187,7 @@ impl ActorAtWork {
         self.shared.answered().iter().map(|answered| answered.window.bytes).sum()
     }
 
-    /// Its state now, beside the process `worker`.
+    /// State of the actor now, beside the process `worker`.
     pub fn moment(&self, worker: u32) -> ActorMoment {
         let groups = process::cgroups(self.pid).zip(process::cgroups(worker));
         ActorMoment {

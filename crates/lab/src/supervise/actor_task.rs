@@ -39,7 +39,7 @@ pub struct ActorRecords {
 }
 
 impl ActorTask {
-    /// Its reads of this round, in the order of the file or drawn; or its records.
+    /// Reads of the actor in this round, in the order of the file or drawn; or its records.
     pub(super) fn of(
         actor: &Actor,
         cell: &Cell,
@@ -99,7 +99,7 @@ impl ActorTask {
         self.as_task().0.touch_at()
     }
 
-    /// Its records, if it writes.
+    /// Records of the actor, if it writes.
     pub(super) fn into_records(self) -> Option<ActorRecords> {
         match self {
             Self::Reads { .. } => None,

@@ -81,7 +81,7 @@ impl Inputs {
         self.0.push((of_use, input));
     }
 
-    /// Those of a use.
+    /// Inputs of a use.
     pub fn of(&self, of_use: FileUse) -> impl Iterator<Item = &Input> {
         self.0.iter().filter(move |(its_use, _)| *its_use == of_use).map(|(_, input)| input)
     }

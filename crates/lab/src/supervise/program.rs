@@ -27,7 +27,7 @@ pub enum Program {
 pub struct Stated {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Environment variables that are removed.
     pub unset: &'static [&'static str],

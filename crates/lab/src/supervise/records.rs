@@ -10,7 +10,7 @@ use pagewise_sys::SharedMemory;
 
 /// Records and their content.
 pub struct RecordTask {
-    /// Their positions in the file.
+    /// Positions of the records in the file.
     pub ring: RecordRing,
     source: SharedMemory,
     /// Seed of the content.

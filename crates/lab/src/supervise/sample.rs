@@ -325,9 +325,9 @@ impl<'a> Sampler<'a> {
 
 /// Reason that an actor is not there.
 enum NoActor {
-    /// Its file has not the state that it begins with.
+    /// The file of the actor has not the state that it begins with.
     State(NoState),
-    /// Its worker is not ready.
+    /// The worker of the actor is not ready.
     Worker(ConversationError),
 }
 

@@ -9,7 +9,7 @@ use pagewise_protocol::Wait;
 pub struct SampleRound<'a> {
     /// The plan of the run.
     pub plan: &'a Plan,
-    /// Its number, from 0.
+    /// Number of the round, from 0.
     pub number: u32,
     /// Size of a page.
     pub page_bytes: u64,

@@ -1,8 +1,8 @@
 //! The task of a worker (offsets, a whole pass, records, a trace) and its expected checksum.
 //!
-//! It depends on the conditions and the round, never on the method: all methods of a comparison do
-//! the same work in a round. One method of Java has another definition of a line, and an expected
-//! count of its own.
+//! A task depends on the conditions and the round, never on the method: all methods of a comparison
+//! do the same work in a round. One method of Java has another definition of a line, and an
+//! expected count of its own.
 
 use anyhow::Result;
 use pagewise_host::{OperationOrder, PiecesOfGo, TableError, TableMemory, reference};

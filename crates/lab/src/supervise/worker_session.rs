@@ -50,7 +50,7 @@ const IDLE_MAX_NS: u64 = 500_000_000;
 pub struct WorkerSession<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// Its input file.
+    /// Input file of the cell.
     pub input: &'a Input,
     /// The task of the worker.
     pub task: Task<'a>,

@@ -14,9 +14,9 @@ use pagewise_model::{Bytes, Method, Untrusted, format};
 /// A file whose reads are replayed.
 #[derive(Clone, Copy)]
 pub struct ChosenFile<'a> {
-    /// Its index in the trace.
+    /// Index of the file in the trace.
     pub number: u32,
-    /// Its entry there.
+    /// Entry of the file in the trace.
     pub file: &'a TraceFile,
     /// The file that was recorded.
     pub recorded: &'a FileIdentity,

@@ -92,7 +92,7 @@ fn in_memory(bytes_per_second: f64, cpu_share: f64) -> Activity {
     }
 }
 
-/// Its name if it is named, with the share.
+/// Name of a bound if it has one, with the share.
 fn named(found: &Bound) -> (BoundName, Option<f64>) {
     let share = found.of_ceiling.map(|share| (share * 1000.0).round() / 1000.0);
     match (found.bound, found.bound_certainty) {
