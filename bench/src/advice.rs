@@ -97,7 +97,7 @@ struct Case {
 /// What the full runs say of the advised method.
 #[derive(Clone, Debug, PartialEq)]
 enum Reference {
-    /// It is so many times as slow as the best, which is one of these.
+    /// The advised method is so many times as slow as the best, which is one of these.
     Behind(f64, Vec<String>),
     /// Nothing, for this reason.
     Nothing(String),

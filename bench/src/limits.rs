@@ -325,8 +325,8 @@ impl Fio<'_> {
         Ok(command)
     }
 
-    /// Its reads per second, and what /proc says of it when it has ended. What it says fits into a
-    /// pipe.
+    /// The reads per second of fio, and what /proc says of it when it has ended. Its output fits
+    /// into a pipe.
     fn finish(&self, mut command: Command) -> Result<(f64, ProcessCounters)> {
         let child = command.spawn().context("fio does not start")?;
         let id = child.id();

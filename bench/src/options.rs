@@ -26,7 +26,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Those of `all` whose names hold every word; an error if there are none.
+    /// Items of `all` whose names hold every word; an error if there are none.
     pub fn select<T>(&self, all: impl IntoIterator<Item = T>, name: impl Fn(&T) -> String) -> Result<Vec<T>> {
         let named = |cell: &T| self.cells.iter().all(|word| name(cell).contains(word.as_str()));
         let selected: Vec<T> = all.into_iter().filter(named).collect();

@@ -84,7 +84,7 @@ impl Sysbench {
         Ok(sysbench)
     }
 
-    /// Its file.
+    /// File of sysbench.
     pub fn dataset(&self) -> Dataset {
         Dataset { path: self.folder.join("test_file.0"), file_bytes: self.file_bytes }
     }

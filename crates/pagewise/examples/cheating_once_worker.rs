@@ -26,13 +26,13 @@ const BUFFER_BYTES: usize = 64 << 10;
 enum Kind {
     /// Where it belongs.
     Honest,
-    /// It works between `opened` and `ready`, of which it says that it took no time.
+    /// Works between `opened` and `ready`, of which it says that it took no time.
     BeforeReady,
-    /// It works between `ready` and `go`.
+    /// Works between `ready` and `go`.
     AfterReady,
     /// The work is done after `go`, and the worker says that this took a microsecond.
     Understates,
-    /// It says that this took half of the time.
+    /// Says that the work took half of the time.
     Halves,
 }
 

@@ -35,9 +35,9 @@ enum Kind {
     Divides,
     /// All reads of a part in the order of their offsets, as far as it knows them.
     Sorts,
-    /// It speaks of one thread only.
+    /// Speaks of one thread only.
     OneThread,
-    /// It speaks of one file only.
+    /// Speaks of one file only.
     OneFile,
     /// The bytes of all files from the first one.
     FirstFile,

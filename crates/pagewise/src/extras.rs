@@ -81,7 +81,7 @@ pub const WORKERS: &[WorkerDoor] = &[
     pagewise_toolchain::WORKERS,
 ];
 
-/// Their names, each with its door.
+/// Names of the workers, each with its door.
 pub fn offered() -> impl Iterator<Item = (&'static str, &'static WorkerDoor)> {
     WORKERS.iter().flat_map(|door| door.names.iter().map(move |name| (*name, door)))
 }

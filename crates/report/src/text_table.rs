@@ -36,7 +36,7 @@ pub struct TextCell {
     pub text: String,
     /// The number that the text shows, or whose interval it begins with.
     pub value: Option<f64>,
-    /// Its emphasis, on a terminal.
+    /// Emphasis of the text, on a terminal.
     pub emphasis: Emphasis,
 }
 

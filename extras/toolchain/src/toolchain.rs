@@ -34,7 +34,7 @@ use variables::ToolchainVariables;
 
 /// The languages with a shipped worker.
 const RECIPES: [&Recipe; 3] = [&jvm::RECIPE, &go::RECIPE, &python::RECIPE];
-/// Their workers, as methods name them.
+/// Workers of the recipes, as methods name them.
 pub const NAMES: &[&str] = &[RECIPES[0].name, RECIPES[1].name, RECIPES[2].name];
 
 /// The recipe of a worker.
@@ -46,7 +46,7 @@ fn recipe_of(name: &str) -> &'static Recipe {
 /// A suitable toolchain.
 #[derive(Clone, Debug)]
 struct Found {
-    /// Its language.
+    /// Recipe of the toolchain.
     recipe: &'static Recipe,
     /// The home of the JDK, GOROOT, or the Python that runs.
     home: PathBuf,

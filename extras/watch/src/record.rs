@@ -253,7 +253,7 @@ struct TraceFileWriter<'a> {
     path: &'a Path,
     /// `None`: it could not be written any more.
     new: Option<NewFile>,
-    /// Its first line.
+    /// First line of the trace.
     first: Vec<u8>,
     written: u64,
 }

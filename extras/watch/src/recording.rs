@@ -48,7 +48,7 @@ pub struct NamedFile {
     pub path: String,
     /// Identity.
     pub identity: FileIdentity,
-    /// Its pages in the page cache: none, if it was dropped.
+    /// Pages of the file in the page cache: none, if it was dropped.
     pub resident: ResidentPages,
 }
 

@@ -164,7 +164,7 @@ fn document(registry: &Registry, question: Option<&str>) -> Document {
     Document { body, ..Document::default() }
 }
 
-/// Its meaning with what is behind it; the reason if it cannot be had; what it goes with.
+/// Meaning of an entry with what is behind it; the reason if it cannot be had; what it goes with.
 fn fact(entry: &Entry) -> (String, Vec<String>) {
     let calls = entry.calls.iter().filter(|calls| !entry.meaning.contains(calls.as_str())).cloned();
     let behind: Vec<String> = calls.chain(entry.since.map(|version| format!("Linux {version}"))).collect();

@@ -166,7 +166,7 @@ impl Place {
         self.path().join(name)
     }
 
-    /// Its state directory.
+    /// State directory of its commands.
     pub fn state(&self) -> PathBuf {
         self.root.path().join("state")
     }

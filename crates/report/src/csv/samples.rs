@@ -345,7 +345,7 @@ pub(super) fn axes() -> impl Iterator<Item = &'static str> {
     names(AXES).chain(HostSettings::COLUMNS.iter().copied())
 }
 
-/// Their fields.
+/// Fields of the axes.
 pub(super) fn axis_fields(cell: &Cell) -> Vec<CsvField> {
     let mut fields = vec![cell.conditions.descriptor.to_string()];
     fields.extend(work_fields(cell));

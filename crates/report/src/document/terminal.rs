@@ -23,7 +23,7 @@ const LEAST_WORDS: usize = 20;
 const WIDEST_CHART: usize = 100;
 
 impl Document {
-    /// Its lines, of at most `width` columns.
+    /// Lines of the document, of at most `width` columns.
     pub fn lines(&self, width: usize) -> Vec<Line> {
         let mut screen = Screen { lines: Vec::new(), width: width.clamp(NARROWEST, WIDEST), indent: "" };
         self.head.iter().chain(&self.body).for_each(|block| screen.add(block));
@@ -207,7 +207,7 @@ impl Screen {
 #[derive(Clone, Copy)]
 struct GridColumn {
     width: usize,
-    /// It has numbers.
+    /// True if the column has numbers.
     is_number: bool,
 }
 

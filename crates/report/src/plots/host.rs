@@ -10,7 +10,8 @@ use crate::vmstat::{COLUMNS, VmstatRow, rows};
 /// More seconds are thinned out evenly: `--vmstat` prints each of them.
 const MOST_SECONDS: usize = 60;
 
-/// Its heading, its columns, the kind of their values, and the unit in which vmstat counts them.
+/// Heading of a plot, its columns, the kind of their values, and the unit in which vmstat counts
+/// them.
 type Panel = (&'static str, &'static [&'static str], AxisQuantity, f64);
 
 const PANELS: [Panel; 5] = [

@@ -7,7 +7,7 @@ use crate::text_table::TextTable;
 /// A plot that answers one question.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// Its kind, in names of files: `ratios`.
+    /// Kind of the plot, in names of files: `ratios`.
     pub id: &'static str,
     /// The question.
     pub heading: &'static str,
@@ -19,7 +19,7 @@ pub struct Plot {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// Its values.
+    /// Values of the plot.
     pub series: Vec<Series>,
     /// Marked ranges of the horizontal axis.
     pub bands: Vec<Band>,
@@ -41,9 +41,9 @@ pub enum Form {
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// Its heading.
+    /// Heading of the axis.
     pub label: String,
-    /// Its scale.
+    /// Scale of the axis.
     pub scale: Scale,
     /// The kind of its values.
     pub quantity: AxisQuantity,
@@ -103,9 +103,9 @@ pub enum Scale {
 /// Values with one colour.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
-    /// Its marks, in the order in which they are joined.
+    /// Marks of the series, in the order in which they are joined.
     pub marks: Vec<Mark>,
     /// Number of its colour, where a name has the same one in every plot; otherwise its index among
     /// the series.
@@ -157,7 +157,7 @@ pub struct Band {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Its meaning.
+    /// Meaning of the range.
     pub label: String,
 }
 

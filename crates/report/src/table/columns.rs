@@ -15,10 +15,10 @@ use pagewise_model::format::{
 
 /// The method.
 pub(super) const METHOD: Column = Column::of("method", 0, |_, cell| cell.method.as_str().into());
-/// Its place as a word.
+/// Place of a method as a word.
 pub(super) const PLACE: Column = Column::of("place", 0, |view, cell| view.positions.place(cell).into());
 
-/// Its bound. If the column is left out, it is shown below the table.
+/// Limit of a method. If the column is left out, it is shown below the table.
 pub(super) const fn limit(spare: u32) -> Column {
     Column::of("limited by", spare, |_, cell| bound(cell).into()).kept_below()
 }

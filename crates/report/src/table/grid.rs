@@ -11,13 +11,13 @@ pub(crate) struct ComparisonView<'a> {
     pub comparison: &'a Comparison,
     /// Positions of its cells.
     pub positions: Positions<'a>,
-    /// Its measured cells.
+    /// Measured cells of the comparison.
     pub cells: Vec<&'a CellJudgement>,
 }
 
 /// A column of a comparison's table.
 pub(super) struct Column {
-    /// Its heading, with the unit if its numbers have none.
+    /// Heading of the column, with the unit if its numbers have none.
     name: &'static str,
     /// Order in which it is left out where there is little room, the highest first; 0: never.
     spare: u32,

@@ -49,7 +49,7 @@ impl<'a> Positions<'a> {
         self.ratios.get(cell.id.as_str()).copied()
     }
 
-    /// Its place as a word.
+    /// Place of a cell as a word.
     pub(crate) fn place(&self, cell: &CellJudgement) -> String {
         let word = match cell.status {
             Status::Unavailable => "unavailable",

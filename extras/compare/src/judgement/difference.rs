@@ -42,7 +42,7 @@ pub struct Difference {
 /// The runs of one side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Side {
-    /// Their files.
+    /// Files of the runs.
     pub files: Vec<String>,
     /// Hosts that they were made on.
     pub hosts: Vec<String>,

@@ -43,7 +43,7 @@ pub struct Digest {
 pub struct SituationDigest {
     /// The conditions that make it the same situation in another run.
     pub conditions: Conditions,
-    /// Their label.
+    /// Label of the conditions.
     pub label: String,
     /// Threads of this run, whose number is not in the conditions where it is that of the CPUs.
     pub threads: u32,

@@ -24,7 +24,7 @@ pub enum ExpectedValues {
 pub struct MissingRun {
     /// The value; `None`: unknown.
     pub value: Option<String>,
-    /// Its file; `None` without one.
+    /// File of the run; `None` without one.
     pub file: Option<String>,
     /// Reason that it does not count.
     pub reason: String,

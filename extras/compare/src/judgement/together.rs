@@ -31,7 +31,7 @@ pub struct Together {
     pub machines: Vec<MachineTogether>,
     /// Begin of the interval that all runs share, in nanoseconds since 1970: the last one began.
     pub from_unix_ns: u64,
-    /// Its end: the first one measured its last sample.
+    /// End of that time: the first one measured its last sample.
     pub until_unix_ns: u64,
     /// From the first begin to the last one.
     pub began_apart_ns: u64,
@@ -48,7 +48,7 @@ pub struct Together {
 /// One of the machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MachineTogether {
-    /// Its name, with the file if others have it too.
+    /// Name of the machine, with the file if others have it too.
     pub machine: String,
     /// File of its run.
     pub file: String,
@@ -107,7 +107,7 @@ pub struct RateOfMachine {
 pub struct MeasuredBeside {
     /// The method; `None`: it measured nothing, as it prepared a sample.
     pub method: Option<String>,
-    /// Its conditions, if they are others.
+    /// Conditions of that method, if they are others.
     pub label: Option<String>,
     /// Share of that time, over all pairs of machines.
     pub share: f64,

@@ -27,7 +27,7 @@ pub struct TestFiles {
     pub alignment: Alignment,
     /// Seed of contents and offsets.
     pub seed: u64,
-    /// Their directory.
+    /// Directory of the files.
     pub directory: PathBuf,
     /// Journal of their names.
     pub state: State,

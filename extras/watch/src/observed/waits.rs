@@ -27,7 +27,7 @@ impl WaitCounts {
         self.longest_ns = self.longest_ns.max(wait_ns);
     }
 
-    /// Their summary.
+    /// Summary of the waits.
     pub(super) fn waits(&self) -> Waits {
         let any = self.count > 0;
         Waits {

@@ -23,7 +23,7 @@ pub struct Timeline {
     pub identity: RunIdentity,
     /// True if the run was completed.
     pub is_complete: bool,
-    /// Its kernel, from one start of the machine to the next.
+    /// Kernel of the run, from one start of the machine to the next.
     pub boot_id: Option<String>,
     /// The plan as it was typed.
     pub plan: Option<String>,
