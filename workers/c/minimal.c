@@ -1,5 +1,5 @@
-// A whole worker of pagewise, in one thread, little-endian: put your own way to read into `get`, and see ../PROTOCOL.md. All
-// batches are of one operation: a clock costs 50 ns, so fast ways should do batches. Build: cc -O2 -o minimal minimal.c
+// A whole worker of one thread, little-endian: put your way to read into `get`; see ../PROTOCOL.md.
+// A batch is one operation; a clock costs 50 ns, so fast ways do more. cc -O2 -o minimal minimal.c
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

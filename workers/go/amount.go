@@ -17,8 +17,9 @@ type progress struct {
 	stalls      *stalls
 }
 
-// doFixed does all operations of the job, or as many as are done within `sample_ns`: batches of gap operations, and after
-// each one operation timed by itself. What is collected in a buffer, and a sync that is due, belong to the region.
+// doFixed does all operations of the job, or as many as are done within `sample_ns`: batches of gap
+// operations, and after each one operation timed by itself. What is collected in a buffer, and a
+// sync that is due, belong to the region.
 func (c *jobThreads) doFixed(member *member, request *request) error {
 	member.part = c.newPart()
 	member.latencies.reset()
@@ -63,8 +64,8 @@ func (c *jobThreads) doFixed(member *member, request *request) error {
 	return nil
 }
 
-// batch does `wanted` operations, fewer at the end, and returns the clock behind them. A single operation has a clock of
-// its own before it too, so that its latency is nothing but its own.
+// batch does `wanted` operations, fewer at the end, and returns the clock behind them. A single
+// operation has a clock of its own before it too, so that its latency is nothing but its own.
 func (c *progress) batch(wanted, before uint64) (uint64, error) {
 	begun := before
 	if wanted == 1 {
@@ -113,8 +114,9 @@ func (g *gaps) draw() uint64 {
 	return 1 + below
 }
 
-// adapt makes the mean gap last as long as the policy says. It returns true while the mean grows from 1: what was timed until then was
-// timed more often than what follows. Gaps shorter than the mean are no measure, since the clock is a part of what they take.
+// adapt makes the mean gap last as long as the policy says. It returns true while the mean grows
+// from 1: what was timed until then was timed more often than what follows. Gaps shorter than the
+// mean are no measure, since the clock is a part of what they take.
 func (g *gaps) adapt(gap, took uint64) bool {
 	if gap < g.mean {
 		return false

@@ -10,13 +10,14 @@ import (
 // commitThreads are the most threads that commit together.
 const commitThreads = 256
 
-// log is what the threads of a job of commits share. Those that have written a record wait for a sync that began after it; if
-// none is under way, one of them syncs for all (group commit).
+// log is what the threads of a job of commits share. Those that have written a record wait for a
+// sync that began after it; if none is under way, one of them syncs for all (group commit).
 type log struct {
 	target *target
 	supply *supply
 	job    *job
-	// stream is held from taking a record to the end of its write where writes go to the file's position; else nil.
+	// stream is held from taking a record to the end of its write where writes go to the file's
+	// position; else nil.
 	stream *sync.Mutex
 
 	mutex   sync.Mutex
@@ -89,7 +90,8 @@ func (l *log) fail() {
 	l.changed.Broadcast()
 }
 
-// commit writes the next record, waits until it is on the device, and returns when the write began; 0: there is none.
+// commit writes the next record, waits until it is on the device, and returns when the write began;
+// 0: there is none.
 func (w *commits) commit() (uint64, error) {
 	l := w.log
 	if l.stream != nil {
@@ -113,8 +115,8 @@ func (w *commits) commit() (uint64, error) {
 
 func (l *log) slots() uint64 { return l.target.ringBytes / l.job.RecordBytes }
 
-// take is the next record; none after the last, or where another thread failed. Those of a pass over the ring wait for all
-// records of the pass before.
+// take is the next record; none after the last, or where another thread failed. Those of a pass
+// over the ring wait for all records of the pass before.
 func (l *log) take() (uint64, bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

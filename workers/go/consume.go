@@ -7,8 +7,8 @@ import (
 	"encoding/binary"
 )
 
-// consumer is a way to consume. Loops are compiled for each: Go does so for types of different shape, which is what the blank
-// fields of sum and lines are for.
+// consumer is a way to consume. Loops are compiled for each: Go does so for types of different
+// shape, which is what the blank fields of sum and lines are for.
 type consumer interface {
 	touch | touchLast | sum | lines
 	of(bytes []byte) uint64

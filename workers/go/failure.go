@@ -38,7 +38,8 @@ func failedCall(call string, err error, path string, offset uint64) *failure {
 	}
 }
 
-// refusedCall is a call that some kernels, filesystems or policies do not offer; other errors remain failures.
+// refusedCall is a call that some kernels, filesystems or policies do not offer; other errors
+// remain failures.
 func refusedCall(call string, err error, path string) *failure {
 	failed := failedCall(call, err, path, 0)
 	switch syscall.Errno(failed.Errno) {
@@ -55,7 +56,8 @@ func refusal(call, path string, unavailable uint64, format string, values ...any
 	}
 }
 
-// readFailure says why a read of `expected` bytes brought only `received`. At the end of the file errno is 0.
+// readFailure says why a read of `expected` bytes brought only `received`. At the end of the file
+// errno is 0.
 func readFailure(call string, err error, path string, offset uint64, expected, received int) *failure {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return failedCall(call, err, path, offset)
@@ -66,8 +68,8 @@ func readFailure(call string, err error, path string, offset uint64, expected, r
 	return failed
 }
 
-// guarded does work on files that may be mapped. A fault that the kernel cannot serve becomes a failure; any other panic
-// ends the worker with its stack.
+// guarded does work on files that may be mapped. A fault that the kernel cannot serve becomes a
+// failure; any other panic ends the worker with its stack.
 func guarded(files []*dataFile, do func() error) (err error) {
 	defer func() {
 		cause := recover()

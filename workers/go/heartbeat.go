@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// heartbeat is a goroutine that does nothing but sleep, and notes how late it is woken: what a method does to every other
-// goroutine of the process. A beat counts with what it was late by within the region.
+// heartbeat is a goroutine that does nothing but sleep, and notes how late it is woken: what a
+// method does to every other goroutine of the process. A beat counts with what it was late by
+// within the region.
 type heartbeat struct {
 	mutex   sync.Mutex
 	delays  *histogram

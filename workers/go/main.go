@@ -1,24 +1,30 @@
-// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as ../PROTOCOL.md (version 1) says.
+// The Go worker of pagewise: reads and writes a file in the ways that Go programs do, as
+// ../PROTOCOL.md (version 1) says.
 //
 // Go 1.21 or newer, the standard library alone: `CGO_ENABLED=0 go build -o worker .`.
 //
-//	mmap        syscall.Mmap; reads are copied to a buffer of the thread, scans in pieces of 64 KiB. Records are copied into
-//	            the mapping; with buffer=SIZE collected there first, whole records only. Advice is of the whole span
+//	mmap        syscall.Mmap; reads are copied to a buffer of the thread, scans in pieces of
+//	            64 KiB. Records are copied into the mapping; with buffer=SIZE collected there first,
+//	            whole records only. Advice is of the whole span
 //	pread       os.File.ReadAt into a buffer of the thread; scans in pieces of 64 KiB
-//	pwrite      os.File.WriteAt, a call for each record; with buffer=SIZE one for each buffer of whole records
+//	pwrite      os.File.WriteAt, a call for each record; with buffer=SIZE one for each buffer of
+//	            whole records
 //	write       os.File.Write, the same
 //	bufio       bufio.Reader, by Peek and Discard; bufio.Writer over the file
 //
-// Syncs are syscall.Fdatasync, os.File.Sync (fsync), msync(2), syscall.SyncFileRange, and files opened with O_DSYNC.
+// Syncs are syscall.Fdatasync, os.File.Sync (fsync), msync(2), syscall.SyncFileRange, and files
+// opened with O_DSYNC.
 //
 // Which of them there are for which workload stands in offers.go.
 //
-// Threads are plain goroutines, as in a Go program, and GOMAXPROCS is what the environment says. A page fault in a mapping
-// keeps the processor (P) of its goroutine; a read call gives it away. A fault that the kernel cannot serve (SIGBUS: the
-// file has become shorter, or there is no room for it) is caught and reported as `failed` of the call `mmap`.
+// Threads are plain goroutines, as in a Go program, and GOMAXPROCS is what the environment says. A
+// page fault in a mapping keeps the processor (P) of its goroutine; a read call gives it away. A
+// fault that the kernel cannot serve (SIGBUS: the file has become shorter, or there is no room for
+// it) is caught and reported as `failed` of the call `mmap`.
 //
-// A failed call is reported as `failed`. Anything else that goes wrong is a defect: stack trace on stderr, status 1. Times are
-// nanoseconds of the monotonic clock, sizes bytes, words little-endian. Timed regions allocate nothing.
+// A failed call is reported as `failed`. Anything else that goes wrong is a defect: stack trace on
+// stderr, status 1. Times are nanoseconds of the monotonic clock, sizes bytes, words little-endian.
+// Timed regions allocate nothing.
 package main
 
 import (
@@ -211,8 +217,8 @@ func main() {
 	}
 }
 
-// takeStdout keeps the conversation's descriptor for itself and points descriptor 1 to stderr, so that nothing else in the
-// process can say anything to pagewise.
+// takeStdout keeps the conversation's descriptor for itself and points descriptor 1 to stderr, so
+// that nothing else in the process can say anything to pagewise.
 func takeStdout() (*os.File, error) {
 	own, err := syscall.Dup(1)
 	if err != nil {

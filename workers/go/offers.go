@@ -1,4 +1,5 @@
-// The offers of the worker: `hello` is made of it, jobs are checked by it, and pagewise itself reads it.
+// The offers of the worker: `hello` is made of it, jobs are checked by it, and pagewise itself
+// reads it.
 
 package main
 
@@ -10,9 +11,9 @@ import (
 	"syscall"
 )
 
-// offers has a line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each
-// workload. `-`: it is not for it; `none`: it takes none; `*`: what is meant where none of this name is written. Of
-// `buffer=SIZE` any size is taken.
+// offers has a line for each word of a method: how its bytes move, as the kernel sees it, and the
+// options that it takes in each workload. `-`: it is not for it; `none`: it takes none; `*`: what
+// is meant where none of this name is written. Of `buffer=SIZE` any size is taken.
 const offers = `
 word    access  reads              scan           append         fill          update  by
 mmap    mmap    random,sequential  none           buffer=64KiB   buffer=64KiB  random  syscall.Mmap

@@ -12,8 +12,9 @@ import (
 type reader interface {
 	// begin sets which word of a page touch takes, before each sample.
 	begin(touchAt uint64)
-	// read does the reads at `entries`, little-endian offsets XOR the mask and whole operations, and consumes their bytes. The
-	// checksum of the first read counts `weight` times, that of each further one 2 times more.
+	// read does the reads at `entries`, little-endian offsets XOR the mask and whole operations, and
+	// consumes their bytes. The checksum of the first read counts `weight` times, that of each further
+	// one 2 times more.
 	read(entries []byte, mask, weight uint64) (checksum uint64, err error)
 	fetch(offset uint64, into []byte) error
 }
@@ -164,8 +165,8 @@ func (r *reads[S, C]) begin(touchAt uint64) {
 	}
 }
 
-// Timed region: for each entry: offset = entry ^ mask; offset <= last; get(buffer, offset); total += weight * consume(buffer);
-// weight += 2.
+// Timed region: for each entry: offset = entry ^ mask; offset <= last; get(buffer, offset); total
+// += weight * consume(buffer); weight += 2.
 func (r *reads[S, C]) read(entries []byte, mask, weight uint64) (uint64, error) {
 	total, source, buffer, consume, last := uint64(0), r.source, r.buffer, r.consume, r.job.SpanBytes-r.job.ReadBytes
 	for ; len(entries) >= 8; entries = entries[8:] {
@@ -184,15 +185,16 @@ func (r *reads[S, C]) read(entries []byte, mask, weight uint64) (uint64, error) 
 
 func (r *reads[S, C]) fetch(offset uint64, into []byte) error { return r.source.get(into, offset) }
 
-// chain are dependent reads: each but the first of an operation is at its entry XOR the first word of the read before it. A
-// loop of its own, so that independent reads pay nothing for it.
+// chain are dependent reads: each but the first of an operation is at its entry XOR the first word
+// of the read before it. A loop of its own, so that independent reads pay nothing for it.
 type chain[S source, C consumer] struct {
 	reads[S, C]
 	opEntries int
 }
 
-// Timed region: for each operation: link = 0; for each entry: offset = entry ^ mask ^ link; offset <= last; get(buffer, offset);
-// link = buffer's first word; total += weight * consume(buffer); weight += 2.
+// Timed region: for each operation: link = 0; for each entry: offset = entry ^ mask ^ link; offset
+// <= last; get(buffer, offset); link = buffer's first word; total += weight * consume(buffer);
+// weight += 2.
 func (r *chain[S, C]) read(entries []byte, mask, weight uint64) (uint64, error) {
 	total, source, buffer, consume, last := uint64(0), r.source, r.buffer, r.consume, r.job.SpanBytes-r.job.ReadBytes
 	for len(entries) > 0 {
@@ -228,7 +230,8 @@ func (w *tableReads) begin(request *request) {
 	w.reader.begin(request.TouchAt)
 }
 
-// perform goes on to the end of the part at most. The weight of a read is 2 * its position in the table + 1.
+// perform goes on to the end of the part at most. The weight of a read is 2 * its position in the
+// table + 1.
 func (w *tableReads) perform(position, wanted uint64) (uint64, uint64, error) {
 	done, total := uint64(0), uint64(0)
 	for wanted = min(wanted, w.operations-position%w.operations); done < wanted; {

@@ -41,7 +41,8 @@ func readSupply(job *job) (*supply, error) {
 
 // fill puts the next records into `into`, whose length is a multiple of the record.
 //
-// Timed region: for each record: copy(into, source[from:from+record]); from = (from + record) mod period.
+// Timed region: for each record: copy(into, source[from:from+record]); from = (from + record) mod
+// period.
 func (s *supply) fill(into []byte) {
 	source, record, period, from, step := s.source, s.record, s.period, s.from, s.step
 	for ; len(into) >= record; into = into[record:] {

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// scanner is a way to scan. A pass consumes the span by pieces of which all but the last are whole pages where words of
-// pages are touched, and whole words where words are added, so that the checksum does not depend on their size.
+// scanner is a way to scan. A pass consumes the span by pieces of which all but the last are whole
+// pages where words of pages are touched, and whole words where words are added, so that the
+// checksum does not depend on their size.
 type scanner interface {
 	pass() (checksum uint64, err error)
 }
@@ -92,7 +93,8 @@ func scannerFor[C consumer](word string, job *job, file *dataFile, size int, con
 		return &pieces[called, C]{reads[called, C]{called{file.file, job.Path}, memory(size), consume, job}, job.SpanBytes}
 	}
 	reader := bufio.NewReaderSize(file.file, size)
-	// The buffer's pages are made before the clock starts: a read fills them, and the pass begins anew.
+	// The buffer's pages are made before the clock starts: a read fills them, and the pass begins
+	// anew.
 	_, _ = reader.Peek(size)
 	return &bufioScan[C]{file, reader, size, job.SpanBytes, consume}
 }

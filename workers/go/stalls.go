@@ -7,8 +7,9 @@ func pace(took, operations, wanted uint64) uint64 {
 	return uint64(float64(took) * float64(wanted) / float64(max(operations, 1)))
 }
 
-// stalls counts batches that took longer by over stallNs, and over twice as long, as their operations take on average. A stalled one
-// counts in the average as what it should have taken, or one long stall would hide those after it.
+// stalls counts batches that took longer by over stallNs, and over twice as long, as their
+// operations take on average. A stalled one counts in the average as what it should have taken, or
+// one long stall would hide those after it.
 type stalls struct {
 	count     uint64
 	longestNs uint64

@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// syncCalls are those that a job may name beside the usual one of a method. Each but the last follows the writes.
+// syncCalls are those that a job may name beside the usual one of a method. Each but the last
+// follows the writes.
 const syncCalls = "fdatasync,fsync,msync,sync_file_range," + openedForSync
 
 // openedForSync is the call of a file whose writes are syncs.
@@ -32,8 +33,8 @@ func syncInterval(job *job) (uint64, error) {
 // span is a range of the file, its end exclusive.
 type span struct{ from, to uint64 }
 
-// syncer is the call that waits until ranges of the file are on the device, or all of it where the call knows no range; nil
-// where writes are syncs, or nothing is synced.
+// syncer is the call that waits until ranges of the file are on the device, or all of it where the
+// call knows no range; nil where writes are syncs, or nothing is synced.
 func (f *dataFile) syncer(job *job) (func([2]span) error, error) {
 	switch call := job.SyncCall; {
 	case call == "fdatasync":

@@ -2,8 +2,9 @@
 
 package main
 
-// tablePieces are the progress of a `go` in a thread's part. Entries are XORed with a mask: the checksum of the piece before the last
-// one, and 0 in the first two of each pass. All counts are operations.
+// tablePieces are the progress of a `go` in a thread's part. Entries are XORed with a mask: the
+// checksum of the piece before the last one, and 0 in the first two of each pass. All counts are
+// operations.
 type tablePieces struct {
 	part, size uint64
 	begun, end uint64 // positions: where the `go` began, and behind the piece
@@ -21,8 +22,8 @@ func newTablePieces(part, size uint64) tablePieces {
 // begin is called for each `go`.
 func (p *tablePieces) begin(position uint64) { p.begun, p.end = position, position }
 
-// count is how many of up to `wanted` operations from `position` on, where the last ones ended, are of one piece and do not go
-// across the end of the part.
+// count is how many of up to `wanted` operations from `position` on, where the last ones ended, are
+// of one piece and do not go across the end of the part.
 func (p *tablePieces) count(position, wanted uint64) uint64 {
 	if position == p.end {
 		p.next()

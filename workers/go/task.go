@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// work is what one thread does between two clocks. A position counts operations from the first one on.
+// work is what one thread does between two clocks. A position counts operations from the first one
+// on.
 type work interface {
 	// begin is called before the clock of a sample.
 	begin(request *request)
@@ -15,7 +16,8 @@ type work interface {
 	perform(position, wanted uint64) (done, checksum uint64, err error)
 	// timed is perform with the time of each operation recorded.
 	timed(position, wanted uint64, latencies *histogram) (done, checksum uint64, err error)
-	// finish completes what is collected in a buffer, and syncs if that belongs to the measured region.
+	// finish completes what is collected in a buffer, and syncs if that belongs to the measured
+	// region.
 	finish() error
 	// bytes are those received so far, or that reached the file.
 	bytes() uint64

@@ -151,7 +151,8 @@ func (c *jobThreads) handOver(offsets []uint64) error {
 	return err
 }
 
-// close syncs if the job says so, ends the threads, unmaps and closes. It returns what the sync took.
+// close syncs if the job says so, ends the threads, unmaps and closes. It returns what the sync
+// took.
 func (c *jobThreads) close() (uint64, error) {
 	syncNs := uint64(0)
 	if c.task.fixed && c.job.Sync == "end" {

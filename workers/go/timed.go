@@ -103,8 +103,8 @@ func (c *jobThreads) readFor(member *member, request *request) error {
 	return nil
 }
 
-// throughput reads the clock once a batch. It returns whether any batch had several operations: then their times are no
-// latencies.
+// throughput reads the clock once a batch. It returns whether any batch had several operations:
+// then their times are no latencies.
 func throughput(member *member, request *request, budget *budget, job *job) (bool, error) {
 	maxOperations, batchMinNs, batchMaxNs := job.ThroughputOperations, job.BatchMinNs, job.BatchMaxNs
 	if maxOperations == 0 {

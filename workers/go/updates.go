@@ -49,7 +49,8 @@ func (w *updates) begin(request *request) {
 	}
 }
 
-// Timed region: for each update: reader.read of the blocks before it; put(source[offset mod period:], offset); sync when due.
+// Timed region: for each update: reader.read of the blocks before it; put(source[offset mod
+// period:], offset); sync when due.
 func (w *updates) perform(position, wanted uint64) (uint64, uint64, error) {
 	wanted = min(wanted, w.end-position)
 	target, record, reads, total := w.target, uint64(w.supply.record), w.readEntries, uint64(0)

@@ -32,7 +32,8 @@ type target struct {
 	anywhere bool
 }
 
-// put puts bytes at the cursor; where the end of the ring lies between, the second part at its start.
+// put puts bytes at the cursor; where the end of the ring lies between, the second part at its
+// start.
 func (t *target) put(all []byte) error {
 	due := false
 	for rest := all; len(rest) > 0; {
@@ -52,8 +53,8 @@ func (t *target) put(all []byte) error {
 // room is how much lies between the cursor and the end of the ring; never 0.
 func (t *target) room() uint64 { return t.ringBytes - t.cursor }
 
-// advance moves the cursor by bytes that reached the file, at most to the end of the ring, which is its start. It returns
-// whether a sync is due.
+// advance moves the cursor by bytes that reached the file, at most to the end of the ring, which is
+// its start. It returns whether a sync is due.
 func (t *target) advance(length uint64) bool {
 	t.cursor += length
 	if t.cursor == t.ringBytes {
@@ -69,7 +70,8 @@ func (t *target) count(length uint64) bool {
 	return t.unsynced >= t.syncBytes
 }
 
-// sync waits until what was not synced yet is on the device: in two parts where the end of the ring lies between.
+// sync waits until what was not synced yet is on the device: in two parts where the end of the ring
+// lies between.
 func (t *target) sync() error {
 	cursor, unsynced, end := t.cursor, t.unsynced, t.ringBytes
 	ranges := [2]span{{end - (unsynced - cursor), end}, {0, cursor}}
@@ -113,7 +115,8 @@ func (w writeAt) put(bytes []byte, offset uint64) error {
 	return nil
 }
 
-// write is the sink of write and bufio: at the file's position, which is moved where that is not the offset.
+// write is the sink of write and bufio: at the file's position, which is moved where that is not
+// the offset.
 type write struct {
 	file     *dataFile
 	position uint64
@@ -158,7 +161,8 @@ type storedRecords struct {
 	mapping []byte
 }
 
-// Timed region: supply.fill for each piece, which ends at the end of the ring or where a sync is due.
+// Timed region: supply.fill for each piece, which ends at the end of the ring or where a sync is
+// due.
 func (w *storedRecords) append(count uint64) error {
 	target, record := w.target, uint64(w.supply.record)
 	for left := count * record; left > 0; {
@@ -185,7 +189,8 @@ type calledRecords struct {
 	supply *supply
 }
 
-// Timed region: for each record: sink.put(source[from:from+record], cursor); from = (from + record) mod period.
+// Timed region: for each record: sink.put(source[from:from+record], cursor); from = (from + record)
+// mod period.
 func (w *calledRecords) append(count uint64) error {
 	for ; count > 0; count-- {
 		if err := w.target.put(w.supply.next()); err != nil {
@@ -205,7 +210,8 @@ type collectedRecords struct {
 	filled int
 }
 
-// Timed region: for each piece: if the buffer is full: target.put of it; supply.fill of what it has room for.
+// Timed region: for each piece: if the buffer is full: target.put of it; supply.fill of what it has
+// room for.
 func (w *collectedRecords) append(count uint64) error {
 	for left := count * uint64(w.supply.record); left > 0; {
 		if w.filled == len(w.buffer) {
@@ -227,7 +233,8 @@ func (w *collectedRecords) flush() error {
 	return w.target.put(w.buffer[:filled])
 }
 
-// bufioRecords go through a bufio.Writer, which writes its buffer when it is full; a record may go on in the next.
+// bufioRecords go through a bufio.Writer, which writes its buffer when it is full; a record may go
+// on in the next.
 type bufioRecords struct {
 	supply *supply
 	writer *bufio.Writer
@@ -252,7 +259,8 @@ func (t *target) Write(all []byte) (int, error) {
 	return len(all), nil
 }
 
-// Timed region: for each record: writer.Write(source[from:from+record]); from = (from + record) mod period.
+// Timed region: for each record: writer.Write(source[from:from+record]); from = (from + record) mod
+// period.
 func (w *bufioRecords) append(count uint64) error {
 	for ; count > 0; count-- {
 		if _, err := w.writer.Write(w.supply.next()); err != nil {

@@ -17,8 +17,9 @@ def do_pass(member, _go, job):
 
 
 def do_records(member, go, job):
-    """All records of the job, or as many as are written within `sample_ns`: batches of gap records, and after each one record
-    timed by itself. What is collected in a buffer, and a sync that is due, belong to the region."""
+    """All records of the job, or as many as are written within `sample_ns`: batches of gap records,
+    and after each one record timed by itself. What is collected in a buffer, and a sync that is
+    due, belong to the region."""
     part, work = Part(job), member.work
     append, clock, note, end = work.append, now_ns, part.stalls.note, work.records
     gaps, latencies = Gaps(work.gap_seed, job), Early(part.latencies, job.gap_measures)
@@ -29,7 +30,8 @@ def do_records(member, go, job):
     while position < end and now < deadline:
         gap, before = gaps.draw(), now
         count = min(gap, end - position)
-        # A single record has a clock of its own before it too, so that its latency is nothing but its own.
+        # A single record has a clock of its own before it too, so that its latency is nothing but
+        # its own.
         begun = clock() if gap == 1 else before
         append(position, count)
         now = clock()
@@ -74,7 +76,8 @@ def do_commits(member, go, job):
 
 
 class Early:
-    """Latencies, of which the first are kept back until the mean gap is found; those while it grows are thrown away."""
+    """Latencies, of which the first are kept back until the mean gap is found; those while it grows
+    are thrown away."""
 
     def __init__(self, histogram, gap_measures):
         self.most = 2 * gap_measures + 2
@@ -119,8 +122,9 @@ class Gaps:
         return 1 + ((value ^ value >> 31) * (2 * self.mean - 1) >> 64)
 
     def adapt(self, gap, took_ns):
-        """Makes the mean gap last as long as the job says. True while the mean grows from 1: what was timed until then was timed
-        more often than what follows. Gaps shorter than the mean are no measure, since the clock is a part of what they take."""
+        """Makes the mean gap last as long as the job says. True while the mean grows from 1: what
+        was timed until then was timed more often than what follows. Gaps shorter than the mean are
+        no measure, since the clock is a part of what they take."""
         if gap < self.mean:
             return False
         mean_ns = pace(gap, took_ns, self.mean)

@@ -28,7 +28,8 @@ def failed_call(call, path, error, offset=0):
 
 
 def refused_call(call, path, error):
-    """A call that some kernels, filesystems or policies do not offer; other errors remain failures."""
+    """A call that some kernels, filesystems or policies do not offer; other errors remain
+    failures."""
     failure = failed_call(call, path, error)
     failure.fields["unavailable"] = int(error.errno in NOT_OFFERED)
     return failure

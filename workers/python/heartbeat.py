@@ -9,8 +9,9 @@ now_ns = time.monotonic_ns
 
 
 class Heartbeat:
-    """A thread that does nothing but sleep, and notes how late it is woken: what a method does to every other thread under
-    the interpreter's lock. A beat counts with what it was late by within the region."""
+    """A thread that does nothing but sleep, and notes how late it is woken: what a method does to
+    every other thread under the interpreter's lock. A beat counts with what it was late by within
+    the region."""
 
     def __init__(self, interval_ns):
         self.interval_ns = interval_ns

@@ -2,8 +2,9 @@
 
 
 class Histogram:
-    """Counts of nanoseconds. Below 256 each value has a bucket of its own; from there on 128 buckets share a power of two,
-    so that none is wider than 1/128 of its value. Values beyond the last bucket, 137 s, count there."""
+    """Counts of nanoseconds. Below 256 each value has a bucket of its own; from there on 128
+    buckets share a power of two, so that none is wider than 1/128 of its value. Values beyond the
+    last bucket, 137 s, count there."""
 
     BITS = 37
 

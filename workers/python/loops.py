@@ -1,4 +1,5 @@
-"""Loops: one is compiled for each way to move bytes and to consume them, as timeit does. No option is asked inside."""
+"""Loops: one is compiled for each way to move bytes and to consume them, as timeit does. No option
+is asked inside."""
 
 import os
 import struct
@@ -38,7 +39,8 @@ def read(offsets):
     return total & WORD_MASK
 """
 
-# Timed region: `for each (weight, offset): move; total += weight * consume`. The weight of the first read is given.
+# Timed region: `for each (weight, offset): move; total += weight * consume`. The weight of the
+# first read is given.
 READS = """
 def read(offsets, weight):
     total = 0
@@ -51,8 +53,8 @@ def read(offsets, weight):
     return total & WORD_MASK
 """
 
-# Timed region: `for each operation: link = 0; for each entry: offset = entry ^ link; offset <= last; move; link = first word;
-# total += weight * consume; weight += 2`.
+# Timed region: `for each operation: link = 0; for each entry: offset = entry ^ link; offset <=
+# last; move; link = first word; total += weight * consume; weight += 2`.
 DEPENDENT_READS = """
 def read(entries, weight):
     total = 0
@@ -133,7 +135,8 @@ class Loops:
         self.consume = getattr(self, consume)(source.kind, job.page_bytes, touch_last)
 
     def make_buffer(self, source):
-        """A buffer of a thread. It ends with zeros that no read overwrites, so that its last word is whole."""
+        """A buffer of a thread. It ends with zeros that no read overwrites, so that its last word
+        is whole."""
         buffer = bytearray(self.size // 8 * 8 + 16)
         view = memoryview(buffer)
         data = view[: self.size]
@@ -155,10 +158,12 @@ class Loops:
             self.names["array_words"] = numpy.frombuffer(self.names["words"], dtype=numpy.uint64)
 
     def touch(self, kind, page_bytes, touch_last):
-        """The words at `touch_at` of each page, and the last one. A page that is cut within a word has it at 0."""
+        """The words at `touch_at` of each page, and the last one. A page that is cut within a word
+        has it at 0."""
         count = (self.size + page_bytes - 1) // page_bytes
         partial = self.size - (count - 1) * page_bytes < 8
-        # Only a buffer has zeros behind it; of a bytes object the last page's word is padded by itself.
+        # Only a buffer has zeros behind it; of a bytes object the last page's word is padded by
+        # itself.
         apart = kind == "mmap" and partial
         words = count - apart
         self.names["pages"] = struct.Struct("<" + "Q%dx" % (page_bytes - 8) * (words - 1) + "Q" * min(words, 1)).unpack_from
@@ -194,8 +199,8 @@ class Loops:
         return compiled("read", PIECES, self.move, self.consume, self.names)
 
     def reads(self):
-        """For a `touch_at`: `read(offsets, weight)`, reads at all of them, and the checksum in which the first counts `weight` times
-        and each further one 2 times more."""
+        """For a `touch_at`: `read(offsets, weight)`, reads at all of them, and the checksum in
+        which the first counts `weight` times and each further one 2 times more."""
         return self.touching("read", READS, self.names)
 
     def touching(self, function, template, names):

@@ -1,11 +1,13 @@
-"""The offers of the worker: `hello` is made of it, jobs are checked by it, and pagewise itself reads it."""
+"""The offers of the worker: `hello` is made of it, jobs are checked by it, and pagewise itself
+reads it."""
 
 import re
 
 from failures import Failure
 
-# A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each workload.
-# `-`: it is not for it; `none`: it takes none; `*`: what is meant where none is written. Of `buffer=SIZE` any size is taken.
+# A line for each word of a method: how its bytes move, as the kernel sees it, and the options that
+# it takes in each workload. `-`: it is not for it; `none`: it takes none; `*`: what is meant where
+# none is written. Of `buffer=SIZE` any size is taken.
 OFFERS = """
 word             access  reads   scan  append         fill          update  by
 mmap             mmap    random  none  none           none          random  slices of an mmap.mmap

@@ -4,8 +4,9 @@ from loops import WORD_MASK, astray
 
 
 class Pieces:
-    """The progress of a `go` in a part. Entries are XORed with a mask: the checksum of the piece before the last one, and 0 in the
-    first two of each pass. Positions count reads from where the `go` began."""
+    """The progress of a `go` in a part. Entries are XORed with a mask: the checksum of the piece
+    before the last one, and 0 in the first two of each pass. Positions count reads from where the
+    `go` began."""
 
     def __init__(self, job, part):
         self.job = job
@@ -37,7 +38,8 @@ class Pieces:
             entries = (int.from_bytes(entries, "little") ^ ones * mask).to_bytes(8 * count, "little")
         self.entries = memoryview(entries).cast("Q")
         self.start, self.end = self.end, self.end + count
-        # Dependent reads are checked one by one. Of others the largest decides: a mapping would be read short and say nothing.
+        # Dependent reads are checked one by one. Of others the largest decides: a mapping would be
+        # read short and say nothing.
         if self.job.dependent == 0:
             largest = max(self.entries)
             if largest > self.job.span_bytes - self.job.read_bytes:

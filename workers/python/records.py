@@ -144,7 +144,8 @@ class Records(Writing):
 
 
 def moving(job, target):
-    """The statements that move a record from `at` of the source to `offset` of the file, and the names that they know."""
+    """The statements that move a record from `at` of the source to `offset` of the file, and the
+    names that they know."""
     move = MOVES[target.word] if target.call != "RWF_DSYNC" else SYNCED_PWRITE
     names = {
         "record": job.record_bytes,

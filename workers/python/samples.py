@@ -25,7 +25,8 @@ class Part:
 
 
 class Budget:
-    """Ends a phase when storage has read enough for this process. Where the kernel does not count there is no bound."""
+    """Ends a phase when storage has read enough for this process. Where the kernel does not count
+    there is no bound."""
 
     def __init__(self, size, check_ns):
         self.next_ns = 0
@@ -56,13 +57,14 @@ class Budget:
 
 
 def throughput(work, part, go, job, budget):
-    """Batches of operations, one clock a batch. Returns whether any had several operations: then their times are no
-    latencies."""
+    """Batches of operations, one clock a batch. Returns whether any had several operations: then
+    their times are no latencies."""
     read, reads_per_op, clock, record = work.read, work.reads_per_op, now_ns, part.latencies.record
     note = part.stalls.note
     shortest, longest, end = job.batch_min_ns, job.batch_max_ns, work.operations * work.reads_per_op
     max_operations = job.throughput_operations
-    # All of these are reads: `start` in the part, `base` what was done before the part's begin, so that base + start are done.
+    # All of these are reads: `start` in the part, `base` what was done before the part's begin, so
+    # that base + start are done.
     start = go["first_operation"] % work.operations * reads_per_op
     base, bound = -start, (max_operations if max_operations > 0 else 1 << 60) * reads_per_op
     limit = min(end, bound - base)

@@ -8,8 +8,8 @@ from failures import Failure, failed_call, refused_call
 
 
 class Source:
-    """An open file: what the loops of a method read from. `close` releases it for good: no mapping and no descriptor is
-    left for the garbage collector."""
+    """An open file: what the loops of a method read from. `close` releases it for good: no mapping
+    and no descriptor is left for the garbage collector."""
 
     def __init__(self, job):
         self.path = job.path
@@ -49,7 +49,8 @@ class Source:
                 sum(bytes_of_pages)
 
     def close(self):
-        """Unmaps and closes. An array over the mapping must be gone before the mapping can be closed."""
+        """Unmaps and closes. An array over the mapping must be gone before the mapping can be
+        closed."""
         self.array = None
         if self.mapping is not None:
             self.mapping.close()
@@ -65,7 +66,8 @@ def advise_random(mapping, path):
 
 
 def guarded_map(path, make):
-    """A mapping, or why there is none. mmap.mmap says ValueError where the file is shorter than what is to be mapped."""
+    """A mapping, or why there is none. mmap.mmap says ValueError where the file is shorter than
+    what is to be mapped."""
     try:
         return make()
     except OSError as error:
@@ -80,7 +82,8 @@ def interpreter():
 
 
 def import_numpy(job):
-    """numpy, or why the method is unavailable. What the import takes is a part of set-up, once in a process."""
+    """numpy, or why the method is unavailable. What the import takes is a part of set-up, once in a
+    process."""
     try:
         import numpy
     except ImportError as error:
@@ -90,8 +93,8 @@ def import_numpy(job):
 
 
 class Table:
-    """The offset table, mapped: it is pagewise's memory, and costs the worker none. It holds zeros until `go`, and another table
-    with each."""
+    """The offset table, mapped: it is pagewise's memory, and costs the worker none. It holds zeros
+    until `go`, and another table with each."""
 
     def __init__(self, job):
         try:

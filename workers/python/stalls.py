@@ -2,8 +2,9 @@
 
 
 class Stalls:
-    """Batches that took longer by over stall_ns, and over twice as long, as their operations take on average. A stalled one counts in the
-    average as what it should have taken, or one long stall would hide those after it."""
+    """Batches that took longer by over stall_ns, and over twice as long, as their operations take
+    on average. A stalled one counts in the average as what it should have taken, or one long stall
+    would hide those after it."""
 
     def __init__(self, stall_ns):
         # Excess of a stalled batch over its operations' average.

@@ -18,7 +18,8 @@ RWF_DSYNC = getattr(os, "RWF_DSYNC", 2)
 
 
 class Target:
-    """The file that is written, with the cursor in its ring of whole records, and what is not synced yet."""
+    """The file that is written, with the cursor in its ring of whole records, and what is not
+    synced yet."""
 
     def __init__(self, job, word):
         self.path = job.path
@@ -57,15 +58,16 @@ class Target:
             raise Failure("open", job.path, "%s does not sync by '%s'" % (job.method, self.call), unavailable=1)
 
     def piece(self, left, record):
-        """Bytes of whole records up to the end of the ring, or to the record after which a sync is due."""
+        """Bytes of whole records up to the end of the ring, or to the record after which a sync is
+        due."""
         piece = min(left, self.ring_bytes - self.cursor)
         if self.sync_bytes is None:
             return piece
         return min(piece, -(-(self.sync_bytes - self.unsynced) // record) * record)
 
     def advance(self, count):
-        """Counts bytes that reached the file at the cursor, at most to the end of the ring, which is its start. Returns whether a
-        sync is due."""
+        """Counts bytes that reached the file at the cursor, at most to the end of the ring, which
+        is its start. Returns whether a sync is due."""
         self.cursor += count
         self.unsynced += count
         if self.cursor == self.ring_bytes:
@@ -75,7 +77,8 @@ class Target:
         return self.sync_bytes is not None and self.unsynced >= self.sync_bytes
 
     def put(self, all_bytes):
-        """Writes bytes at the cursor by a call; where the end of the ring lies between, the second part at its start."""
+        """Writes bytes at the cursor by a call; where the end of the ring lies between, the second
+        part at its start."""
         due = False
         while len(all_bytes) > 0:
             some = all_bytes[: self.ring_bytes - self.cursor]
@@ -104,7 +107,8 @@ class Target:
             raise short_call(call, self.path, self.cursor, len(some), written)
 
     def sync(self):
-        """Waits until what is not synced yet is on the device: of a mapping in two parts where the end of the ring lies between."""
+        """Waits until what is not synced yet is on the device: of a mapping in two parts where the
+        end of the ring lies between."""
         begin = self.cursor - self.unsynced
         begun = now_ns()
         if self.unsynced >= self.ring_bytes or not self.in_order:
@@ -157,7 +161,8 @@ def sync_interval(job):
 
 
 class RawTarget(io.RawIOBase):
-    """The raw file to which an io.BufferedWriter writes its full buffer; a record may go on in the next."""
+    """The raw file to which an io.BufferedWriter writes its full buffer; a record may go on in the
+    next."""
 
     def __init__(self, target):
         super().__init__()

@@ -12,7 +12,8 @@ from samples import Budget, Part, latency, now_ns, throughput
 
 
 class Member:
-    """A thread that waits for orders: functions of itself, whose result or exception is the answer."""
+    """A thread that waits for orders: functions of itself, whose result or exception is the
+    answer."""
 
     def __init__(self, work):
         self.work = work
@@ -54,7 +55,8 @@ class JobThreads:
         self.members = [Member(work) for work in task.works]
 
     def order_all(self, order):
-        """Has all threads do something. Of several failures the first is raised, when all have answered."""
+        """Has all threads do something. Of several failures the first is raised, when all have
+        answered."""
         for member in self.members:
             member.orders.put(order)
         answers = [member.answers.get() for member in self.members]

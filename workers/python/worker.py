@@ -1,28 +1,34 @@
-"""The Python worker of pagewise: reads and writes a file in the ways that Python programs do, as ../PROTOCOL.md (version 1) says.
+"""The Python worker of pagewise: reads and writes a file in the ways that Python programs do, as
+../PROTOCOL.md (version 1) says.
 
-Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memmap`, imported when a job asks for it.
+Python 3.8 or newer on Linux, the standard library alone; numpy for `numpy-memmap`, imported when a
+job asks for it.
 
-    mmap            a slice of an mmap.mmap, which is a new bytes object: one copy, as programs do it. Copying on into a
-                    buffer that is kept would be a second one. random: MADV_RANDOM of the whole span. Records are assigned
-                    to slices
+    mmap            a slice of an mmap.mmap, which is a new bytes object: one copy, as programs do
+                    it. Copying on into a buffer that is kept would be a second one. random:
+                    MADV_RANDOM of the whole span. Records are assigned to slices
     pread           os.preadv into a buffer of the thread
-    readinto        seek and readinto of a raw file (io.FileIO) into a buffer of the thread; a scan seeks once
+    readinto        seek and readinto of a raw file (io.FileIO) into a buffer of the thread; a scan
+                    seeks once
     numpy-memmap    a slice of a numpy.memmap, assigned to an array of the thread
-    write, pwrite   os.write and os.pwrite, a call for each record; with buffer=SIZE one for each buffer of whole records.
-                    Between updates pwrite reads like pread
-    buffered-writer an io.BufferedWriter over the file, which writes its buffer when the next record does not fit
+    write, pwrite   os.write and os.pwrite, a call for each record; with buffer=SIZE one for each
+                    buffer of whole records. Between updates pwrite reads like pread
+    buffered-writer an io.BufferedWriter over the file, which writes its buffer when the next record
+                    does not fit
 
 A scan goes by pieces of 64 KiB. Which of them there are for which workload stands in OFFERS.
 
-Threads are those of `threading`, under the interpreter's lock. A page fault in a slice of an mmap keeps that lock; a read
-call gives it away, and so does numpy while it copies.
+Threads are those of `threading`, under the interpreter's lock. A page fault in a slice of an mmap
+keeps that lock; a read call gives it away, and so does numpy while it copies.
 
-What is done with the bytes: `touch` unpacks the words of a read with one struct, `sum` adds a memoryview of words (numpy's
-sum for numpy-memmap), `lines` is `count` of a newline. Sums are taken modulo 2^64 once a batch.
+What is done with the bytes: `touch` unpacks the words of a read with one struct, `sum` adds a
+memoryview of words (numpy's sum for numpy-memmap), `lines` is `count` of a newline. Sums are taken
+modulo 2^64 once a batch.
 
-A failed call is reported as `failed`. Any other exception is a defect: stack trace on stderr, status 1. Times are nanoseconds of
-the monotonic clock, sizes bytes, words little-endian. An access to a mapping whose file has become shorter ends the process
-by SIGBUS, which Python cannot catch; where it happened is then on stderr.
+A failed call is reported as `failed`. Any other exception is a defect: stack trace on stderr,
+status 1. Times are nanoseconds of the monotonic clock, sizes bytes, words little-endian. An access
+to a mapping whose file has become shorter ends the process by SIGBUS, which Python cannot catch;
+where it happened is then on stderr.
 """
 
 import faulthandler
@@ -31,7 +37,8 @@ import os
 import sys
 import time
 
-# Its other files, by the path by which it was started: another folder may have the name of this one by now.
+# Its other files, by the path by which it was started: another folder may have the name of this one
+# by now.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from threads import JobThreads
@@ -48,8 +55,8 @@ now_ns = time.monotonic_ns
 
 
 class Talk:
-    """The two ends of the conversation. Its stdout is a descriptor of its own; descriptor 1 and sys.stdout lead to stderr, so
-    that nothing else in the process can say anything to pagewise."""
+    """The two ends of the conversation. Its stdout is a descriptor of its own; descriptor 1 and
+    sys.stdout lead to stderr, so that nothing else in the process can say anything to pagewise."""
 
     def __init__(self):
         self.replies = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -7,7 +7,10 @@ import java.util.Set;
 /** A call that failed, as the protocol carries it. */
 final class CallFailure extends Exception {
     private static final long serialVersionUID = 1;
-    /** EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: what a machine answers that does not offer something. */
+    /**
+     * EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: what a machine answers that does not offer
+     * something.
+     */
     private static final Set<Integer> NOT_OFFERED = Set.of(1, 13, 19, 22, 38, 95);
 
     private final String call;
@@ -47,7 +50,9 @@ final class CallFailure extends Exception {
         return new CallFailure(call, errno, path, 0, detail, NOT_OFFERED.contains(errno));
     }
 
-    /** A read that did not bring what it should: -1 and errno in {@code state}, or too few bytes. */
+    /**
+     * A read that did not bring what it should: -1 and errno in {@code state}, or too few bytes.
+     */
     static CallFailure read(
             String call, MemorySegment state, String path, long offset, long expected, long received) {
         return received < 0 ? failed(call, Libc.errno(state), path, offset)
@@ -60,7 +65,10 @@ final class CallFailure extends Exception {
         return new CallFailure(call, 0, path, offset, detail, false);
     }
 
-    /** A fault in a mapping (SIGBUS): the JVM reports it as an InternalError, in the thread that accessed it. */
+    /**
+     * A fault in a mapping (SIGBUS): the JVM reports it as an InternalError, in the thread that
+     * accessed it.
+     */
     static CallFailure fault(InternalError error, String path) {
         return new CallFailure("mmap", 0, path, 0, "an access to the mapping failed: " + error.getMessage(), false);
     }

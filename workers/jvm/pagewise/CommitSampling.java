@@ -1,6 +1,9 @@
 package pagewise;
 
-/** Commits: each record is on the device before its thread writes the next one. There are no gaps: each is timed. */
+/**
+ * Commits: each record is on the device before its thread writes the next one. There are no gaps:
+ * each is timed.
+ */
 final class CommitSampling extends Sampling {
     private final Commits commits;
 

@@ -28,7 +28,9 @@ final class Commits extends Work {
         return commits;
     }
 
-    /** Writes the next record, waits until it is on the device, and returns when the write began. */
+    /**
+     * Writes the next record, waits until it is on the device, and returns when the write began.
+     */
     long commit() throws CallFailure {
         long index = log.take();
         if (index < 0) {
@@ -57,8 +59,8 @@ final class Commits extends Work {
     }
 
     /**
-     * State that the threads of a job share. Those that have written a record wait for a sync that began after it; if none is
-     * under way, one of them syncs for all (group commit).
+     * State that the threads of a job share. Those that have written a record wait for a sync that
+     * began after it; if none is under way, one of them syncs for all (group commit).
      */
     private static final class Log {
         final Target target;
@@ -90,8 +92,8 @@ final class Commits extends Work {
         }
 
         /**
-         * The next record; -1 after the last, or where another thread failed. Those of a pass over the ring wait for all
-         * records of the pass before.
+         * The next record; -1 after the last, or where another thread failed. Those of a pass over
+         * the ring wait for all records of the pass before.
          */
         long take() {
             lock.lock();

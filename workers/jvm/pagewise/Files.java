@@ -17,7 +17,10 @@ final class Files {
         }
     }
 
-    /** Maps the first {@code bytes} of a file, which must be there: a mapping for writing would make it longer. */
+    /**
+     * Maps the first {@code bytes} of a file, which must be there: a mapping for writing would make
+     * it longer.
+     */
     static MemorySegment map(
             FileChannel channel, FileChannel.MapMode mode, String path, long bytes, Arena arena) throws CallFailure {
         try {
@@ -33,8 +36,8 @@ final class Files {
     }
 
     /**
-     * Memory for the bytes of a read or of records, all zeros. It is not of an arena that is closed: such a one counts
-     * the calls that use it, all threads in the same place.
+     * Memory for the bytes of a read or of records, all zeros. It is not of an arena that is
+     * closed: such a one counts the calls that use it, all threads in the same place.
      */
     static MemorySegment nativeBuffer(long bytes, long alignment) {
         return Arena.ofAuto().allocate(bytes, alignment).fill((byte) 0);

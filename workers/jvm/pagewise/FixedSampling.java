@@ -1,8 +1,9 @@
 package pagewise;
 
 /**
- * Work that is an amount: a pass, or records. Batches of a random length alternate with single operations that are
- * timed; clocks leave no gap. What was timed while the mean gap grows is not kept, since it was timed more often.
+ * Work that is an amount: a pass, or records. Batches of a random length alternate with single
+ * operations that are timed; clocks leave no gap. What was timed while the mean gap grows is not
+ * kept, since it was timed more often.
  */
 final class FixedSampling extends Sampling {
     private final long[] early;
@@ -34,7 +35,10 @@ final class FixedSampling extends Sampling {
         operations = position - order.firstOperation();
     }
 
-    /** Timed region: {@code for each gap: operations; clock; one operation; clock}, then what a buffer holds. */
+    /**
+     * Timed region: {@code for each gap: operations; clock; one operation; clock}, then what a
+     * buffer holds.
+     */
     private void measure(long sampleNs) throws CallFailure {
         Gaps gaps = new Gaps(threads.job.gapSeed, threads.job.policy);
         long now = startedNs = System.nanoTime();

@@ -21,7 +21,10 @@ final class Gaps {
         return 1 + Math.unsignedMultiplyHigh(mixed ^ mixed >>> 31, 2 * mean - 1);
     }
 
-    /** Makes the mean gap last as long as the policy says. True while it grows from 1. Short gaps are no measure. */
+    /**
+     * Makes the mean gap last as long as the policy says. True while it grows from 1. Short gaps
+     * are no measure.
+     */
     boolean adapt(long gap, long tookNs) {
         if (gap < mean) {
             return false;

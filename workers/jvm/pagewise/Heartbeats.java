@@ -73,12 +73,17 @@ final class Heartbeats {
         }
     }
 
-    /** Beats in intervals and notes by how much each came late, within the regions that it is given. */
+    /**
+     * Beats in intervals and notes by how much each came late, within the regions that it is given.
+     */
     private static abstract class Heartbeat implements Runnable {
         final String kind;
         final long intervalNs;
         final Histogram delays = new Histogram();
-        /** Guards what follows; a lock and no monitor, which would pin a virtual thread to its carrier. */
+        /**
+         * Guards what follows; a lock and no monitor, which would pin a virtual thread to its
+         * carrier.
+         */
         private final ReentrantLock lock = new ReentrantLock();
         private boolean noting;
         private long regionNs;
@@ -145,10 +150,10 @@ final class Heartbeats {
     }
 
     /**
-     * A thread that sleeps. A platform thread sleeps in the kernel, a virtual one until a thread of the JDK has it run
-     * by a carrier: 50 to 200 us late, which an idle process shows. A thread that wakes while a safepoint is being
-     * reached waits for it, so these delays hold time to safepoint too, where one was requested: by the heartbeat below
-     * or by the garbage collector.
+     * A thread that sleeps. A platform thread sleeps in the kernel, a virtual one until a thread of
+     * the JDK has it run by a carrier: 50 to 200 us late, which an idle process shows. A thread
+     * that wakes while a safepoint is being reached waits for it, so these delays hold time to
+     * safepoint too, where one was requested: by the heartbeat below or by the garbage collector.
      */
     private static final class SleepBeat extends Heartbeat {
         SleepBeat(String kind, long intervalNs) {
@@ -169,11 +174,12 @@ final class Heartbeats {
     }
 
     /**
-     * Requests safepoints in intervals, and notes how long each took to reach. ThreadMXBean's search for deadlocked
-     * threads is a VM operation at a safepoint of the whole VM (FindDeadlocks in the log, JDK 22 to 25), and one of the
-     * cheapest; a handshake would stop one thread after the other. The JVM's log says how long it took from the
-     * request to the last thread's stop; the line is written before the call returns. Measured threads stop at these
-     * too, and wait for the slowest of them.
+     * Requests safepoints in intervals, and notes how long each took to reach. ThreadMXBean's
+     * search for deadlocked threads is a VM operation at a safepoint of the whole VM (FindDeadlocks
+     * in the log, JDK 22 to 25), and one of the cheapest; a handshake would stop one thread after
+     * the other. The JVM's log says how long it took from the request to the last thread's stop;
+     * the line is written before the call returns. Measured threads stop at these too, and wait for
+     * the slowest of them.
      */
     private static final class SafepointBeat extends Heartbeat {
         private static final String OPERATION = "Safepoint \"FindDeadlocks\"";
@@ -204,7 +210,8 @@ final class Heartbeats {
             try {
                 while (!ended) {
                     sleepUntil(System.nanoTime() + intervalNs);
-                    // One that is not reached when the region ends counts with the time since the request.
+                    // One that is not reached when the region ends counts with the time since the
+                    // request.
                     expect(System.nanoTime());
                     threads.findMonitorDeadlockedThreads();
                     long reachedNs = reached();

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.stream.IntStream;
 
 /**
- * Counts of times. Values below 256 have buckets of their own; above, a power of two is divided into
- * 128, so that no bucket is wider than 1/128 of its value.
+ * Counts of times. Values below 256 have buckets of their own; above, a power of two is divided
+ * into 128, so that no bucket is wider than 1/128 of its value.
  */
 final class Histogram {
     private static final int BUCKETS = 256 + 55 * 128;

@@ -51,14 +51,17 @@ final class Job {
 
     /** The work of each thread. */
     Work[] work;
-    /** The offset table: zeros until {@code go}, and another one with each; its page tables are full. */
+    /**
+     * The offset table: zeros until {@code go}, and another one with each; its page tables are
+     * full.
+     */
     MemorySegment table;
     /** Source of the records: the period and a record more. */
     MemorySegment source;
 
     /**
-     * Holds all mappings of the job. It is closed by another thread than those that use it, so it is shared; a
-     * mapping that waited for the garbage collector would keep pages in the cache.
+     * Holds all mappings of the job. It is closed by another thread than those that use it, so it
+     * is shared; a mapping that waited for the garbage collector would keep pages in the cache.
      */
     private final Arena mappings = Arena.ofShared();
     private final List<MemorySegment> fileMappings = new ArrayList<>();
@@ -123,7 +126,10 @@ final class Job {
         return options.contains(option);
     }
 
-    /** The table and the source: pagewise's own files, which are no part of the set-up that is timed. */
+    /**
+     * The table and the source: pagewise's own files, which are no part of the set-up that is
+     * timed.
+     */
     void mapInputs() throws CallFailure {
         if (reads() || updates()) {
             table = mapInput(tablePath, Math.multiplyExact(tableReads, 8));

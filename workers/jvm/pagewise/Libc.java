@@ -29,7 +29,10 @@ final class Libc {
             handle("close", FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT), CAPTURE);
     private static final MethodHandle PREAD = handle("pread", FunctionDescriptor.of(ValueLayout.JAVA_LONG,
             ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG), CAPTURE);
-    /** The address as a number, so that no segment is made and none is counted for a range of a mapping. */
+    /**
+     * The address as a number, so that no segment is made and none is counted for a range of a
+     * mapping.
+     */
     private static final MethodHandle MADVISE = handle("madvise", FunctionDescriptor.of(ValueLayout.JAVA_INT,
             ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT), CAPTURE);
     private static final MethodHandle STRERROR =

@@ -6,12 +6,16 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** The offers of the worker: {@code hello} is made of it, jobs are checked by it, and pagewise itself reads it. */
+/**
+ * The offers of the worker: {@code hello} is made of it, jobs are checked by it, and pagewise
+ * itself reads it.
+ */
 final class Offers {
     /**
-     * A line for each word of a method: how its bytes move, as the kernel sees it, and the options that it takes in each
-     * workload. {@code -}: it is not for it; {@code none}: it takes none; {@code a|b}: one of them must be written, before
-     * the others. Of {@code buffer=SIZE} any size is taken. The last column is for people.
+     * A line for each word of a method: how its bytes move, as the kernel sees it, and the options
+     * that it takes in each workload. {@code -}: it is not for it; {@code none}: it takes none;
+     * {@code a|b}: one of them must be written, before the others. Of {@code buffer=SIZE} any size
+     * is taken. The last column is for people.
      */
     private static final String TABLE = """
             word                access  reads                                         scan                                 append                                  fill                                    update                     by
@@ -50,7 +54,10 @@ final class Offers {
         return options;
     }
 
-    /** The methods for a workload: each word, with each of the options that it needs, and with each of the others. */
+    /**
+     * The methods for a workload: each word, with each of the options that it needs, and with each
+     * of the others.
+     */
     static String methods(String workload) {
         List<String> methods = new ArrayList<>();
         for (String[] taken : column(workload)) {

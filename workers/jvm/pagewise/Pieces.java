@@ -1,8 +1,9 @@
 package pagewise;
 
 /**
- * The progress of a {@code go} in a thread's part of the table, piece by piece. Entries are XORed with a mask: the checksum of
- * the piece before the last one, and 0 in the first two of each pass. All counts are operations.
+ * The progress of a {@code go} in a thread's part of the table, piece by piece. Entries are XORed
+ * with a mask: the checksum of the piece before the last one, and 0 in the first two of each pass.
+ * All counts are operations.
  */
 final class Pieces {
     private final long part;
@@ -26,8 +27,8 @@ final class Pieces {
     }
 
     /**
-     * Of up to {@code wanted} operations from {@code position} on, where the last ones ended, how many are of one piece and do
-     * not go across the end of the part.
+     * Of up to {@code wanted} operations from {@code position} on, where the last ones ended, how
+     * many are of one piece and do not go across the end of the part.
      */
     long count(long position, long wanted) {
         if (position == end) {

@@ -1,6 +1,8 @@
 package pagewise;
 
-/** The numbers by which a sample is taken: fields of {@code open}, whose rules ../PROTOCOL.md has. */
+/**
+ * The numbers by which a sample is taken: fields of {@code open}, whose rules ../PROTOCOL.md has.
+ */
 record Policy(long batchMinNs, long batchMaxNs, long gapMinNs, long gapMaxNs, int gapMeasures, long stallNs,
         long deviceCheckNs) {
     static Policy of(Request open) {

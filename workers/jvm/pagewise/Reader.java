@@ -5,9 +5,10 @@ import java.lang.foreign.MemorySegment;
 /**
  * A way to read at an offset. Entries are byte offsets in the table.
  *
- * <p>The loops are the same for every way. Nothing is compiled for several of them together: a process has one method,
- * whose class is the only one that the calls in these loops meet, so they are compiled in place. There is a loop for
- * each way of consuming, and none with a test of an option inside.
+ * <p>The loops are the same for every way. Nothing is compiled for several of them together: a
+ * process has one method, whose class is the only one that the calls in these loops meet, so they
+ * are compiled in place. There is a loop for each way of consuming, and none with a test of an
+ * option inside.
  */
 abstract class Reader extends Work {
     final Part part;
@@ -33,7 +34,10 @@ abstract class Reader extends Work {
         dependent = part.job.dependent;
     }
 
-    /** Moves the bytes of a read, and returns where they are: what {@link #touch} and the others take. */
+    /**
+     * Moves the bytes of a read, and returns where they are: what {@link #touch} and the others
+     * take.
+     */
     abstract long get(long offset) throws CallFailure;
 
     /** Words of pages of a read. */
@@ -70,7 +74,10 @@ abstract class Reader extends Work {
         return done;
     }
 
-    /** Reads whole operations of a piece and returns the weighted sum of the checksums of their reads. */
+    /**
+     * Reads whole operations of a piece and returns the weighted sum of the checksums of their
+     * reads.
+     */
     private long read(long from, long to, long mask) throws CallFailure {
         if (prefetcher != null) {
             long total = 0;
@@ -111,8 +118,8 @@ abstract class Reader extends Work {
     }
 
     /**
-     * Timed: {@code for each operation: link = 0; for each entry: at = get(entry ^ mask ^ link), link = word(at),
-     * total += weight * touch(at)}.
+     * Timed: {@code for each operation: link = 0; for each entry: at = get(entry ^ mask ^ link),
+     * link = word(at), total += weight * touch(at)}.
      */
     private long touchDependent(long from, long to, long mask) throws CallFailure {
         long total = 0;

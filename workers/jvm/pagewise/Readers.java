@@ -143,8 +143,8 @@ final class Readers {
     }
 
     /**
-     * {@code pread}: pread(2) by the foreign-function interface into native memory. The call leaves the Java state, as
-     * one that may block must: a critical one would hold up every safepoint.
+     * {@code pread}: pread(2) by the foreign-function interface into native memory. The call leaves
+     * the Java state, as one that may block must: a critical one would hold up every safepoint.
      */
     private static final class Pread extends NativeReader {
         private final int descriptor;
@@ -206,7 +206,10 @@ final class Readers {
         }
     }
 
-    /** {@code filechannel:direct-buffer}: FileChannel.read at a position into memory outside the heap. */
+    /**
+     * {@code filechannel:direct-buffer}: FileChannel.read at a position into memory outside the
+     * heap.
+     */
     private static final class ChannelDirect extends NativeReader {
         private final FileChannel channel;
         private final ByteBuffer buffer;
@@ -228,7 +231,10 @@ final class Readers {
         }
     }
 
-    /** {@code filechannel:heap-buffer}: the same into a byte array, by way of the thread's own native buffer. */
+    /**
+     * {@code filechannel:heap-buffer}: the same into a byte array, by way of the thread's own
+     * native buffer.
+     */
     private static final class ChannelHeap extends HeapReader {
         private final FileChannel channel;
         private final ByteBuffer bytes = ByteBuffer.wrap(buffer);

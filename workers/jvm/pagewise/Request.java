@@ -7,7 +7,10 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** A line of pagewise's: a flat object of strings, integers up to 64 bits without sign, and arrays of them. */
+/**
+ * A line of pagewise's: a flat object of strings, integers up to 64 bits without sign, and arrays
+ * of them.
+ */
 final class Request {
     private static final String STRING = "\"((?:[^\"\\\\]++|\\\\.)*+)\"";
     private static final String VALUE = "(?:" + STRING + "|([0-9]++)|\\[([0-9,\\s]*+)\\])";

@@ -15,7 +15,10 @@ abstract class Scanner extends Work {
         consume = job.consume;
     }
 
-    /** Moves the bytes of a piece, and returns where they are: what {@link #touch} and the others take. */
+    /**
+     * Moves the bytes of a piece, and returns where they are: what {@link #touch} and the others
+     * take.
+     */
     abstract long get(long offset, int len);
 
     abstract long touch(long at, int len);
@@ -25,8 +28,8 @@ abstract class Scanner extends Work {
     abstract long lines(long at, int len);
 
     /**
-     * Timed: {@code for each piece: total += touch(get(offset, len), len)}, or the same with {@code sum} or {@code lines}. A
-     * piece takes microseconds, so the choice is made for each.
+     * Timed: {@code for each piece: total += touch(get(offset, len), len)}, or the same with {@code
+     * sum} or {@code lines}. A piece takes microseconds, so the choice is made for each.
      */
     @Override
     long perform(long position, long wanted) throws CallFailure {

@@ -92,9 +92,10 @@ final class Scanners {
     }
 
     /**
-     * {@code mapped-byte-buffer}: byte by byte with {@code get(index)} for lines, words with {@code getLong(index)}.
-     * Buffers are views of one mapping, since a MappedByteBuffer of its own is unmapped by the garbage collector; they
-     * hold at most 2^31-1 bytes, so 1 GiB each. Loops end with a piece, where a safepoint may be reached.
+     * {@code mapped-byte-buffer}: byte by byte with {@code get(index)} for lines, words with {@code
+     * getLong(index)}. Buffers are views of one mapping, since a MappedByteBuffer of its own is
+     * unmapped by the garbage collector; they hold at most 2^31-1 bytes, so 1 GiB each. Loops end
+     * with a piece, where a safepoint may be reached.
      */
     private static final class ByteBufferScan extends Scanner {
         private static final int BUFFER_BITS = 30;
@@ -162,8 +163,8 @@ final class Scanners {
     }
 
     /**
-     * {@code buffered-reader}: BufferedReader.readLine over ISO-8859-1, a string for each line. Lines end with \n, \r
-     * or \r\n, and what stands behind the last end is a line too.
+     * {@code buffered-reader}: BufferedReader.readLine over ISO-8859-1, a string for each line.
+     * Lines end with \n, \r or \r\n, and what stands behind the last end is a line too.
      */
     private static final class LineScan extends Work {
         private final Job job;

@@ -1,8 +1,9 @@
 package pagewise;
 
 /**
- * Batches that took longer by over {@code stall_ns}, and over twice as long, as their operations take on average. A stalled one counts
- * in the average as what it should have taken, else one long stall would hide those after it.
+ * Batches that took longer by over {@code stall_ns}, and over twice as long, as their operations
+ * take on average. A stalled one counts in the average as what it should have taken, else one long
+ * stall would hide those after it.
  */
 final class Stalls {
     /** Excess of a stalled batch over its operations' average. */

@@ -10,13 +10,19 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The destination of records: a ring of whole ones in the file, the cursor in it, and what is not synced yet. */
+/**
+ * The destination of records: a ring of whole ones in the file, the cursor in it, and what is not
+ * synced yet.
+ */
 abstract class Target {
     final String path;
     /** Bytes of the file that records may take: whole ones. */
     final long ringBytes;
     private final long fileBytes;
-    /** Bytes after which a sync is due; {@link Long#MAX_VALUE} without syncs within the measured region. */
+    /**
+     * Bytes after which a sync is due; {@link Long#MAX_VALUE} without syncs within the measured
+     * region.
+     */
     private final long syncBytes;
     private long unsynced;
     /** True if records are anywhere, so that a sync covers all. */
@@ -42,10 +48,16 @@ abstract class Target {
     /** Fills a buffer with bytes from an offset of the file on. */
     abstract void get(ByteBuffer into, long offset) throws CallFailure;
 
-    /** Waits until two ranges are on the device: up to {@code end}, and from the start of the file to {@code again}. */
+    /**
+     * Waits until two ranges are on the device: up to {@code end}, and from the start of the file
+     * to {@code again}.
+     */
     abstract void sync(long from, long end, long again) throws CallFailure;
 
-    /** Puts bytes at the cursor; where the end of the ring lies between, the second part at its start. */
+    /**
+     * Puts bytes at the cursor; where the end of the ring lies between, the second part at its
+     * start.
+     */
     final void put(ByteBuffer from, int at, int len) throws CallFailure {
         boolean due = false;
         for (int done = 0; done < len;) {
@@ -69,7 +81,10 @@ abstract class Target {
         }
     }
 
-    /** Counts bytes that reached the file at the cursor, not beyond the end of the ring. Whether a sync is due. */
+    /**
+     * Counts bytes that reached the file at the cursor, not beyond the end of the ring. Whether a
+     * sync is due.
+     */
     final boolean advance(long count) {
         written += count;
         unsynced += count;
@@ -146,8 +161,8 @@ abstract class Target {
     }
 
     /**
-     * {@code filechannel}: FileChannel.write, and read between updates, at a position; of a byte array by way of the
-     * thread's own native buffer.
+     * {@code filechannel}: FileChannel.write, and read between updates, at a position; of a byte
+     * array by way of the thread's own native buffer.
      */
     static class Channel extends Target {
         private final FileChannel channel;

@@ -8,9 +8,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.StandardOpenOption;
 
 /**
- * Reads by the table, bounded by time. Throughput: {@code elapsed = clock after the last batch - clock before the
- * first}, one clock a batch and none inside. Latencies are the times of batches where all were of one operation,
- * and of a phase of their own elsewhere.
+ * Reads by the table, bounded by time. Throughput: {@code elapsed = clock after the last batch -
+ * clock before the first}, one clock a batch and none inside. Latencies are the times of batches
+ * where all were of one operation, and of a phase of their own elsewhere.
  */
 final class TimedSampling extends Sampling {
     private final DeviceBudget budget;
@@ -103,7 +103,10 @@ final class TimedSampling extends Sampling {
         latencyEndedNs = before;
     }
 
-    /** Stops a phase when storage has read enough for this process: a file that fills up is no longer cold. */
+    /**
+     * Stops a phase when storage has read enough for this process: a file that fills up is no
+     * longer cold.
+     */
     private static final class DeviceBudget {
         private static final byte[] KEY = "\nread_bytes: ".getBytes(StandardCharsets.US_ASCII);
 

@@ -47,8 +47,8 @@ final class Updates extends Writers.Writer {
     }
 
     /**
-     * Timed: {@code for each update: (for each block before it: get(offset), checksum += weight * touch); put(blocks +
-     * offset mod period, offset)}, and a sync whenever one is due.
+     * Timed: {@code for each update: (for each block before it: get(offset), checksum += weight *
+     * touch); put(blocks + offset mod period, offset)}, and a sync whenever one is due.
      */
     @Override
     void append(long updates) throws CallFailure {

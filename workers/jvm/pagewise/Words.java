@@ -15,7 +15,10 @@ final class Words {
     static final long NEWLINES = 0x0a0a_0a0a_0a0a_0a0aL;
     static final long LOW_BITS = 0x7f7f_7f7f_7f7f_7f7fL;
 
-    /** Number of newlines among 8 bytes: XOR makes them zero, and only a zero byte has no bit after the rest. */
+    /**
+     * Number of newlines among 8 bytes: XOR makes them zero, and only a zero byte has no bit after
+     * the rest.
+     */
     static int newlines(long word) {
         long others = word ^ NEWLINES;
         return Long.bitCount(~((others & LOW_BITS) + LOW_BITS | others | LOW_BITS));

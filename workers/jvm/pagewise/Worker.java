@@ -12,11 +12,13 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * pagewise's worker in the JVM: the ways that Java has to read and write a file, measured as workers/PROTOCOL.md says.
+ * pagewise's worker in the JVM: the ways that Java has to read and write a file, measured as
+ * workers/PROTOCOL.md says.
  *
  * <p>JDK 22 or newer, standard library only. Run with {@code --enable-native-access=ALL-UNNAMED}.
  *
- * <p>Nothing is allocated between two clocks, except where the way itself does (a {@code readLine} makes a string).
+ * <p>Nothing is allocated between two clocks, except where the way itself does (a {@code readLine}
+ * makes a string).
  */
 public final class Worker {
     private static final int PROTOCOL = 1;
@@ -30,7 +32,10 @@ public final class Worker {
         this.replies = replies;
     }
 
-    /** Serves jobs until stdin ends. Whatever is not the failure of a call ends the process with status 1. */
+    /**
+     * Serves jobs until stdin ends. Whatever is not the failure of a call ends the process with
+     * status 1.
+     */
     public static void main(String[] arguments) {
         OutputStream replies = new FileOutputStream(FileDescriptor.out);
         // A stray line on stdout would be taken for an answer.

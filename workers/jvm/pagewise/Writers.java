@@ -45,7 +45,10 @@ final class Writers {
         };
     }
 
-    /** Source of the records, in the memory that the method writes from: the period and a record more. */
+    /**
+     * Source of the records, in the memory that the method writes from: the period and a record
+     * more.
+     */
     private static ByteBuffer source(Job job) {
         byte[] source = new byte[Math.addExact(job.sourcePeriod, job.recordBytes)];
         MemorySegment.copy(job.source, ValueLayout.JAVA_BYTE, 0, source, 0, source.length);
@@ -162,7 +165,10 @@ final class Writers {
             file = target.file;
         }
 
-        /** Timed: {@code for each record: copy(source + from, file + to), from = (from + record) % period}. */
+        /**
+         * Timed: {@code for each record: copy(source + from, file + to), from = (from + record) %
+         * period}.
+         */
         private void store(long at, long end) {
             int step = recordBytes % period;
             int next = from;
@@ -216,8 +222,9 @@ final class Writers {
     }
 
     /**
-     * {@code buffer=SIZE}: whole records are collected, and put into the file when the next one does not fit. With an
-     * array at both ends a record of 16 bytes is copied in half the time that memory outside the heap takes.
+     * {@code buffer=SIZE}: whole records are collected, and put into the file when the next one
+     * does not fit. With an array at both ends a record of 16 bytes is copied in half the time that
+     * memory outside the heap takes.
      */
     private static final class Collected extends Writer {
         private final ByteBuffer buffer;
