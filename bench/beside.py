@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Do the orders that a study in C found beside a scan come out of pagewise? And what does a writer leave?
+"""Do the orders that a study in C found beside a scan come out of pagewise? And what does a writer
+leave?
 
 A process reads a hot set of 0.75 times the cache at random, under a memory limit, while another one
 scans a file of four times the limit. The study (865 samples, every byte compared) calls robust:
@@ -39,7 +40,8 @@ def orders(kind, left):
 
 
 def outside_bounds(path):
-    """Samples beside a writer, and those whose device bytes are outside the bounds of its requests."""
+    """Samples beside a writer, and those whose device bytes are outside the bounds of its
+    requests."""
     samples = outside = 0
     for line in open(path, encoding="utf-8"):
         outcome = json.loads(line)["record"].get("outcome") or {}

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Workers that cheat under pagewise's own names, each in turn with its honest twin: is what they claim believed, and does it gain?
+"""Workers that cheat under pagewise's own names, each in turn with its honest twin: is what they
+claim believed, and does it gain?
 
     cargo build --release --examples --bins
     python3 bench/cheats.py --rounds 10
 
-A family is a way to look faster than one is. Each is tried on the smallest work that its question takes and on larger work, for
-every method that it can pretend to be. Runs of the honest twin, of the same once more as a control, and of its cheats take turns, in a new order
-each time. The figure of a sample is its rate of
-reads, or one over the total of one-shot work. The ratio is the median figure of the valid samples of the cheat over that of its twin, with
-a bootstrap interval of 95 % over runs. A cheat of which no sample is valid has none.
+A family is a way to look faster than one is. Each is tried on the smallest work that its question
+takes and on larger work, for every method that it can pretend to be. Runs of the honest twin, of
+the same once more as a control, and of its cheats take turns, in a new order each time. The figure
+of a sample is its rate of reads, or one over the total of one-shot work. The ratio is the median
+figure of the valid samples of the cheat over that of its twin, with a bootstrap interval of 95 %
+over runs. A cheat of which no sample is valid has none.
 
-Prints a table for bench/RESULTS.md; exit status 1 if a cheat gains more than 2 %: the whole interval is above 1.02.
+Prints a table for bench/RESULTS.md; exit status 1 if a cheat gains more than 2 %: the whole
+interval is above 1.02.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""A headless Chromium, driven through its protocol: JSON over two pipes, so that nothing is installed for it."""
+"""A headless Chromium, driven through its protocol: JSON over two pipes, so that nothing is
+installed for it."""
 
 import base64
 import json

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Time and memory of comparing and reporting many runs: copies of a run file, each as if made on another host.
+"""Time and memory of comparing and reporting many runs: copies of a run file, each as if made on
+another host.
 
     python3 bench/fleet.py RUN.jsonl --runs 500
 
-Only the header of each copy differs: host, start, kernel (five of them), readahead (two). Exit status 1 if a bar is missed: 20 s, and the memory of
-each command.
+Only the header of each copy differs: host, start, kernel (five of them), readahead (two). Exit
+status 1 if a bar is missed: 20 s, and the memory of each command.
 """
 
 import argparse

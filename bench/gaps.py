@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Whether a replay with the program's gaps waits for its reads as the program did, and one without does not; as root.
+"""Whether a replay with the program's gaps waits for its reads as the program did, and one without
+does not; as root.
 
     cargo build --release
     python3 bench/gaps.py --dir DIRECTORY
 
-A program reads a cold file of 64 MiB in order, 128 KiB at a time, and sleeps between its reads. Meanwhile the kernel reads ahead. It is recorded
-once; then its trace is replayed by its own method with its gaps and without, and it runs again in turn with them. Compared are medians of the
-time that the reads take: by the program's own clock, and the total of a replay. A run during which others moved bytes on the device is repeated, as
-pagewise does with its samples. Bar: with gaps the replay is nearer to the program.
+A program reads a cold file of 64 MiB in order, 128 KiB at a time, and sleeps between its reads.
+Meanwhile the kernel reads ahead. It is recorded once; then its trace is replayed by its own method
+with its gaps and without, and it runs again in turn with them. Compared are medians of the time
+that the reads take: by the program's own clock, and the total of a replay. A run during which
+others moved bytes on the device is repeated, as pagewise does with its samples. Bar: with gaps the
+replay is nearer to the program.
 """
 
 import argparse

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""How often the gate of docs/recipes/gate.sh catches a worker that is slower by 10 %, and how often it fails for equal ones.
+"""How often the gate of docs/recipes/gate.sh catches a worker that is slower by 10 %, and how often
+it fails for equal ones.
 
     cargo build --release
     python3 bench/gate.py --slow 10 --equal 20
 
-workers/c/minimal.c is built as it is, and once with a spin after each operation (bench/slowed.py). Each gate measures eight runs of each
-side in turn. Prints a line for each gate; exit status 1 if a slow build passed or an equal one failed.
+workers/c/minimal.c is built as it is, and once with a spin after each operation (bench/slowed.py).
+Each gate measures eight runs of each side in turn. Prints a line for each gate; exit status 1 if a
+slow build passed or an equal one failed.
 """
 
 import argparse

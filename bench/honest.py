@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Pagewise's own methods, which are honest, on filesystems and files that serve them in ways of their own.
+"""Pagewise's own methods, which are honest, on filesystems and files that serve them in ways of
+their own.
 
     cargo build --release
     python3 bench/honest.py
 
-Twenty samples of every method: by 1, 2, 16 and 64 threads on this filesystem and in memory; on files of which a share was never
-written; and on btrfs (plain, compressed, without copy-on-write), on a device with sectors of 4 KiB, through FUSE, on overlayfs and tmpfs. No
-sample may be accused of what the filesystem did, and none may be believed that was not what its name says.
+Twenty samples of every method: by 1, 2, 16 and 64 threads on this filesystem and in memory; on
+files of which a share was never written; and on btrfs (plain, compressed, without copy-on-write),
+on a device with sectors of 4 KiB, through FUSE, on overlayfs and tmpfs. No sample may be accused of
+what the filesystem did, and none may be believed that was not what its name says.
 
-A sample is *accused* if it fails a check that others on this machine cannot cause. It is *in another state* if the page cache did not
-hold what the sample was to begin with; the kernel may take idle pages at any time (DAMON). What a filesystem does not offer is *unavailable*, with
-the reason. Filesystems need root, loop devices and their tools (mkfs.btrfs, bindfs); what is missing is named. Prints a table for
-bench/RESULTS.md; exit status 1 if anything was accused, or a direct method was believed where the page cache served it.
+A sample is *accused* if it fails a check that others on this machine cannot cause. It is *in
+another state* if the page cache did not hold what the sample was to begin with; the kernel may take
+idle pages at any time (DAMON). What a filesystem does not offer is *unavailable*, with the reason.
+Filesystems need root, loop devices and their tools (mkfs.btrfs, bindfs); what is missing is named.
+Prints a table for bench/RESULTS.md; exit status 1 if anything was accused, or a direct method was
+believed where the page cache served it.
 """
 
 import argparse
@@ -26,7 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FROM_OUTSIDE = {"disturbed", "contaminated", "ended-from-outside", "killed-from-outside", "clock-stepped"}
-# Text, which is compressed, so that a direct read goes through the page cache: no sample of it may be believed, and `not-direct` is right.
+# Text, which is compressed, so that a direct read goes through the page cache: no sample of it may
+# be believed, and `not-direct` is right.
 SERVED_FROM_CACHE = "btrfs, compressed, scan"
 STATE = {"not-warm", "not-cold"}
 READS = "mmap,mmap:random,mmap:populate,pread,pread:random,pread:direct,pread:dontcache,uring:depth=8,uring:direct+depth=8"
@@ -109,7 +114,8 @@ class Places:
 
 
 def samples(binary, directory, rounds, question, more):
-    """Of each method: valid samples, those hidden by others and in another state, accusations, and the reason that it is unavailable."""
+    """Of each method: valid samples, those hidden by others and in another state, accusations, and
+    the reason that it is unavailable."""
     out = directory / "run.jsonl"
     words = [binary, "run", *question, *more, f"--rounds={rounds}", "--no-ceilings", "--json", "--out", out]
     ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=directory)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What `pagewise inspect` costs the program that it watches, as root: interleaved pairs of the program alone and watched.
+"""What `pagewise inspect` costs the program that it watches, as root: interleaved pairs of the
+program alone and watched.
 
     cargo build --release
     python3 bench/inspect.py --rounds 11
 
-Each program reports its own time, so that starting and ending the watch does not count: look-ups of sqlite3 in a cached database by read calls
-and through a mapping, and loops in C of cached 4 KiB reads and of page faults. Bars: 5 % with faults and switches (--no-calls), and 0.8 us a call.
+Each program reports its own time, so that starting and ending the watch does not count: look-ups of
+sqlite3 in a cached database by read calls and through a mapping, and loops in C of cached 4 KiB
+reads and of page faults. Bars: 5 % with faults and switches (--no-calls), and 0.8 us a call.
 """
 
 import argparse

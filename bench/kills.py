@@ -4,16 +4,17 @@
     cargo build --release
     python3 bench/kills.py --kills 1000 --seed 1
 
-A series is one run: begun, killed, resumed, killed again, and at last resumed to its end. A kill hits the supervisor, a
-worker, or both, at a moment that the seed draws: any, or just behind a line of the run file. After each kill either
-`pagewise clean` or the next start must leave nothing: no file, no cgroup, readahead as before, no process, an empty
-journal, no half-built worker. Each line that stood in the run file before the kill must stand there afterwards. At the
-end every (cell, round, attempt) is there once, and the report of the file equals that of the same samples in a file
+A series is one run: begun, killed, resumed, killed again, and at last resumed to its end. A kill
+hits the supervisor, a worker, or both, at a moment that the seed draws: any, or just behind a line
+of the run file. After each kill either `pagewise clean` or the next start must leave nothing: no
+file, no cgroup, readahead as before, no process, an empty journal, no half-built worker. Each line
+that stood in the run file before the kill must stand there afterwards. At the end every (cell,
+round, attempt) is there once, and the report of the file equals that of the same samples in a file
 that was never interrupted, apart from what speaks of resumption.
 
-Prints a table for bench/RESULTS.md; exit status 1 if anything was left, lost, twice or judged otherwise. Conditions that
-this machine does not have are skipped and named. Moments are drawn from the seed, but what a kill hits there is up
-to the machine.
+Prints a table for bench/RESULTS.md; exit status 1 if anything was left, lost, twice or judged
+otherwise. Conditions that this machine does not have are skipped and named. Moments are drawn from
+the seed, but what a kill hits there is up to the machine.
 """
 
 import argparse
@@ -86,7 +87,8 @@ def processes(token):
 
 
 def children(pid):
-    """What a process has started and what that has, found quickly: a worker lives for milliseconds."""
+    """What a process has started and what that has, found quickly: a worker lives for
+    milliseconds."""
     found = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -105,7 +107,8 @@ def whole_lines(path):
 
 
 def grown(path, behind):
-    """Whether a run file has more lines than `behind`; it is read only when its size has changed."""
+    """Whether a run file has more lines than `behind`; it is read only when its size has
+    changed."""
     seen = [-1, 0]
 
     def moment():
@@ -234,7 +237,8 @@ class Session:
         self.cache.mkdir(mode=0o700)
         self.mounted = self.directory / "mounted"
         self.setting = None
-        # Whether --resume wants the options of workers again; a pagewise that has them from the run file refuses them.
+        # Whether --resume wants the options of workers again; a pagewise that has them from the run
+        # file refuses them.
         self.type_again = True
         self.defects = []
         self.place = None
@@ -314,7 +318,8 @@ class Session:
 
 
 def hit(session, place, child, counts, began_lines, took):
-    """Waits for the moment and kills; the lines that stood in the run file, or None if the run was over before."""
+    """Waits for the moment and kills; the lines that stood in the run file, or None if the run was
+    over before."""
     draw = session.random
     if draw.random() < 0.5:
         # Just behind a line of the run file, wherever that is.
@@ -427,7 +432,8 @@ def finish(session, place, kept, counts):
         place.clean()
         return
     if is_complete(kept):
-        # The last kill may have come between the end of the run and its sweep, which is the next start's business then.
+        # The last kill may have come between the end of the run and its sweep, which is the next
+        # start's business then.
         place.clean()
     else:
         if place.run_file.exists() and not kept:
@@ -450,7 +456,8 @@ def finish(session, place, kept, counts):
 
 
 def is_whole(plan, cell, found):
-    """All rounds of a run with a fixed number; of an elimination the first five, and no gap before those at its end."""
+    """All rounds of a run with a fixed number; of an elimination the first five, and no gap before
+    those at its end."""
     rounds, is_eliminating = plan["rounds"], plan.get("budget") is not None
     first = min(rounds, 5) if is_eliminating else rounds
     if cell.endswith("/ceiling"):

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""How many lines of production code each crate has: physical lines of its sources in Rust, without tests.
+"""How many lines of production code each crate has: physical lines of its sources in Rust, without
+tests.
 
     python3 bench/lines.py            # a line for each crate, and their sum
     python3 bench/lines.py --rooms    # each folder and file directly below `src` too
 
-Not counted are files that are compiled for tests only (`tests.rs`, what lies in a folder `tests`, and modules that are declared
-below `#[cfg(test)]`), the part of a file from `#[cfg(test)] mod ... {` to its end, and empty ends of files.
+Not counted are files that are compiled for tests only (`tests.rs`, what lies in a folder `tests`,
+and modules that are declared below `#[cfg(test)]`), the part of a file from `#[cfg(test)] mod ...
+{` to its end, and empty ends of files.
 """
 
 import argparse

@@ -3,9 +3,9 @@
 
     python3 bench/log.py [--pairs 21] [--dir DIR] [--pagewise PATH] [--calls]
 
-A pair is a run of fio and one of pagewise, which take turns in going first: records of 4 KiB into a file of 16 MiB that was
-written before, by one thread, with fdatasync(2) after each. --calls prints what each call costs, for a new file, an allocated
-and a reused one, in place of the pairs.
+A pair is a run of fio and one of pagewise, which take turns in going first: records of 4 KiB into a
+file of 16 MiB that was written before, by one thread, with fdatasync(2) after each. --calls prints
+what each call costs, for a new file, an allocated and a reused one, in place of the pairs.
 """
 
 import os

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Turns off one check of proof after another, and looks whether a test without a machine fails then.
+"""Turns off one check of proof after another, and looks whether a test without a machine fails
+then.
 
     python3 bench/mutations.py
 
-A check that can be turned off without a red test is held by nothing: its sample would be valid, and no contributor would
-know. Prints a table for bench/RESULTS.md; exit status 1 if a check is held by no test. `--word TEXT` tries only checks
-whose names contain it.
+A check that can be turned off without a red test is held by nothing: its sample would be valid, and
+no contributor would know. Prints a table for bench/RESULTS.md; exit status 1 if a check is held by
+no test. `--word TEXT` tries only checks whose names contain it.
 """
 
 import argparse

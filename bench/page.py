@@ -4,10 +4,11 @@
     python3 bench/page.py RUN.jsonl target/tmp/pages/many.html
     python3 bench/page.py --overview pagewise-*.jsonl
 
-Of a run file the page is made first. `loaded`: all scripts have run, so tables are sorted and filtered. `plot`: besides, the first plot was
-brought into view and is interactive. Each page is opened 7 times, and the median is printed. Its sheets are
-counted in a print on A4. Exit status 1 if a bar is missed: 3 s, 250 KB, and of the four runs of an overview 5 sheets.
-The page of 2,000 cells is what `cargo test -p pagewise --test page` leaves.
+Of a run file the page is made first. `loaded`: all scripts have run, so tables are sorted and
+filtered. `plot`: besides, the first plot was brought into view and is interactive. Each page is
+opened 7 times, and the median is printed. Its sheets are counted in a print on A4. Exit status 1 if
+a bar is missed: 3 s, 250 KB, and of the four runs of an overview 5 sheets. The page of 2,000 cells
+is what `cargo test -p pagewise --test page` leaves.
 """
 
 import argparse

@@ -3,10 +3,11 @@
 
     python3 bench/rates.py [--pairs 5] [--dir DIR] [--pagewise PATH]
 
-A pair is seven samples of pagewise and one run of fio as long as all of them, which take turns in going first: reads of 4 KiB
-at random positions of a cached file of 64 MiB, by pread(2) without and with O_DIRECT, at so many a second. Compared is the
-median latency. fio counts from the call, pagewise from the moment at which a read is due: where reads do not wait for each
-other the two are alike.
+A pair is seven samples of pagewise and one run of fio as long as all of them, which take turns in
+going first: reads of 4 KiB at random positions of a cached file of 64 MiB, by pread(2) without and
+with O_DIRECT, at so many a second. Compared is the median latency. fio counts from the call,
+pagewise from the moment at which a read is due: where reads do not wait for each other the two are
+alike.
 """
 
 import os

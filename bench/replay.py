@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Whether replayed traces stand for programs that nobody here wrote, and predict what the same program does through a mapping; as root.
+"""Whether replayed traces stand for programs that nobody here wrote, and predict what the same
+program does through a mapping; as root.
 
     cargo build --release
-    pip install duckdb==2.0.0 plyvel==1.5.1        # of Debian 12: ripgrep, sqlite3, rocksdb-tools (7.8.3-2), maven, openjdk-17-jdk-headless
+    pip install duckdb==2.0.0 plyvel==1.5.1
+    # of Debian 12: ripgrep, sqlite3, rocksdb-tools (7.8.3-2), maven, openjdk-17-jdk-headless
     python3 bench/replay.py --dir DIRECTORY
 
-Each program is recorded from an empty cache, and its trace replayed. Bars: device bytes of the replay by the program's own method within 5 % of
-the program's; where the program can map its file instead, the replay by mmap within 15 % of what it then reads from the device.
+Each program is recorded from an empty cache, and its trace replayed. Bars: device bytes of the
+replay by the program's own method within 5 % of the program's; where the program can map its file
+instead, the replay by mmap within 15 % of what it then reads from the device.
 """
 
 import argparse
@@ -119,7 +122,8 @@ def ripgrep_files(folder):
 
 
 def run_of(file, command, memory):
-    """What the device reads for a run of the command from an empty cache, and its time, as its recording says."""
+    """What the device reads for a run of the command from an empty cache, and its time, as its
+    recording says."""
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         trace = Path(folder) / "trace"
         record(file, command, memory, trace)
@@ -175,7 +179,8 @@ def main():
                 total = (cell["total_ns"] or 0) / 1e9
                 print(f"  {cell['role']:8} {cell['method']:16} {cell['threads']} threads {cell['status']:8} {total:8.3f} s  {(seen or 0) / 1e6:10.1f} MB from the device")
             if mapped:
-                # In turn, as either may find what the other left in the kernel's memory of evicted pages.
+                # In turn, as either may find what the other left in the kernel's memory of evicted
+                # pages.
                 pairs = [(run_of(file, command, memory), run_of(file, mapped, memory)) for _ in range(3)]
                 of = lambda side, figure: statistics.median(pair[side][figure] for pair in pairs)
                 real = of(1, 0)

@@ -3,7 +3,8 @@
 
     python3 bench/screenshots.py RUN.jsonl --to docs/images
 
-Host name and directory of the run are replaced first. Each file is a small PNG; exit status 1 if one is larger than 150 kB.
+Host name and directory of the run are replaced first. Each file is a small PNG; exit status 1 if
+one is larger than 150 kB.
 """
 
 import argparse

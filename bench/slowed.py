@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""How often a worker that is slower by a known factor is found behind, and whether intervals hold the factor.
+"""How often a worker that is slower by a known factor is found behind, and whether intervals hold
+the factor.
 
     cargo build --release
     python3 bench/slowed.py --runs 20
     python3 bench/slowed.py --runs 20 --full --slowed 5
     python3 bench/slowed.py --runs 100 --itself
 
-workers/c/minimal.c is built as it is and once for each factor: after each operation it then spins for so many per cent of
-the time that the operation took, which is in the same timed region. Each run compares all of them on warm random reads
-of 16 x 16 KiB in one thread, with a seed of its own. Prints a table for bench/RESULTS.md; exit status 1 if a bar is missed: a quick
-run finds 20 % and 50 % in 95 of 100, a full one 5 % in 90 of 100, and 95 of 100 intervals hold the factor. With --itself, the program is compared with a second copy of it, and the bar is a winner in at
-most 2 of 100 runs.
+workers/c/minimal.c is built as it is and once for each factor: after each operation it then spins
+for so many per cent of the time that the operation took, which is in the same timed region. Each
+run compares all of them on warm random reads of 16 x 16 KiB in one thread, with a seed of its own.
+Prints a table for bench/RESULTS.md; exit status 1 if a bar is missed: a quick run finds 20 % and 50
+% in 95 of 100, a full one 5 % in 90 of 100, and 95 of 100 intervals hold the factor. With --itself,
+the program is compared with a second copy of it, and the bar is a winner in at most 2 of 100 runs.
 """
 
 import argparse

@@ -3,10 +3,11 @@
 
     python3 bench/update.py [--pairs 5] [--dir DIR] [--pagewise PATH] [--reduced]
 
-A pair is seven samples of pagewise and seven runs of fio, which take turns in going first: each block of 4 KiB of a cached file of
-32 MiB is overwritten once, in no order, with fdatasync(2) after each 64, by pwrite(2) without and with O_DIRECT; or half of the
-blocks, with a read of another block before each. The file is written anew before each sample, by writes of 1 MiB. `--reduced` has
-fio read the clock less often (gtod_reduce), which shows what its readings cost.
+A pair is seven samples of pagewise and seven runs of fio, which take turns in going first: each
+block of 4 KiB of a cached file of 32 MiB is overwritten once, in no order, with fdatasync(2) after
+each 64, by pwrite(2) without and with O_DIRECT; or half of the blocks, with a read of another block
+before each. The file is written anew before each sample, by writes of 1 MiB. `--reduced` has fio
+read the clock less often (gtod_reduce), which shows what its readings cost.
 """
 
 import os
@@ -20,7 +21,8 @@ SAMPLES = 7
 
 
 def fio(directory, method, reads, more):
-    """Reads and updates per second, the median of the samples; `reads` before each update; `more` options."""
+    """Reads and updates per second, the median of the samples; `reads` before each update; `more`
+    options."""
     path = os.path.join(directory, "fio.update")
     rates = []
     for _ in range(SAMPLES):

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Whether a recording in windows stands for LMDB at three memory limits, and what such a recording costs; as root.
+"""Whether a recording in windows stands for LMDB at three memory limits, and what such a recording
+costs; as root.
 
     cargo build --release
     pip install lmdb==3.0.0
     python3 bench/windows.py --dir DIRECTORY
 
-LMDB reads its file through a mapping (MADV_RANDOM). Under each limit it runs unrecorded, then recorded in windows, and its trace is replayed by
-its own method. Bars: device bytes of the replay within 5 % of the unrecorded program's, and 99 % of the windows proven.
-`--costs` instead runs programs that do nothing but touch pages, or make calls, in turn without and with windows.
+LMDB reads its file through a mapping (MADV_RANDOM). Under each limit it runs unrecorded, then
+recorded in windows, and its trace is replayed by its own method. Bars: device bytes of the replay
+within 5 % of the unrecorded program's, and 99 % of the windows proven. `--costs` instead runs
+programs that do nothing but touch pages, or make calls, in turn without and with windows.
 """
 
 import argparse
@@ -50,7 +52,8 @@ with store.begin(buffers=True) as look:
 print(total)
 """
 
-# A file that is in memory, and 2,000,000 touches of its pages at random, each with some work in between; or 100,000 reads by calls.
+# A file that is in memory, and 2,000,000 touches of its pages at random, each with some work in
+# between; or 100,000 reads by calls.
 COSTS = {
     "touches": """
 import mmap, random, sys

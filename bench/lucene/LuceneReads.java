@@ -15,8 +15,9 @@ import org.apache.lucene.store.MMapDirectory;
 import org.apache.lucene.store.NIOFSDirectory;
 
 /**
- * Lucene's stored fields, for replay.py. `LuceneReads make INDEX DOCUMENTS` writes an index of one segment. `LuceneReads
- * nio|mmap INDEX READS THREADS` has each thread read so many documents at random, all from one reader.
+ * Lucene's stored fields, for replay.py. `LuceneReads make INDEX DOCUMENTS` writes an index of one
+ * segment. `LuceneReads nio|mmap INDEX READS THREADS` has each thread read so many documents at
+ * random, all from one reader.
  */
 public final class LuceneReads {
     private static final int FIELD_BYTES = 900;

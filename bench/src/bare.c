@@ -1,10 +1,12 @@
-/* The bare loops: what a program does that only wants its bytes. No clock, no batch, no choice inside.
+/* The bare loops: what a program does that only wants its bytes. No clock, no batch, no choice
+ * inside.
  *
- * Timed regions:
- *   bare_mmap_reads:  for each offset: memcpy(buffer, source + offset, len); touch(buffer, touch_at)
- *   bare_pread_reads: for each offset: pread(file, buffer, len, offset) == len; touch(buffer, touch_at)
+ * Timed regions, for each offset:
+ *   bare_mmap_reads:  memcpy(buffer, source + offset, len); touch(buffer, touch_at)
+ *   bare_pread_reads: pread(file, buffer, len, offset) == len; touch(buffer, touch_at)
  *
- * touch adds the word at `touch_at` of each 4 KiB page, as `consume = touch` does for aligned reads.
+ * touch adds the word at `touch_at` of each 4 KiB page, as `consume = touch` does for aligned
+ * reads.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64

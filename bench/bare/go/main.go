@@ -1,8 +1,10 @@
-// Bare loops: what the Go worker does, with nothing around it but a clock before and a clock behind.
+// Bare loops: what the Go worker does, with nothing around it but a clock before and a clock
+// behind.
 //
-// `bare METHOD FILE TABLE` reads: each line of stdin is a number of operations of 16 reads of 16 KiB, which go on in the
-// table where those before ended. `bare append FILE SOURCE RECORD_BYTES PERIOD BUFFER_BYTES METHOD` writes: each line is a number
-// of records, from the start of the file on. The answer is `NANOSECONDS CHECKSUM`.
+// `bare METHOD FILE TABLE` reads: each line of stdin is a number of operations of 16 reads of
+// 16 KiB, which go on in the table where those before ended. `bare append FILE SOURCE RECORD_BYTES
+// PERIOD BUFFER_BYTES METHOD` writes: each line is a number of records, from the start of the file
+// on. The answer is `NANOSECONDS CHECKSUM`.
 package main
 
 import (

@@ -18,11 +18,13 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * Bare loops: what the JVM's worker does, with nothing around it but a clock before and a clock behind.
+ * Bare loops: what the JVM's worker does, with nothing around it but a clock before and a clock
+ * behind.
  *
- * <p>{@code Bare METHOD FILE TABLE} reads: each line of stdin is a number of operations of 16 reads of 16 KiB, which go
- * on in the table where those before ended. {@code Bare append FILE SOURCE RECORD_BYTES PERIOD BUFFER_BYTES METHOD} writes: each line is a
- * number of records, from the start of the file on. The answer is {@code NANOSECONDS CHECKSUM}.
+ * <p>{@code Bare METHOD FILE TABLE} reads: each line of stdin is a number of operations of 16 reads
+ * of 16 KiB, which go on in the table where those before ended. {@code Bare append FILE SOURCE
+ * RECORD_BYTES PERIOD BUFFER_BYTES METHOD} writes: each line is a number of records, from the start
+ * of the file on. The answer is {@code NANOSECONDS CHECKSUM}.
  */
 public final class Bare {
     private static final int READ_BYTES = 16 << 10;

@@ -1,22 +1,25 @@
-/* What a program does that only wants its lines counted or its records written: a process of its own, sizes known at run
- * time, no clock, no batch, no choice inside the loops.
+/* What a program does that only wants its lines counted or its records written: a process of its
+ * own, sizes known at run time, no clock, no batch, no choice inside the loops.
  *
  *   once scan FILE
  *   once append FILE SOURCE RECORD PASSES BUFFER plain|populate
  *   once fill FILE SOURCE BLOCK plain|populate
  *
- * prints nanoseconds of set-up (open, map, and populate where asked), of the measured region and of tear-down (unmap,
- * close), then the lines counted or the records written.
+ * prints nanoseconds of set-up (open, map, and populate where asked), of the measured region and of
+ * tear-down (unmap, close), then the lines counted or the records written.
  *
  * Measured regions:
  *   scan:            while ((next = memchr(next, '\n', end - next))) count++, next++
- *   append:          for each record: memcpy(ring + cursor, source + place, record); move both, each back to 0 at its end
- *   append, BUFFER:  for each record: if it does not fit: memcpy(ring + cursor, buffer, filled), in two parts at the end
- *                    of the ring; memcpy(buffer + filled, source + place, record)
- *   fill:            the same as append, one pass; of 128 B the size is known when compiling, so a block is stores alone
+ *   append:          for each record: memcpy(ring + cursor, source + place, record); move both,
+ *                    each back to 0 at its end
+ *   append, BUFFER:  for each record: if it does not fit: memcpy(ring + cursor, buffer, filled), in
+ *                    two parts at the end of the ring; memcpy(buffer + filled, source + place,
+ *                    record)
+ *   fill:            the same as append, one pass; of 128 B the size is known when compiling, so a
+ *                    block is stores alone
  *
- * Record i is the RECORD bytes of the source from i * RECORD mod 16381 on; the ring is as many whole records as the
- * file has room for.
+ * Record i is the RECORD bytes of the source from i * RECORD mod 16381 on; the ring is as many
+ * whole records as the file has room for.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
