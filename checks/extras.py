@@ -1,6 +1,7 @@
 """Builds the command without each extra, and without all of them: no other feature may need it.
 
-Everything but the command itself is the same as with all extras, so it is compiled once, by the build of the tests.
+Everything but the command itself is the same as with all extras, so it is compiled once, by the
+build of the tests.
 """
 
 import os

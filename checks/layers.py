@@ -1,8 +1,9 @@
 """Which tests need a machine, by the words that they and the helpers of their file use.
 
-A test without a machine computes: it reads no clock and waits for none, starts no process and no thread, keeps no dataset,
-and asks this machine for nothing that another one lacks. Some programs hold only such tests. Programs of both kinds are
-divided test by test; one whose text is not found is one of a machine.
+A test without a machine computes: it reads no clock and waits for none, starts no process and no
+thread, keeps no dataset, and asks this machine for nothing that another one lacks. Some programs
+hold only such tests. Programs of both kinds are divided test by test; one whose text is not found
+is one of a machine.
 """
 
 import functools
@@ -49,7 +50,8 @@ def tests_of(text):
 
 
 def text_of(name, root):
-    """The text of a test and of its file's helpers, if it can be found below the folder of its crate's sources."""
+    """The text of a test and of its file's helpers, if it can be found below the folder of its
+    crate's sources."""
     module, _, name = name.rpartition("::")
     helpers, tests = parts_of(module, root)
     return helpers + tests[name] if name in tests else None
@@ -63,7 +65,8 @@ def parts_of(module, root):
 
 
 def file_of(modules, root):
-    """The text of the file that holds the tests of a module, if there is one; of code with tests inside only these."""
+    """The text of the file that holds the tests of a module, if there is one; of code with tests
+    inside only these."""
     for count in range(len(modules), 0, -1):
         folder = root.joinpath(*modules[: count - 1])
         for path in (folder / f"{modules[count - 1]}.rs", folder / modules[count - 1] / "mod.rs"):

@@ -1,5 +1,5 @@
-"""How checks/tests.py judges what tests do: by small programs that answer as the harness of Rust does. And which tests it takes
-for tests without a machine."""
+"""How checks/tests.py judges what tests do: by small programs that answer as the harness of Rust
+does. And which tests it takes for tests without a machine."""
 
 import io
 import os

@@ -1,26 +1,32 @@
 #!/usr/bin/env python3
-"""Builds, lints and runs the tests of the workspace and says how they ended: passed, failed, unsteady, skipped.
+"""Builds, lints and runs the tests of the workspace and says how they ended: passed, failed,
+unsteady, skipped.
 
     checks/tests.py                   # everything
     checks/tests.py --build           # no test; builds, lints and documents
     checks/tests.py --gate            # only what needs no machine
-    checks/tests.py --soak            # what takes long, instead; with words, the parts whose names contain one
+    checks/tests.py --soak            # what takes long, instead; with words, the parts named so
     checks/tests.py cheats record::   # only the tests whose names contain one of these words
 
-A test *without a machine* (units, properties, golden files, sessions with a worker that is a thread, arrows, refusals)
-computes, or starts a command that measures nothing; `checks/layers.py` says which ones do. Those of a program run once, in
-one process; a failure is red. A test *of a machine* measures, reads files or limits memory. Each of these is a process of its own. One that fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it passes then, it is
-*unsteady*: the end of the output lists it with what it printed when it failed, and more than UNSTEADY_MAX are red. One that
-says `inconclusive: ...`, because others used the machine, is unsteady too if they did so at each of its tries, by the
-counters of the kernel while no test ran.
+A test *without a machine* (units, properties, golden files, sessions with a worker that is a
+thread, arrows, refusals) computes, or starts a command that measures nothing; `checks/layers.py`
+says which ones do. Those of a program run once, in one process; a failure is red. A test *of a
+machine* measures, reads files or limits memory. Each of these is a process of its own. One that
+fails runs again when nothing else does, at most twice. If it fails three times it has failed. If it
+passes then, it is *unsteady*: the end of the output lists it with what it printed when it failed,
+and more than UNSTEADY_MAX are red. One that says `inconclusive: ...`, because others used the
+machine, is unsteady too if they did so at each of its tries, by the counters of the kernel while no
+test ran.
 
-The *soak* is what neither of them holds: rates that are known beforehand, many kills at random moments, long fuzz, every
-simulation of the judge, each check of proof turned off once, which a test must notice, the packages, and the recipes of many machines.
+The *soak* is what neither of them holds: rates that are known beforehand, many kills at random
+moments, long fuzz, every simulation of the judge, each check of proof turned off once, which a test
+must notice, the packages, and the recipes of many machines.
 
-A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may be missing, and when.
+A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may
+be missing, and when.
 
-Exit status: 0 all is well, 1 red, 2 wrong use. `target/check/tests.json` has the figures, `target/check/output` what
-each test printed.
+Exit status: 0 all is well, 1 red, 2 wrong use. `target/check/tests.json` has the figures,
+`target/check/output` what each test printed.
 """
 
 from __future__ import annotations
@@ -51,11 +57,14 @@ RESULTS = ROOT / "target" / "check"
 # Test programs whose tests wait until nothing else runs, and those that only a soak runs.
 ALONE = {"pagewise/alone", "pagewise/soak"}
 SOAK = {"pagewise/soak"}
-# Tests of a machine that only compute and write elsewhere, where `check` gave the others a device of their own.
+# Tests of a machine that only compute and write elsewhere, where `check` gave the others a device
+# of their own.
 COMPUTING = r"^pagewise/page |^pagewise/together trust_numbers::"
-# Tests that wait for each other, by their names: one browser at a time; the first build fills Go's cache for the others.
+# Tests that wait for each other, by their names: one browser at a time; the first build fills Go's
+# cache for the others.
 ONE_BY_ONE = ("pagewise/page ", r"toolchain::tests::machine::|_in_go_|_worker_in_go")
-# What a soak does: kills by each of two programs, cases of all targets that are fuzzed; and how long one part may take.
+# What a soak does: kills by each of two programs, cases of all targets that are fuzzed; and how
+# long one part may take.
 SOAK_KILLS, SOAK_CASES = 500, 1_000_000
 SOAK_PATIENCE_S = 4 * 3600
 # Scripts of a soak, one after another: they build and prove packages, and prove the recipes of many
@@ -74,13 +83,16 @@ PATIENCE_S = 900
 # Lines that are shown of what a test printed.
 SHOWN_LINES = 60
 
-# A test that leaves the CPUs to all others waits for them: at most this many times as long as any other may take.
+# A test that leaves the CPUs to all others waits for them: at most this many times as long as any
+# other may take.
 IDLE_PATIENCE = 4
 
-# The processes of tests that run now, by their process groups; and those of them that leave the CPUs to all others.
+# The processes of tests that run now, by their process groups; and those of them that leave the
+# CPUs to all others.
 running = set()
 left_idle = set()
-# While it is set there are tests that want the machine for themselves. The lock is held while a test begins and while it changes.
+# While it is set there are tests that want the machine for themselves. The lock is held while a
+# test begins and while it changes.
 measuring = threading.Event()
 beginning = threading.Lock()
 
@@ -146,8 +158,8 @@ class Test:
         return "skipped" if skips(self.attempts[-1].output) else "passed"
 
     def run(self, busy=None, idle=False):
-        """Runs it to its end, or until it takes too long; its processes end with it. If `idle`, it leaves the CPUs to all others
-        while these measure."""
+        """Runs it to its end, or until it takes too long; its processes end with it. If `idle`, it
+        leaves the CPUs to all others while these measure."""
         started = time.monotonic()
         with beginning:
             idle = idle and measuring.is_set()
@@ -179,8 +191,8 @@ class Test:
 
 
 def lead(idle):
-    """In the process of a test, before its program: makes it lead a process group, so that all of it can be ended. As the leader of a
-    session it could get a terminal that it opens."""
+    """In the process of a test, before its program: makes it lead a process group, so that all of
+    it can be ended. As the leader of a session it could get a terminal that it opens."""
     os.setpgrp()
     if idle:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -208,8 +220,8 @@ def descendants(pids):
 
 
 def measured():
-    """Nothing measures any more: lets the tests that left the CPUs to all others have their share of them, as far as root may. Where
-    a stranger keeps the CPUs busy, they would never end."""
+    """Nothing measures any more: lets the tests that left the CPUs to all others have their share
+    of them, as far as root may. Where a stranger keeps the CPUs busy, they would never end."""
     with beginning:
         measuring.clear()
         # What one of them starts meanwhile is as idle as it was.
@@ -221,7 +233,8 @@ def measured():
 
 
 def build():
-    """Builds, lints and documents all of the code: test programs, and examples and the command, which tests start."""
+    """Builds, lints and documents all of the code: test programs, and examples and the command,
+    which tests start."""
     command = ["cargo", "test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]
     linted = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "checks" / "compile")}
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, env=linted)
@@ -242,7 +255,8 @@ def build():
 
 
 def whole(program, report, idle=False):
-    """Runs the tests of a program that need no machine in one process; the tests as it reports them."""
+    """Runs the tests of a program that need no machine in one process; the tests as it reports
+    them."""
     names = program.without_machine
     command = [program.path, "--show-output", *(["--exact", *names] if program.of_machine else [])]
     test = Test(program.name, command, program.directory).run(idle=idle)
@@ -283,8 +297,8 @@ def in_turn(tests, idle=False):
 
 
 def together(chains, width, calls=()):
-    """Runs chains of tests beside each other, so many at a time, the tests of a chain one after another; and these calls, whose
-    results it gives."""
+    """Runs chains of tests beside each other, so many at a time, the tests of a chain one after
+    another; and these calls, whose results it gives."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=width) as pool:
         called = [pool.submit(call) for call in calls]
         for done in concurrent.futures.as_completed([pool.submit(in_turn, chain) for chain in chains]):
@@ -293,9 +307,10 @@ def together(chains, width, calls=()):
 
 
 def of_machine(programs, words, report, beside_them=(), computing=(), apart=False):
-    """Runs the tests of a machine: beside each other and beside some calls, then those that want the machine for themselves.
-    These leave the CPUs idle for most of the time, which the calls in `computing` are given, and COMPUTING tests if others
-    measure `apart`. The tests of all of them."""
+    """Runs the tests of a machine: beside each other and beside some calls, then those that want
+    the machine for themselves. These leave the CPUs idle for most of the time, which the calls
+    in `computing` are given, and COMPUTING tests if others measure `apart`. The tests of all of
+    them."""
     # Most of them wait for a command.
     width = 2 * (os.cpu_count() or 1)
     groups = {program.name: [] for program in programs}
@@ -502,7 +517,8 @@ def main():
 
 
 def stopped(*_):
-    """Ends the tests that run. They lead process groups of their own, so neither a terminal nor the end of this process does."""
+    """Ends the tests that run. They lead process groups of their own, so neither a terminal nor the
+    end of this process does."""
     for group in list(running):
         os.killpg(group, signal.SIGKILL)
     # Until the kernel has ended them, their runs are live.
@@ -512,8 +528,8 @@ def stopped(*_):
 
 
 def sweep():
-    """Has pagewise remove what runs of tests that were killed have left, cgroups among it: the next run of such a place, which would do
-    that, never comes. A live run is left alone."""
+    """Has pagewise remove what runs of tests that were killed have left, cgroups among it: the next
+    run of such a place, which would do that, never comes. A live run is left alone."""
     folders = {ROOT / "target", ROOT / "target" / "tmp", Path(tempfile.gettempdir())}
     for state in [state for folder in folders for state in folder.glob("place-*/state")]:
         environment = {**os.environ, "PAGEWISE_STATE_DIR": str(state)}

@@ -1,8 +1,9 @@
 """Keeps the tracepoints of a watch open while tests run.
 
-Whoever closes a tracepoint that nobody else has waits for all CPUs of the machine, some 40 ms, and a watch of another program
-has 77 of them. Dozens of tests watch a program, so these waits are minutes. They test nothing: with the tracepoints kept
-open, a watch ends at once. The calls of all programs are a little slower then, so not where rates are measured.
+Whoever closes a tracepoint that nobody else has waits for all CPUs of the machine, some 40 ms, and
+a watch of another program has 77 of them. Dozens of tests watch a program, so these waits are
+minutes. They test nothing: with the tracepoints kept open, a watch ends at once. The calls of all
+programs are a little slower then, so not where rates are measured.
 """
 
 import ctypes
@@ -27,7 +28,8 @@ def names():
 
 
 def keep():
-    """Opens them for this process, which they record nothing of, until it ends; their number. Without the right to, none."""
+    """Opens them for this process, which they record nothing of, until it ends; their number.
+    Without the right to, none."""
     number, libc = PERF_EVENT_OPEN.get(platform.machine()), ctypes.CDLL(None, use_errno=True)
     kept = 0
     for name in names() if number else []:

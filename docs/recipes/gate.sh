@@ -3,8 +3,9 @@
 #
 #   gate.sh BASE NEW [DIR]
 #
-# BASE and NEW are commands that start a worker; DIR takes data and run files [default: ./gate]. The builds take turns, and
-# pread, which is measured in each run beside them, cancels out what slows the whole machine. A run takes some seconds.
+# BASE and NEW are commands that start a worker; DIR takes data and run files [default: ./gate]. The
+# builds take turns, and pread, which is measured in each run beside them, cancels out what slows
+# the whole machine. A run takes some seconds.
 set -eu
 base=$1 new=$2 dir=${3:-gate}
 runs=${RUNS:-8}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Shortens a run file for the corpus: few cells, few buckets and windows, no empty fields, the directory as /data, and no names of a machine.
+"""Shortens a run file for the corpus: few cells, few buckets and windows, no empty fields, the
+directory as /data, and no names of a machine.
 
     python3 shorten.py RUN [CELLS] > corpus/run-files/NAME.jsonl
 """

@@ -1,5 +1,5 @@
-// Plots that tell the value under the pointer, step through their values by the arrow keys, and hide a series. The drawing is there
-// without this.
+// Plots that show the value under the pointer, step through their values by the arrow keys, and
+// hide a series. The drawing is there without this.
 "use strict";
 (() => {
   // Further away, a value is not meant.
@@ -12,7 +12,8 @@
     return made;
   };
 
-  // The texts of marks that stand in a table. `list` has the first and the last place of each piece of a row, a column or a cell.
+  // The texts of marks that stand in a table. `list` has the first and the last place of each piece
+  // of a row, a column or a cell.
   const textsOf = (table, list) => {
     const headings = table.tHead.rows[0].cells;
     const textOf = (row, column, part) => {

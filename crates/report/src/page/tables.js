@@ -1,4 +1,5 @@
-// Tables that are sorted and filtered, and commands that are copied. The page is complete without this.
+// Tables that are sorted and filtered, and commands that are copied. The page is complete without
+// this.
 "use strict";
 (() => {
   // Shorter tables are seen at once.
@@ -15,7 +16,8 @@
   // Ascending, descending, then as it was.
   const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
 
-  // The rows of a column in ascending order. Those of numbers are given, since `27.6 µs` and `1.02 ms` have no order as texts.
+  // The rows of a column in ascending order. Those of numbers are given, since `27.6 µs` and `1.02
+  // ms` have no order as texts.
   const ascending = (rows, heading, column) => {
     const order = heading.dataset.order;
     if (order) {
