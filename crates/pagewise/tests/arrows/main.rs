@@ -5,6 +5,7 @@ mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use imports::{arrows, circles, code, modules};
@@ -92,12 +93,16 @@ fn files(ending: &str) -> BTreeMap<PathBuf, String> {
             if name.starts_with('.') || name == "target" {
                 continue;
             }
-            if entry.file_type().expect("type").is_dir() {
+            let kind = entry.file_type().expect("type");
+            if kind.is_dir() {
                 collect(&path, ending, found);
-            } else if name.ends_with(ending) {
-                let text =
-                    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-                found.insert(path, text);
+            } else if kind.is_file() && name.ends_with(ending) {
+                // What is no text has neither code nor comments.
+                match fs::read_to_string(&path) {
+                    Ok(text) => drop(found.insert(path, text)),
+                    Err(error) if error.kind() == ErrorKind::InvalidData && ending.is_empty() => {}
+                    Err(error) => panic!("{}: {error}", path.display()),
+                }
             }
         }
     }
@@ -339,22 +344,58 @@ fn doc_comments_are_noun_phrases_or_imperatives() {
     assert_eq!(found, [4, 6, 8]);
 }
 
+/// Marks of a string of several lines in Python.
+const QUOTES: &str = "\"\"\"";
+
+/// Comments of a file by its language, each with the number of its line: whole lines, and what
+/// documents a thing of Python.
+fn comments<'a>(path: &Path, text: &'a str) -> Vec<(usize, &'a str)> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let marks: &[&str] = match ending {
+        "rs" | "js" | "go" => &["//"],
+        "java" | "c" | "h" => &["//", "/*", "*"],
+        "py" | "sh" => &["#"],
+        "" if text.starts_with("#!") => &["#"],
+        _ => &[],
+    };
+    let has_docs = ending == "py" || text.lines().next().is_some_and(|line| line.contains("python"));
+    // The string of several lines that a line is in: true if it documents a thing.
+    let mut string: Option<bool> = None;
+    let is_comment = |(_, line): &(usize, &str)| {
+        let line = line.trim_start();
+        let begins = line.starts_with(QUOTES);
+        let is_doc = string.unwrap_or(begins);
+        if line.matches(QUOTES).count() % 2 == 1 {
+            string = if string.is_some() { None } else { Some(begins) };
+        }
+        let is_marked = string.is_none() && marks.iter().any(|mark| line.starts_with(mark));
+        is_marked || (has_docs && is_doc)
+    };
+    text.lines().enumerate().map(|(index, line)| (index + 1, line)).filter(is_comment).collect()
+}
+
 #[test]
 fn comments_are_narrow() {
-    for (path, text) in files(".rs") {
-        for (index, line) in text.lines().enumerate() {
-            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
-            let comment = comment.trim_start_matches(['/', '!']).trim_start();
+    let (mut found, mut languages) = (Vec::new(), BTreeSet::new());
+    for (path, text) in files("") {
+        for (number, line) in comments(&path, &text) {
+            languages.insert(path.extension().map(|ending| ending.to_os_string()));
+            let comment = line.trim_start().trim_start_matches(['/', '!', '#', '*']).trim_start();
             // Code, rows of tables and drawings stay whole.
             let is_whole = comment.starts_with(['`', '|']) || comment.contains('─');
-            assert!(
-                is_whole || line.chars().count() <= COMMENT_COLUMNS,
-                "{}:{} has more than {COMMENT_COLUMNS} columns: {comment}",
-                path.display(),
-                index + 1
-            );
+            if !is_whole && line.chars().count() > COMMENT_COLUMNS {
+                found.push(format!("{}:{number}: {comment}", path.display()));
+            }
         }
     }
+    assert_eq!(found, Vec::<String>::new(), "more than {COMMENT_COLUMNS} columns");
+    for ending in ["rs", "java", "go", "c", "js", "py", "sh"] {
+        assert!(languages.contains(&Some(ending.into())), "no comment of a file .{ending}");
+    }
+    let text =
+        "A = \"\"\"\n# no\n\"\"\"\ndef f():\n    \"\"\"One.\n    Two.\"\"\"\n    a = 1  # no\n    # Yes.\n";
+    let lines: Vec<usize> = comments(Path::new("a.py"), text).iter().map(|(number, _)| *number).collect();
+    assert_eq!(lines, [5, 6, 8]);
 }
 
 #[test]
