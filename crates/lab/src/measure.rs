@@ -19,7 +19,7 @@ use crate::output::{self, STANDARD_STREAM, say};
 use crate::plan::axes::choose;
 use crate::plan::resolve::{Variant, limited};
 use crate::plan::validate;
-use crate::plan::{Layer, MissingArgument, PlanText};
+use crate::plan::{ChosenBudget, Layer, MissingArgument, PlanText};
 use crate::prepare::{Prepared, TypedQuestion};
 use crate::rights::ensure_settable;
 use crate::session::RunSession;
@@ -152,7 +152,7 @@ fn execute(
 
 /// Obstacles that more time does not remove: rights, files, space.
 fn before_time(mut asked: TypedQuestion, options: &Options) -> Result<()> {
-    asked.chosen.sampling.time_ns = None;
+    asked.chosen.sampling.budget = Some(ChosenBudget::OfFirstRounds(100));
     let prepared = Prepared::of(asked, options)?;
     ensure_settable(&prepared.plan, &prepared.control, true)?;
     let file = options.out.as_deref().filter(|path| *path != Path::new(STANDARD_STREAM));

@@ -53,7 +53,7 @@ const EXAMPLES: [&str; 2] = [
     "\
 Examples:
   pagewise                                   overview of the current directory
-  pagewise --dir /data --time 60s            the same of another directory, in a minute
+  pagewise --dir /data --budget 60s          the same of another directory, in a minute
   pagewise read /data --full                 more methods, and a longer time
   pagewise read index.bin                    your own file, its cache as it is
   pagewise read --methods mmap:random,pread --threads 1,2 --read-size 4k,64k
@@ -83,9 +83,10 @@ pub struct OverviewArguments {
     /// Make the files in this directory [default: the current one; for fill one in memory]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Time for all questions together, as in 60s
-    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
-    pub time: Option<u64>,
+    /// Time of all questions together, as in 60s; or of the samples of each, as a share of what
+    /// five rounds of every method take, as in 150%
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<ChosenBudget>,
     /// Writes and prints.
     #[command(flatten)]
     pub all: AllArguments,
@@ -230,20 +231,17 @@ pub struct QuestionArguments {
     #[arg(long, help_heading = "Host settings")]
     pub drop_caches: bool,
 
-    /// Time for all samples, as in 90s: five rounds of every method, then rounds of what is
-    /// undecided; or as a share of what the five rounds take, as in 150% [default: 200%, at least
-    /// 30s]
+    /// Time of the run, as in 60s: five rounds of every method, then rounds of what is undecided.
+    /// Where it is short, samples get shorter and files smaller, and disturbed samples are repeated
+    /// only as far as it allows. Or that of the samples alone, as a share of what the five rounds
+    /// take, as in 150% [default: 200%, at least 30s]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<ChosenBudget>,
-    /// Time of the whole run instead, as in 60s: where it is short, samples get shorter and files
-    /// smaller, and disturbed samples are repeated only as far as the time allows
-    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with = "budget")]
-    pub time: Option<u64>,
     /// Exactly so many samples of every method instead, at least 7
-    #[arg(long, value_name = "COUNT", conflicts_with_all = ["budget", "time"])]
+    #[arg(long, value_name = "COUNT", conflicts_with = "budget")]
     pub rounds: Option<u32>,
     /// Samples of every cell, fewer than a verdict needs: the run has none
-    #[arg(long, hide = true, value_name = "COUNT", conflicts_with_all = ["rounds", "budget", "time"])]
+    #[arg(long, hide = true, value_name = "COUNT", conflicts_with_all = ["rounds", "budget"])]
     pub trial_rounds: Option<u32>,
     /// A limit that each method is to keep, as in p99<10ms, sync-p99.9<50ms, rate>=20k or
     /// written<=2x; repeat for several. Status 0 if all hold, 1 if one does not, 5 if the run does
@@ -510,7 +508,6 @@ impl QuestionArguments {
                 rounds: self.trial_rounds.or(self.rounds),
                 is_trial: self.trial_rounds.is_some(),
                 budget: self.budget,
-                time_ns: self.time,
                 sample_ns: self.sample,
                 memory_sample_ns: None,
                 latency_ns: self.latency,

@@ -35,8 +35,8 @@ const PLANS: [&str; 4] = [
 
 /// Command lines, one a line.
 const COMMAND_LINES: &str = "\
---quick --dir /data --time 60s --json
-scan app.log --time 90s --cache warm,cold
+--quick --dir /data --budget 60s --json
+scan app.log --budget 90s --cache warm,cold
 beyond-memory /data --memory 64m --quick
 read --read-size 4k,64K --file-size 1g
 run read --quick --dir /data --cache cold,warm --threads 1,cpus --json

@@ -16,12 +16,13 @@ const HARMFUL: [&str; 6] = ["clean", "--drop-caches", "--evict", "--forget", "--
 const OTHER_COMMANDS: [(&str, &str); 2] =
     [("replay", "write pagewise run replay --trace FILE"), ("version", "write pagewise --version")];
 /// Words of other tools for options, each with that of pagewise.
-const OTHER_OPTIONS: [(&str, &str); 7] = [
+const OTHER_OPTIONS: [(&str, &str); 8] = [
     ("--size", "--file-size"),
     ("--filesize", "--file-size"),
     ("--numjobs", "--threads"),
     ("--jobs", "--threads"),
-    ("--runtime", "--time"),
+    ("--runtime", "--budget"),
+    ("--time", "--budget"),
     ("--filename", "--file"),
     ("--ioengine", "--methods"),
 ];

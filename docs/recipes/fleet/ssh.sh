@@ -4,7 +4,7 @@
 #   ssh.sh HOST... [-- OPTION...]
 #
 # The program goes to a new folder of each host and runs there as `pagewise read OPTION...`
-# [default: --time 60s]. The folder is removed however the run ends. RUNS/HOST.jsonl is the run
+# [default: --budget 60s]. The folder is removed however the run ends. RUNS/HOST.jsonl is the run
 # file, RUNS/HOST.txt the answer, or why there is none.
 #
 # Variables: PAGEWISE is the program, which fits every host if it is static [./pagewise]; RUNS the
@@ -23,7 +23,7 @@ while (($# > 0)) && [[ $1 != -- ]]; do
 done
 shift $(($# > 0))
 options=("$@")
-((${#options[@]} > 0)) || options=(--time 60s)
+((${#options[@]} > 0)) || options=(--budget 60s)
 refuse() { echo "ssh.sh: $*" >&2; exit 2; }
 ((${#hosts[@]} > 0)) || refuse "no host is named: ssh.sh HOST... [-- OPTION...]"
 [[ -r $program ]] || refuse "there is no program $program; PAGEWISE names one"

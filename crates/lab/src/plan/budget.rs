@@ -1,4 +1,5 @@
-//! The time of all samples, as it is chosen: a time, or a share of what the first rounds take.
+//! The time that a run may take, as it is chosen: that of all of it, or of its samples, as a share
+//! of what the first rounds take.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -8,12 +9,12 @@ use pagewise_model::units::parse_duration_ns;
 /// Every method has its first rounds; a budget of a thousand times as much is a slip.
 const PERCENT: RangeInclusive<u32> = 100..=100_000;
 
-/// Time of all samples.
+/// Time that a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChosenBudget {
-    /// Nanoseconds.
+    /// Nanoseconds of the whole run.
     Time(u64),
-    /// Per cent of the time that the first rounds take.
+    /// All samples, in per cent of the time that the first rounds take.
     OfFirstRounds(u32),
 }
 

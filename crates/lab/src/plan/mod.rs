@@ -54,7 +54,7 @@ pub enum MissingArgument {
     MemoryLimit(String),
     /// `--memory`, for a size that is a multiple of the cache.
     MultipleOfCache,
-    /// `--time`, which is too short for the first rounds: the sentence.
+    /// `--budget`, which is too short for the first rounds: the sentence.
     Time(String),
     /// `--evict`: the kind of run for which the user's own file leaves the page cache.
     Evict(&'static str),
@@ -149,10 +149,8 @@ impl FromStr for OrUsual {
 pub struct Sampling {
     /// Samples of every method.
     pub rounds: Option<u32>,
-    /// Time of all samples; rounds go where the order of methods is in question.
+    /// Time that the run may take; rounds go where the order of methods is in question.
     pub budget: Option<ChosenBudget>,
-    /// Time of the whole run instead of that of its samples.
-    pub time_ns: Option<u64>,
     /// True if they are fewer than a verdict needs: a trial of all else, which decides nothing.
     pub is_trial: bool,
     /// Duration of the throughput phase.
@@ -190,10 +188,19 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// Choices for all workloads, and those for one.
+    fn all_axes(&self) -> impl Iterator<Item = &Axes> {
+        std::iter::once(&self.axes).chain(self.by_workload.values())
+    }
+
     /// True if it sets a memory limit.
     pub fn limits_memory(&self) -> bool {
-        let mut axes = std::iter::once(&self.axes).chain(self.by_workload.values());
-        axes.any(|axes| axes.memory.iter().flatten().any(|limit| limit.0.is_some()))
+        self.all_axes().any(|axes| axes.memory.iter().flatten().any(|limit| limit.0.is_some()))
+    }
+
+    /// True if it says how large files are.
+    pub fn chooses_files(&self) -> bool {
+        self.all_axes().any(|axes| axes.file_size.is_some() || axes.span.is_some())
     }
 
     /// True if it says which methods do a workload.

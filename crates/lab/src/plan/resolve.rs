@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use anyhow::{Context, Error, Result, bail, ensure};
 use pagewise_model::expectation::Expectation;
 use pagewise_model::format::time;
-use pagewise_model::limits::{MAX_BUDGET_NS, MAX_ROUNDS};
+use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
     Actor, Bytes, CacheState, Cell, Conditions, Descriptor, HostSettings, Method, Plan, RateSchedule, Replay,
@@ -22,12 +22,13 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use super::controls::{ceilings, controls};
 use super::machine::Machine;
 use super::matrix::{MAX_CELLS, distinct, vary};
+use super::shorten::{self, Unpinned};
 use super::validate::{
     alignment, ensure_capped_samples_fit, ensure_possible, ensure_suited, leaves_out, may_leave_out,
     refuse_unreachable_states,
 };
 use super::works::works;
-use super::{Axes, ChosenBudget, Layer, MissingArgument, OrNone, PlanText, Size, Threads, estimate, shorten};
+use super::{Axes, ChosenBudget, Layer, MissingArgument, OrNone, PlanText, Size, Threads};
 use crate::worker_door::{self, WorkerDoor, WorkerOption};
 use sampling::{Amount, ensure_answerable, sampling};
 
@@ -144,7 +145,7 @@ pub fn resolve(
         // A control is a check of the machine, and takes the time of a method: a fifth of a quick
         // search.
         Amount::Rounds(_) => is_full || search.is_none(),
-        Amount::Budget(_) | Amount::Time(_) => is_full,
+        Amount::Budget(_) => is_full,
     });
     if has_controls {
         cells.extend(controls(&cells));
@@ -165,8 +166,8 @@ pub fn resolve(
         seed: sampling.seed,
         rounds: match sampling.amount {
             Amount::Rounds(rounds) => rounds,
-            Amount::Budget(_) | Amount::Time(_) if is_full => InterimAnalyses::full().last(),
-            Amount::Budget(_) | Amount::Time(_) => InterimAnalyses::quick().last(),
+            Amount::Budget(_) if is_full => InterimAnalyses::full().last(),
+            Amount::Budget(_) => InterimAnalyses::quick().last(),
         },
         sample_ns: match chosen.sampling.sample_ns {
             Some(typed_ns) => typed_ns,
@@ -186,10 +187,20 @@ pub fn resolve(
     ensure_capped_samples_fit(&plan, machine.environment.page_bytes)?;
     let plan = match sampling.amount {
         Amount::Rounds(_) => plan,
-        Amount::Budget(chosen) => with_budget(plan, chosen, is_full)?,
-        Amount::Time(time_ns) => {
-            let plan = with_budget(plan, None, is_full)?;
-            shorten::within(plan, time_ns, shorten::Unpinned::beside(chosen, quick))?
+        Amount::Budget(chosen) => {
+            let usual = if is_full { FULL_BUDGET_PERCENT } else { BUDGET_PERCENT };
+            let first_rounds_percent = match chosen {
+                Some((ChosenBudget::OfFirstRounds(percent), _)) => percent,
+                _ => usual,
+            };
+            let budget = Budget { least_ns: LEAST_BUDGET_NS, first_rounds_percent };
+            let plan = Plan { budget: Some(budget), ..plan };
+            match chosen {
+                Some((ChosenBudget::Time(time_ns), by)) => {
+                    shorten::within(plan, time_ns, Unpinned::beside(&layers[..by], quick))?
+                }
+                _ => plan,
+            }
         }
     };
     // What cannot be read again is not begun.
@@ -210,37 +221,6 @@ fn enough_due_ns(cells: &[Cell]) -> u64 {
 fn blocks(plan: &Plan, is_full: bool) -> u32 {
     let reads_datasets = matches!(plan.source, Source::Dataset { .. }) && plan.dataset_bytes().0 > 0;
     if is_full && reads_datasets && plan.search.is_none() { FULL_BLOCKS } else { 1 }
-}
-
-/// The plan with the budget that was chosen, or else one that follows from what its first rounds
-/// will take.
-fn with_budget(plan: Plan, chosen: Option<ChosenBudget>, is_full: bool) -> Result<Plan> {
-    let usual = if is_full { FULL_BUDGET_PERCENT } else { BUDGET_PERCENT };
-    let chosen_ns = match chosen.unwrap_or(ChosenBudget::OfFirstRounds(usual)) {
-        ChosenBudget::Time(chosen_ns) => chosen_ns,
-        ChosenBudget::OfFirstRounds(first_rounds_percent) => {
-            let budget = Budget { least_ns: LEAST_BUDGET_NS, first_rounds_percent };
-            return Ok(Plan { budget: Some(budget), ..plan });
-        }
-    };
-    let plan = Plan { budget: Some(Budget::of(chosen_ns)), ..plan };
-    let first_ns = estimate::first_rounds_ns(&plan);
-    ensure!(chosen_ns > 0, "a budget of 0s pays for no sample: write a time, as in 60s");
-    ensure!(
-        chosen_ns <= MAX_BUDGET_NS,
-        "a budget of {} is too long: write at most {}",
-        time(chosen_ns),
-        time(MAX_BUDGET_NS)
-    );
-    ensure!(
-        first_ns <= chosen_ns,
-        "{} rounds of each method need about {}, and the budget is {}: write a longer one, or leave out methods or \
-         conditions",
-        plan.first_rounds(),
-        time(first_ns),
-        time(chosen_ns)
-    );
-    Ok(plan)
 }
 
 /// Add the cells that layers choose, the topmost of which was typed.

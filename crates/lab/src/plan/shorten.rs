@@ -1,6 +1,6 @@
 //! A plan for a time that the whole run may take.
 //!
-//! The budget is what the first rounds leave of it. If it does not pay for them, samples get
+//! Samples have what datasets leave of it. If that does not pay for the first rounds, samples get
 //! shorter and files smaller: fewer digits in less time, but every method in every round.
 
 use anyhow::{Result, ensure};
@@ -31,13 +31,14 @@ pub struct Unpinned {
 }
 
 impl Unpinned {
-    /// Parameters left open by the layer that was typed, above the changes of `quick` if these
-    /// could be used.
-    pub fn beside(typed: &Layer, quick: Option<&Layer>) -> Self {
+    /// Parameters left open by the layer that has the time and those above it, where the changes
+    /// of `quick` could be used.
+    pub fn beside(chosen: &[&Layer], quick: Option<&Layer>) -> Self {
+        let has_sample = |layer: &&Layer| layer.sampling.sample_ns.is_some();
         Self {
             has_quick: quick.is_some_and(|quick| *quick != Layer::default()),
-            samples: typed.sampling.sample_ns.is_none() && typed.sampling.latency_ns.is_none(),
-            files: typed.axes.file_size.is_none() && typed.axes.span.is_none(),
+            samples: !chosen.iter().any(has_sample),
+            files: !chosen.iter().any(|layer| layer.chooses_files()),
         }
     }
 }
@@ -62,8 +63,8 @@ pub fn within(plan: Plan, time_ns: u64, unpinned: Unpinned) -> Result<Plan> {
         }
     }
     Err(MissingArgument::Time(format!(
-        "{} rounds of each method of {} need about {} s, and --time is {}: write --time {}s or more{}, or leave out \
-         methods or conditions",
+        "{} rounds of each method of {} need about {} s, and the budget is {}: write --budget {}s or more{}, or \
+         leave out methods or conditions",
         plan.first_rounds(),
         plan.question,
         needed_ns.div_ceil(1_000_000_000),
@@ -150,7 +151,7 @@ mod tests {
             );
             let quicker = within(plan.clone(), 1_000_000, Unpinned { has_quick: true, ..UNPINNED })
                 .expect_err("too short");
-            assert!(quicker.to_string().contains(", and --time is 1 ms: "), "{quicker}");
+            assert!(quicker.to_string().contains(", and the budget is 1 ms: "), "{quicker}");
             assert!(quicker.to_string().contains("s or more or --quick, or"), "{quicker}");
             let chosen = Unpinned { samples: false, files: false, ..UNPINNED };
             assert!(within(plan.clone(), least, chosen).is_err(), "what was chosen stays");

@@ -11,7 +11,7 @@ use pagewise_lab::measure::{default_destination, execute_all, leave_out_without_
 use pagewise_lab::output::STANDARD_STREAM;
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::shorten::{self, Unpinned};
-use pagewise_lab::plan::{Layer, PlanText, Threads, estimate, question, question_names, text};
+use pagewise_lab::plan::{ChosenBudget, Layer, PlanText, Threads, estimate, question, question_names, text};
 use pagewise_lab::prepare::{Prepared, TypedQuestion, short_hash};
 use pagewise_lab::rights::ensure_settable;
 use pagewise_lab::traced::Traced;
@@ -35,6 +35,10 @@ const OVERVIEW: [&str; 4] = ["read", "scan", "append", "fill"];
 pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     let options = Options { all: arguments.all.clone(), ..Options::default() };
     let variant = arguments.length.variant().unwrap_or(Variant::Quick);
+    let mut chosen = Layer::default();
+    if let Some(ChosenBudget::OfFirstRounds(_)) = arguments.budget {
+        chosen.sampling.budget = arguments.budget;
+    }
     let mut prepared = Vec::new();
     let shipped = |name| question(name).expect("the question ships with the program");
     let mut texts = OVERVIEW.into_iter().map(shipped).collect::<Result<Vec<PlanText>>>()?;
@@ -42,11 +46,11 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     for text in texts {
         let destination = default_destination(&text, arguments.dir.as_deref())?;
         prepared.push(Prepared::of(
-            TypedQuestion { text, variant, chosen: Layer::default(), destination, traced: None },
+            TypedQuestion { text, variant, chosen: chosen.clone(), destination, traced: None },
             &options,
         )?);
     }
-    if let Some(time_ns) = arguments.time {
+    if let Some(ChosenBudget::Time(time_ns)) = arguments.budget {
         share(&mut prepared, time_ns, &options)?;
     }
     prepared.retain(|one| {
@@ -77,13 +81,13 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
 /// Share a time among questions: each has what it needs, and the rest goes to them as they usually
 /// take.
 fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<()> {
-    let least = |one: &Prepared| shorten::least_ns(&one.plan, Unpinned::beside(&one.asked.chosen, None));
+    let least = |one: &Prepared| shorten::least_ns(&one.plan, Unpinned::beside(&[&one.asked.chosen], None));
     let usual = |one: &Prepared| estimate::duration_ns(&one.plan);
     let least_ns: u64 = prepared.iter().map(least).sum();
     let usual_ns: u64 = prepared.iter().map(usual).sum();
     ensure!(
         least_ns <= time_ns,
-        "{} questions need about {} s, and --time is {}: write --time {}s or more, or ask one of them, as in pagewise read",
+        "{} questions need about {} s, and the budget is {}: write --budget {}s or more, or ask one of them, as in pagewise read",
         prepared.len(),
         least_ns.div_ceil(1_000_000_000),
         time(time_ns),
@@ -93,7 +97,8 @@ fn share(prepared: &mut [Prepared], time_ns: u64, options: &Options) -> Result<(
         let rest = u128::from(time_ns - least_ns) * u128::from(usual(one)) / u128::from(usual_ns.max(1));
         // The part of a question follows from the machine, and the whole does not.
         one.typed = short_hash(&format!("{} of {time_ns}", one.typed));
-        one.asked.chosen.sampling.time_ns = Some(least(one).saturating_add(rest as u64));
+        let part_ns = least(one).saturating_add(rest as u64);
+        one.asked.chosen.sampling.budget = Some(ChosenBudget::Time(part_ns));
         one.resolve(options, None)?;
     }
     Ok(())

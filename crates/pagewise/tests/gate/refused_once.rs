@@ -364,7 +364,7 @@ fn plans_that_make_no_sense() {
         (
             "append",
             "expect = \"p99<1s\"\nbudget = \"60s\"",
-            "--time and --budget end when the order of methods is decided, which says nothing of p99<1s",
+            "--budget ends when the order of methods is decided, which says nothing of p99<1s",
         ),
         ("scan", "expect = \"sync-p99<1s\"", "sync-p99<1s cannot be answered: nothing is written"),
         (

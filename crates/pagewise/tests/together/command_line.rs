@@ -99,7 +99,7 @@ fn the_bare_command_takes_a_directory_a_variant_and_a_time() {
     assert!(directory.ends_with("/data"), "{directory}");
     let takes =
         |plans: &[Value]| plans.iter().map(|one| one["duration_ns"].as_u64().expect("ns")).sum::<u64>();
-    let short = overview(&["--time", "60s"]);
+    let short = overview(&["--budget", "60s"]);
     assert_eq!(cells(&short), cells(&usual), "no method is left out");
     assert!(takes(&short) <= 60_000_000_000 && takes(&usual) > takes(&short), "{} ns", takes(&short));
 }
@@ -197,7 +197,7 @@ fn a_memory_limit_that_cannot_be_set_is_reported_before_anything_is_written() {
     for (words, code, message) in [
         ("cliff --memory 64MiB --quick", 3, "cliff needs a memory limit: "),
         ("read --memory 64MiB", 3, "read needs a memory limit: "),
-        ("read --memory 64MiB --time 1s", 3, "read needs a memory limit: "),
+        ("read --memory 64MiB --budget 1s", 3, "read needs a memory limit: "),
         ("cliff --quick", 2, "cliff needs a memory limit: write --memory 256MiB"),
         ("lucene", 2, "needs a memory limit: write --memory 256MiB"),
     ] {

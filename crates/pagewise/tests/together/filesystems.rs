@@ -76,7 +76,7 @@ fn an_overview_without_files_in_memory_leaves_fill_out() {
     let place = Place::new();
     let note = "note: fill is left out, since /dev/shm is not a tmpfs here: ask it with a directory, as in pagewise \
                 fill --dir DIR\n";
-    for words in [&["--dry-run"][..], &["--dry-run", "--dir", "."], &["--dry-run", "--time", "60s"]] {
+    for words in [&["--dry-run"][..], &["--dry-run", "--dir", "."], &["--dry-run", "--budget", "60s"]] {
         let finished = place.run(words).expect_code(0);
         assert!(finished.stderr.contains(note), "{finished:?}");
         let questions: Vec<&str> = finished
@@ -96,7 +96,7 @@ fn an_overview_without_files_in_memory_leaves_fill_out() {
         "{finished:?}"
     );
     place
-        .run(&["--dry-run", "--time", "60s"])
+        .run(&["--dry-run", "--budget", "60s"])
         .expect_code(0)
         .stdout
         .find("fill")

@@ -86,10 +86,10 @@ fn run_files(place: &Place) -> Vec<String> {
 #[test]
 fn an_overview_that_is_stopped_says_how_to_see_the_questions_before() {
     let place = Place::new();
-    let run = in_its_second_question(&place, "--time=45s").unwrap_or_else(|refused| {
+    let run = in_its_second_question(&place, "--budget=45s").unwrap_or_else(|refused| {
         // A machine that is busy needs longer for the first rounds.
         assert!(refused.stderr.contains("5 rounds of each method of "), "{refused:?}");
-        in_its_second_question(&place, "--time=180s").expect("it is paid for")
+        in_its_second_question(&place, "--budget=180s").expect("it is paid for")
     });
     run.go_on_with(Signal::INT, true);
     let finished = run.finish().expect_code(130);

@@ -18,10 +18,8 @@ const MEMORY_SAMPLE_NS: u64 = 40_000_000;
 pub(super) enum Amount {
     /// So many samples of each method.
     Rounds(u32),
-    /// As many as such a time allows; `None`: the usual one.
-    Budget(Option<ChosenBudget>),
-    /// As many as a run of such a time allows, in nanoseconds.
-    Time(u64),
+    /// As many as such a time allows, chosen by the last of so many layers; `None`: the usual one.
+    Budget(Option<(ChosenBudget, usize)>),
 }
 
 /// The parameters of sampling that the layers choose.
@@ -51,8 +49,8 @@ impl Sampled {
         let amount = match self.amount {
             Amount::Budget(None) => Amount::Rounds(rounds),
             Amount::Rounds(chosen) => Amount::Rounds(chosen),
-            Amount::Budget(Some(_)) | Amount::Time(_) => bail!(
-                "--time and --budget end when the order of methods is decided, which says nothing of {strictest}: leave them out, or choose the samples with --rounds"
+            Amount::Budget(Some(_)) => bail!(
+                "--budget ends when the order of methods is decided, which says nothing of {strictest}: leave it out, or choose the samples with --rounds"
             ),
         };
         // Nothing is compared that a control could show the noise of.
@@ -85,14 +83,13 @@ pub(super) fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     fn first<T>(layers: &[&Layer], pick: impl Fn(&Sampling) -> Option<T>, default: T) -> T {
         layers.iter().find_map(|layer| pick(&layer.sampling)).unwrap_or(default)
     }
-    let amount = |sampling: &Sampling| match (sampling.rounds, sampling.budget, sampling.time_ns) {
-        (Some(_), Some(_), _) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
-        (Some(rounds), ..) => Ok(Some(Amount::Rounds(rounds))),
-        (_, Some(budget), _) => Ok(Some(Amount::Budget(Some(budget)))),
-        (.., Some(time_ns)) => Ok(Some(Amount::Time(time_ns))),
-        (None, None, None) => Ok(None),
+    let amount = |(index, layer): (usize, &&Layer)| match (layer.sampling.rounds, layer.sampling.budget) {
+        (Some(_), Some(_)) => bail!("'rounds' and 'budget' exclude each other: write one of them"),
+        (Some(rounds), None) => Ok(Some(Amount::Rounds(rounds))),
+        (None, Some(budget)) => Ok(Some(Amount::Budget(Some((budget, index + 1))))),
+        (None, None) => Ok(None),
     };
-    let mut amounts = layers.iter().map(|layer| amount(&layer.sampling)).filter_map(Result::transpose);
+    let mut amounts = layers.iter().enumerate().map(amount).filter_map(Result::transpose);
     let amount = amounts.next().transpose()?.unwrap_or(Amount::Budget(None));
     let with_sample =
         layers.iter().map(|layer| &layer.sampling).find(|sampling| sampling.sample_ns.is_some());

@@ -1,6 +1,7 @@
 //! Resolved and refused plans.
 
 mod actors;
+mod amounts;
 mod rates;
 mod workers;
 
@@ -140,63 +141,6 @@ fn every_comparison_of_a_full_run_has_one_control() {
             .map(|cell| cell.method.to_string());
         assert_eq!(controls.collect::<Vec<_>>(), ["pread"]);
     }
-}
-
-#[test]
-fn a_budget_pays_at_least_for_the_first_rounds() {
-    let of = |budget_ns| {
-        let budget = Some(ChosenBudget::Time(budget_ns));
-        question(Variant::Quick, Sampling { budget, ..Sampling::default() })
-    };
-    let refused = |budget_ns| of(budget_ns).expect_err("refused").to_string();
-    assert_eq!(refused(0), "a budget of 0s pays for no sample: write a time, as in 60s");
-    assert!(refused(u64::MAX).contains("is too long: write at most"));
-    let text = refused(1_000_000_000);
-    assert!(text.starts_with("5 rounds of each method need about "), "{text}");
-    assert!(text.contains(", and the budget is 1 s: write a longer one"), "{text}");
-    assert_eq!(of(90_000_000_000).expect("enough").budget, Some(Budget::of(90_000_000_000)));
-    let usual = quick_plan();
-    let of_first = |first_ns| usual.budget.map(|budget| budget.ns(first_ns));
-    assert_eq!((of_first(0), of_first(100_000_000_000)), (Some(30_000_000_000), Some(200_000_000_000)));
-    assert_eq!(usual.rounds, 56);
-    let share = Sampling { budget: Some(ChosenBudget::OfFirstRounds(130)), ..Sampling::default() };
-    let share = question(Variant::Full, share).expect("plan").budget.expect("a budget");
-    assert_eq!((share.ns(0), share.ns(100_000_000_000)), (30_000_000_000, 130_000_000_000));
-    let full = question(Variant::Full, Sampling::default()).expect("plan");
-    assert_eq!((full.rounds, full.blocks, usual.blocks), (224, 3, 1));
-    assert_eq!(full.all_dataset_bytes().0, 3 * full.dataset_bytes().0);
-}
-
-#[test]
-fn rounds_and_a_budget_exclude_each_other() {
-    assert_eq!(
-        refused("rounds = 9\nbudget = \"60s\""),
-        "'rounds' and 'budget' exclude each other: write one of them"
-    );
-    // The choice closer to the user counts.
-    let fixed = question(Variant::Quick, Sampling { rounds: Some(9), ..Sampling::default() }).expect("plan");
-    assert_eq!((fixed.rounds, fixed.budget), (9, None));
-    let text = "rounds = 9\n[quick]\nbudget = \"60s\"";
-    let environment = environment();
-    let plan = text::parse("test", text).expect("plan");
-    let of = |variant| {
-        resolve(&plan, variant, &Layer::default(), dataset(), &machine(&environment)).expect("plan").budget
-    };
-    assert_eq!((of(Variant::Standard), of(Variant::Quick)), (None, Some(Budget::of(60_000_000_000))));
-}
-
-#[test]
-fn samples_in_memory_are_shorter_unless_a_length_is_chosen() {
-    let of = |sampling| {
-        let plan = question(Variant::Quick, sampling).expect("plan");
-        let mut lengths: Vec<u64> =
-            plan.cells.iter().map(|cell| plan.sample_ns_of(cell) / 1_000_000).collect();
-        lengths.sort_unstable();
-        lengths.dedup();
-        lengths
-    };
-    assert_eq!(of(Sampling::default()), [40, 80]);
-    assert_eq!(of(Sampling { sample_ns: Some(30_000_000), ..Sampling::default() }), [30]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn samples_alone_are_as_long_as_those_beside_an_actor() {
     assert!(
         measured.clone().count() > 1 && measured.clone().all(|cell| plan.phases_ns(cell, 5).0 == 250_000_000)
     );
-    let unpinned = shorten::Unpinned::beside(&Layer::default(), None);
+    let unpinned = shorten::Unpinned::beside(&[&Layer::default()], None);
     let least_ns = shorten::least_ns(&plan, unpinned);
     let short = shorten::within(plan.clone(), least_ns, unpinned).expect("it pays");
     assert!(short.cells.iter().all(|cell| short.phases_ns(cell, 5).0 >= 250_000_000), "nor a short run's");
