@@ -34,14 +34,6 @@ pub const PLAN: &str = "plan";
 const SAMPLE: &str = "sample";
 /// End of the name of a worker's version.
 const VERSION: &str = "-version";
-/// Names that users have for facts.
-const ALIASES: [(&str, &str); 5] = [
-    ("machine", "host-name"),
-    ("host", "host-name"),
-    ("hugepages", "transparent-hugepage"),
-    ("cpu", "cpu-model"),
-    ("mitigations", "cpu-vulnerabilities"),
-];
 
 /// True if runs may have a fact of this name without a label.
 pub fn is_fact(name: &str) -> bool {
@@ -49,7 +41,7 @@ pub fn is_fact(name: &str) -> bool {
     let fields = schema.get("properties").and_then(Value::as_object);
     let mut fields = fields.into_iter().flat_map(|fields| fields.keys());
     let is_field = fields.any(|field| fact(field) == name);
-    is_field || of_alias(name).is_some() || [ANSWERS, PLAN, SAMPLE].contains(&name) || name.ends_with(VERSION)
+    is_field || [ANSWERS, PLAN, SAMPLE].contains(&name) || name.ends_with(VERSION)
 }
 
 /// The facts of a run.
@@ -76,11 +68,6 @@ pub fn of(judged: &Judged) -> Facts {
         facts.entry(name.clone()).or_insert_with(|| value.clone());
     }
     facts
-}
-
-/// The fact that an alias stands for.
-pub fn of_alias(name: &str) -> Option<&'static str> {
-    ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, fact)| *fact)
 }
 
 /// `readahead_bytes` is the fact `readahead`.

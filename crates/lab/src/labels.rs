@@ -86,8 +86,7 @@ mod tests {
     fn a_label_is_a_name_and_a_value() {
         let pair = |text: &str| text.parse::<Label>().map(pair);
         assert_eq!(pair("rack=a=4"), Ok(("rack".to_string(), "a=4".to_string())));
-        for text in ["rack", "=a", "Rack=a", "4=a", "r ack=a", "rack=", "rack=a\nb", "kernel=6", "machine=a"]
-        {
+        for text in ["rack", "=a", "Rack=a", "4=a", "r ack=a", "rack=", "rack=a\nb", "kernel=6", "sample=a"] {
             assert!(pair(text).is_err(), "{text}");
         }
         let twice: Vec<Label> = ["a=1", "a=2"].map(|text| text.parse().expect("a label")).to_vec();

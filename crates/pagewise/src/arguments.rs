@@ -10,7 +10,7 @@ use pagewise_lab::choices::{AllArguments, LengthArguments};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::victim::{Exchanged, Victim};
-use pagewise_lab::plan::{Axes, BEYOND_MEMORY, ChosenBudget, Layer, Sampling};
+use pagewise_lab::plan::{Axes, ChosenBudget, Layer, Sampling};
 use pagewise_model::Workload;
 use pagewise_model::date::parse_unix_ns;
 use pagewise_model::expectation::Expectation;
@@ -164,7 +164,6 @@ pub enum Question {
     Update(Box<QuestionArguments>),
     /// Measure data larger than memory: the size from which on another method is better; needs
     /// --memory
-    #[command(visible_alias = BEYOND_MEMORY)]
     Cliff(Box<QuestionArguments>),
     /// Measure the reads of a search engine on the JVM; needs --memory
     Lucene(Box<QuestionArguments>),

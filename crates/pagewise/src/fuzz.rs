@@ -37,7 +37,7 @@ const PLANS: [&str; 4] = [
 const COMMAND_LINES: &str = "\
 --quick --dir /data --budget 60s --json
 scan app.log --budget 90s --cache warm,cold
-beyond-memory /data --memory 64m --quick
+cliff /data --memory 64m --quick
 read --read-size 4k,64K --file-size 1g
 run read --quick --dir /data --cache cold,warm --threads 1,cpus --json
 run read --file index.bin --evict --methods mmap:random+prefetch,pread --read-size 4KiB,64KiB

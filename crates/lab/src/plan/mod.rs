@@ -29,9 +29,6 @@ use pagewise_model::{Bytes, SyncCall, Workload};
 pub use axes::Axes;
 pub use budget::ChosenBudget;
 
-/// Another name for `cliff`, which says what it is about.
-pub const BEYOND_MEMORY: &str = "beyond-memory";
-
 /// The shipped questions by name.
 pub const QUESTIONS: &[(&str, &str)] = &[
     ("read", include_str!("../../questions/read.toml")),
@@ -256,7 +253,6 @@ pub fn question_names() -> String {
 
 /// A shipped question; `None`: there is none of this name.
 pub fn question(name: &str) -> Option<anyhow::Result<PlanText>> {
-    let name = if name == BEYOND_MEMORY { "cliff" } else { name };
     let (_, text) = QUESTIONS.iter().chain([&REPLAY]).find(|(known, _)| *known == name)?;
     Some(text::parse(name, text).with_context(|| format!("the question {name}")))
 }

@@ -77,6 +77,6 @@ fn manual_pages_and_completions_are_made_from_the_arguments() {
     assert!(!pages.contains("pagewise-worker.1"), "what is hidden has no page: {pages:?}");
     for shell in ["bash", "zsh", "fish"] {
         let script = place.run(&["completions", shell]).expect_code(0).stdout;
-        assert!(script.contains("beyond-memory") && script.contains("max-writes"), "{shell}");
+        assert!(script.contains("cliff") && script.contains("max-writes"), "{shell}");
     }
 }

@@ -33,8 +33,8 @@ fn a_question_stands_at_the_top_and_its_file_or_directory_behind_it() {
         ("scan app.log", "run scan --file app.log"),
         ("append data --record-size 1k", "run append --dir data --record-size 1KiB"),
         ("fill --file-size 64m", "run fill --file-size 64MiB"),
-        ("beyond-memory --memory 64M --quick", "run cliff --memory 64MiB --quick"),
-        ("run beyond-memory --memory 64M", "cliff --memory 64MiB"),
+        ("cliff --memory 64M --quick", "run cliff --memory 64MiB --quick"),
+        ("run cliff --memory 64M", "cliff --memory 64MiB"),
         ("read --read-size 4k,64K", "run read --read-size 4096B,64KiB"),
         (
             "scan data --victim read:pread,size=4KiB --methods pread,pread:direct --rate 400",

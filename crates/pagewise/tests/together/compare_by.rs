@@ -78,7 +78,7 @@ fn values_without_a_run_that_counts_are_named() {
     place.write("runs/n1-stopped.jsonl", again.file());
     place.write("runs/torn.jsonl", "{");
     place.write("hosts.txt", "n0\nn1\n\n n2 \nn3\nn4\nn5\nn5\n");
-    let by = place.run(&["compare", "--by", "machine", "--all-of", "hosts.txt", "runs"]).expect_code(1);
+    let by = place.run(&["compare", "--by", "host-name", "--all-of", "hosts.txt", "runs"]).expect_code(1);
     let missing = "\n\nMissing\n  n5: no run\n  n3: runs/n3.jsonl is not complete\n  \
                    n4: runs/n4.jsonl has the plan ffffffff, and most have 1a2b3c4d\n  runs/torn.jsonl, line 1: ";
     assert!(by.stdout.contains(missing), "{}", by.stdout);
@@ -97,7 +97,7 @@ fn values_without_a_run_that_counts_are_named() {
     std::fs::remove_file(place.file("runs/torn.jsonl")).expect("removed");
     let good = ["runs/n0.jsonl", "runs/n1.jsonl", "runs/n1-stopped.jsonl"];
     assert_eq!(json(&[&["--all-of", "2"], &good[..]].concat()), (0, 0));
-    let page = ["compare", "--by", "machine", "--all-of", "3", "--html", "page.html"];
+    let page = ["compare", "--by", "host-name", "--all-of", "3", "--html", "page.html"];
     place.run(&[&page[..], &good].concat()).expect_code(1);
     let page = std::fs::read_to_string(place.file("page.html")).expect("a page");
     assert!(page.contains("<li>1 of 3 values have no run</li>"), "{page}");

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_analysis::facts::{Facts, UNKNOWN, of_alias};
+use pagewise_analysis::facts::{Facts, UNKNOWN};
 
 /// The name of the fact that a user means; `None` if no run has it.
 pub fn named<'a>(wanted: &str, all: impl IntoIterator<Item = &'a Facts>) -> Option<String> {
-    let wanted = wanted.replace('_', "-");
-    let name = of_alias(&wanted).map_or(wanted, str::to_string);
+    let name = wanted.replace('_', "-");
     all.into_iter().any(|facts| facts.contains_key(&name)).then_some(name)
 }
 
