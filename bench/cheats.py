@@ -32,9 +32,9 @@ BAR = 1.02
 # The honest twin once more: what the machine does to a ratio.
 CONTROL = "(honest)"
 COMMON = ["--trial-rounds=4", "--no-ceilings", "--threads=1"]
-READ = ["read", "--workload=random-read", "--cache=warm", "--seed=7", "--sample=100ms", "--latency=20ms"]
+READ = ["read", "--workload=random-read", "--cache=warm", "--seed=7", "--sample=100ms"]
 # Half of it is within the 10 ms by which clocks may differ.
-READ_SHORT = [*READ[:-2], "--sample=18ms", "--latency=2ms"]
+READ_SHORT = [*READ[:-1], "--sample=18ms"]
 ONCE = ("before-ready", "after-ready", "understates", "halves")
 
 

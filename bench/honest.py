@@ -35,7 +35,7 @@ FROM_OUTSIDE = {"disturbed", "contaminated", "ended-from-outside", "killed-from-
 SERVED_FROM_CACHE = "btrfs, compressed, scan"
 STATE = {"not-warm", "not-cold"}
 READS = "mmap,mmap:random,mmap:populate,pread,pread:random,pread:direct,pread:dontcache,uring:depth=8,uring:direct+depth=8"
-RANDOM = ["read", "--workload=random-read", "--cache=warm,cold", f"--methods={READS}", "--sample=10ms", "--latency=3ms"]
+RANDOM = ["read", "--workload=random-read", "--cache=warm,cold", f"--methods={READS}", "--sample=10ms"]
 SCAN = ["scan", "--cache=warm,cold", "--methods=mmap,mmap:populate,read:buffer=64KiB,read:direct+buffer=1MiB,uring:depth=8"]
 APPEND = ["append", "--cache=cold", "--methods=mmap,mmap:prealloc,write,pwrite,pwrite:buffer=64KiB", "--record-size=1KiB", "--passes=1"]
 FILL = ["fill", "--methods=mmap,mmap:populate-write,write,pwrite", "--block-size=64KiB"]

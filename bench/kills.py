@@ -32,7 +32,7 @@ from pathlib import Path
 
 MARK = "PAGEWISE_KILLS"
 PATIENCE_S = 150
-READS = ["--workload", "random-read", "--threads", "1", "--rounds", "7", "--sample", "1ms", "--latency", "1ms"]
+READS = ["--workload", "random-read", "--threads", "1", "--rounds", "7", "--sample", "1ms"]
 
 # Name, words behind `pagewise`, worker options that --resume wants typed again, what it needs.
 CONDITIONS = [
@@ -45,14 +45,14 @@ CONDITIONS = [
                 "--sync", "none,end", "--no-ceilings"], [], ""),
     ("fill", ["run", "fill", "--methods", "mmap,mmap:populate-write", "--rounds", "7", "--file-size", "1MiB", "--block-size",
               "4KiB", "--no-ceilings"], [], ""),
-    ("elimination", ["run", "read", "--workload", "random-read", "--threads", "1", "--sample", "1ms", "--latency", "1ms", "--methods",
+    ("elimination", ["run", "read", "--workload", "random-read", "--threads", "1", "--sample", "1ms", "--methods",
               "pread,mmap,mmap:random,pread:random", "--cache", "warm", "--file-size", "8MiB", "--budget", "3s"], [], ""),
     ("memory limit, device cap", ["run", "read", *READS, "--methods", "pread", "--cache", "warm", "--memory", "12MiB", "--file-size",
                                   "20MiB", "--device-cap", "read-iops=100000", "--no-ceilings"], [], "cgroup"),
     ("readahead", ["run", "read", *READS, "--methods", "pread,mmap", "--cache", "cold", "--read-size", "4KiB", "--reads-per-op", "4",
                    "--file-size", "8MiB", "--readahead", "64KiB,256KiB", "--no-ceilings"], [], "readahead"),
-    ("cliff", ["run", "cliff", "--quick", "--methods", "mmap,pread", "--memory", "12MiB", "--span", "0.5x,2x", "--sample", "1ms",
-               "--latency", "1ms"], [], "cgroup"),
+    ("cliff", ["run", "cliff", "--quick", "--methods", "mmap,pread", "--memory", "12MiB", "--span", "0.5x,2x", "--sample",
+               "1ms"], [], "cgroup"),
     ("own worker", ["run", "read", *READS, "--methods", "pread,mine/pread", "--cache", "warm", "--no-ceilings", "--file-size", "4MiB"],
      ["--worker", "mine={pagewise} worker"], ""),
     ("jvm", ["run", "read", *READS, "--methods", "jvm/pread", "--cache", "warm", "--no-ceilings", "--file-size", "4MiB", "--stall"], [],

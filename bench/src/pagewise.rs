@@ -86,7 +86,7 @@ impl Pagewise<'_> {
     /// `pagewise run` of `request` on `dataset`, to be started.
     pub fn run_command(&self, dataset: &Dataset, request: &Request) -> Command {
         let mut command = self.command();
-        command.args(["run", "read", "--json", "--latency", "1ms", "--no-ceilings"]);
+        command.args(["run", "read", "--json", "--no-ceilings"]);
         command.arg("--file").arg(&dataset.path);
         command.arg("--out").arg(self.run_file());
         let options = [

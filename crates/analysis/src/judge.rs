@@ -161,7 +161,6 @@ fn summary(run: &Run, samples: &[CellSamples<'_>]) -> RunSummary {
         seed: plan.seed,
         rounds: plan.rounds,
         sample_ns: plan.sample_ns,
-        latency_ns: plan.latency_ns,
         complete: run.is_complete(),
         blocks: run.samples.iter().map(|sample| sample.block.saturating_add(1)).max().unwrap_or(0),
         budget_ns: run.budget_ns(),

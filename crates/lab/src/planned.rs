@@ -82,7 +82,7 @@ pub fn document(plan: &Plan) -> Document {
             "a sample lasts {}{}, single latencies up to {} more",
             time(plan.sample_ns),
             plan.memory_sample_ns.map_or_else(String::new, |ns| format!(", or {} in memory", time(ns))),
-            time(plan.latency_ns)
+            time(plan.latency_ns())
         ),
     };
     let cells = plan.cells.len();

@@ -328,7 +328,7 @@ mod tests {
     use pagewise_model::Plan;
 
     fn header() -> Header {
-        Header::of(Plan { seed: 0, sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(Vec::new()) })
+        Header::of(Plan { seed: 0, sample_ns: 1, retakes: 0, ..Plan::of(Vec::new()) })
     }
 
     #[test]

@@ -165,8 +165,6 @@ pub struct Plan {
     /// Duration of the throughput phase of a cell whose bytes are in memory, if it is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_sample_ns: Option<u64>,
-    /// Maximum duration of the latency phase, if there is one.
-    pub latency_ns: u64,
     /// Limits that each measured method is to keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,
@@ -270,6 +268,10 @@ const CAPPED_SAMPLE_NS: u64 = 1_000_000_000;
 
 /// Samples of a cell in which operations are timed one by one.
 const LATENCY_ROUNDS: u32 = 9;
+/// A latency phase lasts this part of a sample: it shows where times lie, not which is shorter.
+const LATENCY_PART: u64 = 3;
+/// A shorter latency phase has few operations of a device.
+const LEAST_LATENCY_NS: u64 = 1_000_000;
 /// Time limit of a sample with fixed work; work left over then is reported.
 const FIXED_WORK_NS: u64 = 60_000_000_000;
 /// Longest phase of a replay, in durations of its program; work left over then is reported.
@@ -322,7 +324,6 @@ impl Plan {
             max_written_bytes: None,
             sample_ns: 100_000_000,
             memory_sample_ns: None,
-            latency_ns: 0,
             expectations: Vec::new(),
             retakes: 1,
             blocks: 1,
@@ -399,9 +400,14 @@ impl Plan {
         }
         match cell.conditions.host_settings.device_cap {
             Some(_) => (sample_ns.max(CAPPED_SAMPLE_NS) / SLICE_NS * SLICE_NS + SLICE_NS / 2, 0),
-            None if self.times_operations(round) => (sample_ns, self.latency_ns),
+            None if self.times_operations(round) => (sample_ns, self.latency_ns()),
             None => (sample_ns, 0),
         }
+    }
+
+    /// Maximum duration of a latency phase, in which operations are timed one by one.
+    pub fn latency_ns(&self) -> u64 {
+        (self.sample_ns / LATENCY_PART).max(LEAST_LATENCY_NS)
     }
 
     /// True if samples of this round have a latency phase.
@@ -413,7 +419,7 @@ impl Plan {
     /// The longest time in which a sample under these conditions reads by its table, or commits.
     pub fn longest_reading_ns(&self, conditions: &Conditions) -> u64 {
         let phases_ns =
-            self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns);
+            self.sample_ns.max(self.memory_sample_ns.unwrap_or(0)).saturating_add(self.latency_ns());
         match conditions.host_settings.device_cap {
             Some(_) => phases_ns.max(CAPPED_SAMPLE_NS.saturating_add(SLICE_NS)),
             None => phases_ns,
@@ -474,12 +480,7 @@ mod tests {
                 ..Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1))
             },
         };
-        let plan = Plan {
-            sample_ns: sample_ms * 1_000_000,
-            latency_ns: 5_000_000,
-            retakes: 0,
-            ..Plan::of(Vec::new())
-        };
+        let plan = Plan { sample_ns: sample_ms * 1_000_000, retakes: 0, ..Plan::of(Vec::new()) };
         plan.phases_ns(&cell, 0)
     }
 
@@ -540,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_sample_under_a_cap_is_long_and_ends_in_a_pause() {
-        assert_eq!(phases(150, None), (150_000_000, 5_000_000));
+        assert_eq!(phases(150, None), (150_000_000, 50_000_000));
         for (sample_ms, capped_ms) in [(150, 1050), (1000, 1050), (1080, 1050), (2000, 2050)] {
             assert_eq!(phases(sample_ms, Some("emmc")), (capped_ms * 1_000_000, 0));
         }

@@ -403,12 +403,7 @@ mod tests {
     use crate::sample::Outcome;
 
     fn header() -> Record {
-        Record::Header(Box::new(Header::of(Plan {
-            sample_ns: 1,
-            latency_ns: 1,
-            retakes: 0,
-            ..Plan::of(Vec::new())
-        })))
+        Record::Header(Box::new(Header::of(Plan { sample_ns: 1, retakes: 0, ..Plan::of(Vec::new()) })))
     }
 
     fn sample(round: u32) -> Record {
@@ -550,7 +545,7 @@ mod tests {
         let rounds = refused(&[planned(&|plan| plan.rounds = u32::MAX)]);
         assert_eq!(rounds, "line 1: 4294967295 rounds: a run has at most 10000");
         assert!(refused(&[planned(&|plan| plan.retakes = u32::MAX)]).contains("repetitions of a sample"));
-        assert!(refused(&[planned(&|plan| plan.sample_ns = u64::MAX)]).contains("phases"));
+        assert!(refused(&[planned(&|plan| plan.sample_ns = u64::MAX)]).contains("samples of"));
         let round = refused(&[header(), sample(6), sample(7)]);
         assert_eq!(round, "line 3: a sample of round 7: the plan has 7 rounds, counted from 0");
         let Record::Sample(mut again) = sample(0) else { unreachable!() };

@@ -247,12 +247,9 @@ pub struct QuestionArguments {
     /// not decide it
     #[arg(long, value_name = "LIMIT")]
     pub expect: Vec<Expectation>,
-    /// Length of a sample, as in 200ms
+    /// Length of a sample, as in 200ms; a third of it more where operations are timed one by one
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub sample: Option<u64>,
-    /// Length of the phase in which operations are timed one by one
-    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
-    pub latency: Option<u64>,
     /// Seed of offsets, order and content [default: random, and recorded]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -508,8 +505,6 @@ impl QuestionArguments {
                 is_trial: self.trial_rounds.is_some(),
                 budget: self.budget,
                 sample_ns: self.sample,
-                memory_sample_ns: None,
-                latency_ns: self.latency,
                 seed: self.seed,
                 ceilings: self.no_ceilings.then_some(false),
                 controls: None,

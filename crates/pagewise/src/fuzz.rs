@@ -23,7 +23,7 @@ const MOST_CELLS: usize = 5_000;
 const PLANS: [&str; 4] = [
     "workload = [\"random-read\", \"append\"]\nmethods = [\"mmap\", \"pwrite\"]\nthreads = [1, \"cpus\"]\n\
      read_size = [\"4KiB\", \"16KiB\"]\nreads_per_op = [1, 16]\nalign = \"1B\"\nrecord_size = \"100B\"\npasses = 2\n\
-     sync = [\"none\", \"every:1MiB\"]\nrounds = 11\nsample = \"150ms\"\nlatency = \"2ms\"\nseed = 7\n",
+     sync = [\"none\", \"every:1MiB\"]\nrounds = 11\nsample = \"150ms\"\nseed = 7\n",
     "[random-read]\nmethods = [\"mmap:random+prefetch=4\", \"pread\"]\nmemory = [\"64MiB\", \"none\"]\nspan = [\"0.5x\", \"2x\"]\n\
      skew = [\"uniform\", \"zipf:0.99\"]\ndependent = [true, false]\ncache = [\"warm\", \"cold-start\"]\n\
      [quick]\nrounds = 7\n[full]\nrounds = 33\n[also]\nworkload = \"scan\"\n",
@@ -41,7 +41,7 @@ cliff /data --memory 64m --quick
 read --read-size 4k,64K --file-size 1g
 run read --quick --dir /data --cache cold,warm --threads 1,cpus --json
 run read --file index.bin --evict --methods mmap:random+prefetch,pread --read-size 4KiB,64KiB
-run scan --full --dry-run --consume lines,sum --rounds 11 --sample 200ms --latency 1ms --seed 3
+run scan --full --dry-run --consume lines,sum --rounds 11 --sample 200ms --seed 3
 run append --record-size 100B,1KiB --passes 2 --sync none,end,every:1MiB --no-ceilings
 run fill --block-size 128B --file-size 1GiB --memory 64MiB
 run cliff --memory 256MiB --span 0.5x,2x --skew zipf:0.99 --dependent --drop-caches

@@ -153,7 +153,7 @@ fn examine(examiner: &mut Examiner<'_>, stop: &AtomicBool) {
         return;
     }
     let plain = || plain(&hello, workload, text);
-    let beating = Trial { heartbeat_ns: HEARTBEAT_NS, phases_ns: (BEATING_NS, 0), ..plain() };
+    let beating = Trial { heartbeat_ns: HEARTBEAT_NS, sample_ns: BEATING_NS, ..plain() };
     examiner.examine("heartbeats", &beating, Some("with heartbeats"));
     if workload != Workload::Scan {
         examiner.unknown_fields = true;

@@ -97,8 +97,6 @@ pub struct RunSummary {
     pub blocks: u32,
     /// Duration of a throughput phase.
     pub sample_ns: u64,
-    /// Maximum duration of a latency phase.
-    pub latency_ns: u64,
     /// True if the run was completed.
     pub complete: bool,
     /// Time that its samples could take; `None` if it had a fixed number of rounds.

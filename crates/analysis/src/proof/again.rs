@@ -109,7 +109,7 @@ mod tests {
         let outcome =
             Outcome::Taken { measurement: Box::new(measurement), evidence: Box::new(evidence), failures };
         let sample = Sample::of(&cell, 0, outcome);
-        let plan = Plan { sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(vec![cell]) };
+        let plan = Plan { sample_ns: 1, retakes: 0, ..Plan::of(vec![cell]) };
         Run { checks: vec![(0, honest::CONTEXT)], ..Run::of(Header::of(plan), vec![sample]) }
     }
 

@@ -152,11 +152,6 @@ pub struct Sampling {
     pub is_trial: bool,
     /// Duration of the throughput phase.
     pub sample_ns: Option<u64>,
-    /// Duration of the throughput phase of a cell whose bytes are in memory; the other one if that
-    /// is chosen closer to the user.
-    pub memory_sample_ns: Option<u64>,
-    /// Duration of the latency phase.
-    pub latency_ns: Option<u64>,
     /// Seed of everything drawn.
     pub seed: Option<u64>,
     /// True if ceilings are measured; without them no bound is named.

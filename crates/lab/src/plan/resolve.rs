@@ -174,7 +174,6 @@ pub fn resolve(
             None => sampling.sample_ns.max(enough_due_ns(&cells)).max(least_ns),
         },
         memory_sample_ns: sampling.memory_sample_ns.map(|memory_ns| memory_ns.max(least_ns)),
-        latency_ns: sampling.latency_ns,
         expectations,
         retakes: RETAKES,
         drop_caches: machine.drop_caches,

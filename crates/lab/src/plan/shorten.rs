@@ -93,7 +93,6 @@ fn halved(mut plan: Plan, unpinned: Unpinned) -> Plan {
         let half = |ns: u64| (ns / 2).max(LEAST_SAMPLE_NS);
         let least_ns = Plan::least_sample_ns(&plan.cells);
         plan.sample_ns = half(plan.sample_ns).max(least_ns);
-        plan.latency_ns = half(plan.latency_ns);
         plan.memory_sample_ns = plan.memory_sample_ns.map(|ns| half(ns).max(least_ns));
     }
     // Parts of a file, and multiples of a cache, have their sizes for a reason.

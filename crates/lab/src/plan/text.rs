@@ -12,17 +12,7 @@ use toml::{Table, Value};
 
 use super::{Axes, Layer, PlanText, Sampling, Threads};
 
-const SAMPLING: &[&str] = &[
-    "rounds",
-    "budget",
-    "sample",
-    "memory_sample",
-    "latency",
-    "seed",
-    "ceilings",
-    "controls",
-    "crossing_percent",
-];
+const SAMPLING: &[&str] = &["rounds", "budget", "sample", "seed", "ceilings", "controls", "crossing_percent"];
 /// Keys at the top of a plan besides axes, sampling and workloads.
 const TOP: &[&str] = &["quick", "full", "limited", "also", "in_memory", "table"];
 /// Keys in `[table]`.
@@ -159,9 +149,7 @@ fn set_sampling(sampling: &mut Sampling, key: &str, value: &Value) -> Result<boo
             let budget = text(value).and_then(|text| text.parse().map_err(anyhow::Error::msg));
             sampling.budget = Some(budget.with_context(in_key)?);
         }
-        "memory_sample" => sampling.memory_sample_ns = Some(time(value).with_context(in_key)?),
         "sample" => sampling.sample_ns = Some(time(value).with_context(in_key)?),
-        "latency" => sampling.latency_ns = Some(time(value).with_context(in_key)?),
         "ceilings" => {
             sampling.ceilings = Some(flag(value).with_context(in_key)?);
         }

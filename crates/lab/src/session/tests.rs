@@ -124,7 +124,6 @@ impl Place {
             source: Source::Dataset { directory },
             rounds: ROUNDS,
             sample_ns: 1_000_000,
-            latency_ns: 1_000_000,
             ..Plan::of(cells.into())
         };
         change(&mut plan);

@@ -67,7 +67,6 @@ impl Asked {
             "--threads=1",
             "--seed=7",
             "--sample=5ms",
-            "--latency=2ms",
             "--json",
             "--out=run.jsonl",
         ];
@@ -366,7 +365,7 @@ fn latencies_of_somebody_elses_worker_are_asked_for_apart() {
     let _turn = my_turn();
     let place = Place::new();
     let worker = format!("mine={} worker", support::PAGEWISE);
-    let words = "run read --workload=random-read --trial-rounds=2 --threads=1 --sample=5ms --latency=2ms --cache=warm \
+    let words = "run read --workload=random-read --trial-rounds=2 --threads=1 --sample=5ms --cache=warm \
                  --file-size=4MiB --methods=mine/mmap,mmap --json --out=run.jsonl --worker";
     place.run(&words.split_whitespace().chain([&*worker]).collect::<Vec<_>>());
     let run = load(&place.file("run.jsonl"));

@@ -11,14 +11,8 @@ use pagewise_model::random::Random;
 
 /// A run of three cells.
 fn fresh() -> Vec<&'static str> {
-    const MORE: [&str; 6] = [
-        "--methods=pread",
-        "--rounds=7",
-        "--latency=1ms",
-        "--sample=1ms",
-        "--file-size=8MiB",
-        "--out=run.jsonl",
-    ];
+    const MORE: [&str; 5] =
+        ["--methods=pread", "--rounds=7", "--sample=1ms", "--file-size=8MiB", "--out=run.jsonl"];
     [&WARM_READS[..], &MORE].concat()
 }
 

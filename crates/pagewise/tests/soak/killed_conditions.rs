@@ -15,12 +15,11 @@ use rustix::process::{Pid, Signal};
 /// Twice the cache that fits: every sample is warmed from within and settles before its device is
 /// capped.
 fn conditions() -> Vec<&'static str> {
-    const MORE: [&str; 12] = [
+    const MORE: [&str; 11] = [
         "--methods=pread",
         "--no-ceilings",
         "--rounds=7",
         "--sample=1ms",
-        "--latency=1ms",
         "--memory=12MiB",
         "--file-size=20MiB",
         "--readahead=128KiB",

@@ -18,13 +18,12 @@ use serde_json::Value;
 use super::{Place, is_honest, load, skipped};
 
 /// What every run here has in common; a later word of the same name replaces it.
-const COMMON: [&str; 10] = [
+const COMMON: [&str; 9] = [
     "run",
     "read",
     "--workload=random-read",
     "--threads=1",
     "--trial-rounds=4",
-    "--latency=1ms",
     "--align=16KiB",
     "--read-size=16KiB",
     "--json",

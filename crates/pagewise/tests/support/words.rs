@@ -8,7 +8,7 @@ pub const RESUME: [&str; 4] = ["run", "--resume", "--out=run.jsonl", "--json"];
 pub const WARM_READS: [&str; 5] = ["run", "read", "--workload=random-read", "--threads=1", "--cache=warm"];
 
 /// A run that would be quick if it were not refused.
-pub const SMALL: [&str; 9] = [
+pub const SMALL: [&str; 8] = [
     "run",
     "read",
     "--workload=random-read",
@@ -16,6 +16,5 @@ pub const SMALL: [&str; 9] = [
     "--threads=1",
     "--rounds=7",
     "--sample=1ms",
-    "--latency=1ms",
     "--file-size=4MiB",
 ];

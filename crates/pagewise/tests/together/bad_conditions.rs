@@ -18,14 +18,13 @@ use pagewise_model::{FailureKind, Outcome, Role};
 const NOBODY: u32 = 65_534;
 
 /// A run that is quick; what surrounds it, each test says.
-const BRIEF: [&str; 10] = [
+const BRIEF: [&str; 9] = [
     "run",
     "read",
     "--workload=random-read",
     "--threads=1",
     "--trial-rounds=2",
     "--sample=1ms",
-    "--latency=1ms",
     "--no-ceilings",
     "--cache=warm",
     "--out=run.jsonl",

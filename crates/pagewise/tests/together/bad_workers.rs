@@ -11,7 +11,7 @@ use pagewise_model::FailureKind::{Disturbed, FalseTime, WorkerDied};
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome};
 
-const ARGUMENTS: [&str; 9] = [
+const ARGUMENTS: [&str; 8] = [
     "run",
     "read",
     "--workload=random-read",
@@ -19,7 +19,6 @@ const ARGUMENTS: [&str; 9] = [
     "--threads=1",
     "--trial-rounds=2",
     "--sample=5ms",
-    "--latency=2ms",
     "--out=run.jsonl",
 ];
 
@@ -129,14 +128,11 @@ fn one_whose_command_does_not_exist() {
 fn one_whose_time_the_clock_outside_contradicts() {
     for kind in ["half-the-time", "too-much-time"] {
         // Long, so that half of it is more than a busy machine takes to answer.
-        let longer = ["--sample=300ms", "--latency=20ms"];
         let place = Place::new();
         let worker = format!("--worker=mine={}", cheating_worker(kind));
         let mut arguments: Vec<&str> =
             ARGUMENTS.iter().copied().filter(|argument| !argument.starts_with("--sample")).collect();
-        arguments.retain(|argument| !argument.starts_with("--latency"));
-        arguments.extend(["--methods=pread,mine/pread", "--file-size=4MiB", &worker]);
-        arguments.extend(longer);
+        arguments.extend(["--methods=pread,mine/pread", "--file-size=4MiB", "--sample=300ms", &worker]);
         let finished = place.run(&arguments).expect_code(1);
         let run = load(&place.file("run.jsonl"));
         let own = of_method(&run, "mine/pread");

@@ -6,7 +6,7 @@ use std::fs;
 use crate::support::Place;
 
 /// A short run.
-const SHORT: [&str; 11] = [
+const SHORT: [&str; 10] = [
     "read",
     "--workload=random-read",
     "--methods=pread,mmap",
@@ -16,7 +16,6 @@ const SHORT: [&str; 11] = [
     "--no-ceilings",
     "--rounds=7",
     "--sample=1ms",
-    "--latency=1ms",
     "--out=run.jsonl",
 ];
 

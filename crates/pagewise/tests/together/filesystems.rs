@@ -20,14 +20,13 @@ use pagewise_model::{Outcome, Role, Sample};
 use pagewise_sys::FileMapping;
 
 /// A small run; what is left out here is said by the test.
-const SMALL: [&str; 9] = [
+const SMALL: [&str; 8] = [
     "run",
     "read",
     "--workload=random-read",
     "--threads=1",
     "--trial-rounds=2",
     "--sample=5ms",
-    "--latency=2ms",
     "--json",
     "--out=run.jsonl",
 ];

@@ -15,8 +15,7 @@ use rustix::process::Signal;
 
 /// A run of three cells.
 fn brief(sample: &'static str) -> Vec<&'static str> {
-    const MORE: [&str; 5] =
-        ["--methods=pread", "--trial-rounds=2", "--latency=1ms", "--file-size=4MiB", "--out=run.jsonl"];
+    const MORE: [&str; 4] = ["--methods=pread", "--trial-rounds=2", "--file-size=4MiB", "--out=run.jsonl"];
     [&WARM_READS[..], &MORE, &[sample]].concat()
 }
 

@@ -88,8 +88,7 @@ fn kill_at_each(words: &[&str], steps: &[RunStep], swept: Swept, setting: Option
 }
 
 fn reads<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    const QUICK: [&str; 5] =
-        ["--methods=pread,mmap", "--trial-rounds=1", "--sample=1ms", "--latency=1ms", "--out=run.jsonl"];
+    const QUICK: [&str; 4] = ["--methods=pread,mmap", "--trial-rounds=1", "--sample=1ms", "--out=run.jsonl"];
     [&WARM_READS[..], &QUICK, more].concat()
 }
 
@@ -122,7 +121,7 @@ fn a_run_of_appends_is_killed_at_each_step_and_continued() {
 
 #[test]
 fn a_run_with_an_actor_is_killed_at_each_step_and_continued() {
-    let quick = ["--methods=pread,mmap", "--trial-rounds=1", "--latency=1ms", "--out=run.jsonl"];
+    let quick = ["--methods=pread,mmap", "--trial-rounds=1", "--out=run.jsonl"];
     let words = [&WARM_READS[..], &quick, &["--file-size=4MiB", "--no-ceilings", BESIDE]].concat();
     let steps = all_but(&[&UNDER_CONDITIONS, &OF_WRITES]);
     kill_at_each(&words, &steps, Swept::StartFirst, None);

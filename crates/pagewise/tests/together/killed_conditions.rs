@@ -19,8 +19,7 @@ use pagewise_model::{Bytes, Outcome};
 use rustix::process::Signal;
 
 fn brief<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    const QUICK: [&str; 5] =
-        ["--methods=pread", "--no-ceilings", "--trial-rounds=2", "--sample=1ms", "--latency=1ms"];
+    const QUICK: [&str; 4] = ["--methods=pread", "--no-ceilings", "--trial-rounds=2", "--sample=1ms"];
     [&WARM_READS[..], &QUICK, more].concat()
 }
 

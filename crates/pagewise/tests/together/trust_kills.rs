@@ -8,7 +8,7 @@ use pagewise_model::FailureKind::KilledFromOutside;
 use pagewise_model::run::Run;
 use pagewise_model::{Outcome, Sample};
 
-const BRIEF: [&str; 11] = [
+const BRIEF: [&str; 10] = [
     "run",
     "read",
     "--workload=random-read",
@@ -16,7 +16,6 @@ const BRIEF: [&str; 11] = [
     "--threads=1",
     "--cache=warm",
     "--rounds=7",
-    "--latency=1ms",
     "--file-size=1MiB",
     "--no-ceilings",
     "--out=run.jsonl",

@@ -5,14 +5,13 @@ use std::fs;
 
 use crate::support::{Place, in_own_mounts, load};
 
-const BRIEF: [&str; 11] = [
+const BRIEF: [&str; 10] = [
     "run",
     "read",
     "--workload=random-read",
     "--methods=pread,mmap",
     "--threads=1",
     "--rounds=7",
-    "--latency=1ms",
     "--sample=1ms",
     "--file-size=8MiB",
     "--no-ceilings",

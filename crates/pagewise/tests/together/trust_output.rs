@@ -8,13 +8,12 @@ use crate::support::terminal::Terminal;
 use crate::support::{self, Finished, Place, load, wait_for, whole_lines};
 use rustix::process::{Pid, Signal, kill_process};
 
-const BRIEF: [&str; 9] = [
+const BRIEF: [&str; 8] = [
     "run",
     "read",
     "--workload=random-read",
     "--threads=1",
     "--cache=warm",
-    "--latency=1ms",
     "--file-size=1MiB",
     "--no-ceilings",
     "--out=run.jsonl",

@@ -14,7 +14,7 @@ use pagewise_model::run::{Header, Record};
 use pagewise_model::{Bytes, DeviceCap, Method, Role, Source};
 use rustix::process::{Pid, Signal};
 
-const SMALL: [&str; 10] = [
+const SMALL: [&str; 9] = [
     "run",
     "read",
     "--workload=random-read",
@@ -23,7 +23,6 @@ const SMALL: [&str; 10] = [
     "--cache=warm",
     "--trial-rounds=4",
     "--sample=1ms",
-    "--latency=1ms",
     "--no-ceilings",
 ];
 const RESUME: [&str; 4] = ["run", "--resume", "--out", "stopped.jsonl"];

@@ -14,7 +14,7 @@ use crate::support::{
 };
 use pagewise_host::Readahead;
 
-const SMALL: [&str; 12] = [
+const SMALL: [&str; 11] = [
     "run",
     "read",
     "--workload=random-read",
@@ -23,7 +23,6 @@ const SMALL: [&str; 12] = [
     "--cache=warm",
     "--rounds=7",
     "--sample=1ms",
-    "--latency=1ms",
     "--no-ceilings",
     "--file-size=4MiB",
     "--out=run.jsonl",

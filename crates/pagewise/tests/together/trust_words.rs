@@ -18,14 +18,13 @@ const HOSTILE: &str = "=1+1\u{1b}[31m\u{9b}2J\u{1b}]52;c;aGk=\u{7}\r\nFORGED: mm
 /// As much of it as a name of a file may hold.
 const HOSTILE_NAME: &str = "=1+1\u{1b}[31m\u{9b}2J\u{7}\r\nFORGED: mmap wins\u{202e}\u{200b}\u{2028}FORGED\t";
 
-const BRIEF: [&str; 10] = [
+const BRIEF: [&str; 9] = [
     "run",
     "read",
     "--workload=random-read",
     "--threads=1",
     "--cache=warm",
     "--rounds=7",
-    "--latency=1ms",
     "--sample=1ms",
     "--file-size=1MiB",
     "--no-ceilings",

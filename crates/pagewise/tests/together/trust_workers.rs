@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::{self, Place, expect_whole, load, misbehaving_worker, of_method, wait_for};
 use pagewise_model::Outcome;
 
-const ARGUMENTS: [&str; 11] = [
+const ARGUMENTS: [&str; 10] = [
     "run",
     "read",
     "--workload=random-read",
@@ -15,7 +15,6 @@ const ARGUMENTS: [&str; 11] = [
     "--threads=1",
     "--rounds=7",
     "--sample=5ms",
-    "--latency=2ms",
     "--no-ceilings",
     "--file-size=4MiB",
     "--out=run.jsonl",

@@ -6,7 +6,7 @@ use pagewise_model::counters::{HostCounters, HostSecond};
 use pagewise_model::run::{Header, Record};
 
 fn run_file(seconds: &[u64]) -> String {
-    let header = Header::of(Plan { sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(Vec::new()) });
+    let header = Header::of(Plan { sample_ns: 1, retakes: 0, ..Plan::of(Vec::new()) });
     let second = |second: &u64| HostSecond {
         at_ns: second * 1_000_000_000,
         begins: *second == 0,

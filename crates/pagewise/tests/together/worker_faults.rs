@@ -10,7 +10,7 @@ use pagewise_model::FailureKind::{KilledFromOutside, WorkerDied, WorkerHung, Wor
 use pagewise_model::run::Run;
 use pagewise_model::{FailureKind, Outcome, Sample};
 
-const ARGUMENTS: [&str; 11] = [
+const ARGUMENTS: [&str; 10] = [
     "run",
     "read",
     "--workload=random-read",
@@ -18,7 +18,6 @@ const ARGUMENTS: [&str; 11] = [
     "--threads=1",
     "--trial-rounds=2",
     "--sample=5ms",
-    "--latency=2ms",
     "--file-size=4MiB",
     "--json",
     "--out=run.jsonl",

@@ -270,8 +270,7 @@ impl<'a> Examiner<'a> {
         let lack = |error: anyhow::Error| ConversationError::lack(format!("{error:#}"));
         let conditions = &trial.cell.conditions;
         let plan = Plan {
-            sample_ns: trial.phases_ns.0,
-            latency_ns: trial.phases_ns.1,
+            sample_ns: trial.sample_ns,
             seed: mix(self.files.seed),
             workers: WorkerChoices { heartbeat_ns: trial.heartbeat_ns, ..WorkerChoices::default() },
             ..Plan::of(Vec::new())

@@ -7,8 +7,8 @@ use super::examiner::Examiner;
 use super::test_files::FILE_BYTES;
 use super::trial::Trial;
 
-/// Phases of the plain job, over which clocks are compared.
-const PLAIN_PHASES_NS: (u64, u64) = (60_000_000, 20_000_000);
+/// Length of the plain job, over which clocks are compared.
+const PLAIN_NS: u64 = 60_000_000;
 /// Bound of a thread's operations.
 const MOST_OPERATIONS: u64 = 10;
 /// Maximum entries after the last part: too few for an operation, so they are not read.
@@ -183,7 +183,7 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
         Workload::SequentialRead => Shape { reads_per_op: 8, ..Shape::PLAIN },
         _ => Shape::PLAIN,
     };
-    let trial = Trial { phases_ns: PLAIN_PHASES_NS, ..plain.trial(workload, method) };
+    let trial = Trial { sample_ns: PLAIN_NS, ..plain.trial(workload, method) };
     if examiner.examine(&subject, &trial, Some(plain.name)) {
         return;
     }

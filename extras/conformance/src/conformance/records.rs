@@ -120,7 +120,7 @@ pub fn examine(examiner: &mut Examiner<'_>, workload: Workload, text: &str, meth
         }
         let conditions =
             Conditions { threads: writing.threads, ..Conditions::of(work, Bytes(writing.file_bytes)) };
-        let trial = Trial { phases_ns: (RECORDS_NS, 0), ..Trial::of(method, conditions) };
+        let trial = Trial { sample_ns: RECORDS_NS, ..Trial::of(method, conditions) };
         let refused = match index {
             0 => examiner.examine(&subject, &trial, Some(&writing.name)),
             _ => examiner.examine(&titled, &trial, None),

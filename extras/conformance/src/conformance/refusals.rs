@@ -129,8 +129,7 @@ fn with_job(
     change: impl Fn(&mut Job) + 'static,
 ) -> Result<Ended, ConversationError> {
     examiner.drop_worker();
-    let phases_ns = (SAMPLE_NS, 0);
-    let tried = examiner.converse(&Trial { phases_ns, change: Box::new(change), ..plain });
+    let tried = examiner.converse(&Trial { sample_ns: SAMPLE_NS, change: Box::new(change), ..plain });
     match (tried.operations, tried.error) {
         (Some(operations), _) => Ok(Ended::Sample(operations)),
         (None, Some(ConversationError::Call(failure))) => Ok(Ended::Failed(failure)),

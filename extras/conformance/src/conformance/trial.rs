@@ -31,8 +31,8 @@ pub const IDLE_BEATS: &str = "beats while idle";
 pub const BEATS: &str = "beats in a sample";
 pub const CLOSES: &str = "closes the file, and nothing of it is left";
 
-/// Phases of most samples, in ns.
-const PHASES_NS: (u64, u64) = (4_000_000, 2_000_000);
+/// Length of most samples.
+const SAMPLE_NS: u64 = 6_000_000;
 /// A `go` before the sample is this long.
 const LEAD_IN_NS: u64 = 2_000_000;
 /// The first operation of a job: past the end of a part.
@@ -49,8 +49,8 @@ pub struct Trial {
     pub cell: Cell,
     /// Parts of its table, if it has one.
     pub parts: Parts,
-    /// Length of the phases.
-    pub phases_ns: (u64, u64),
+    /// Length of its sample, without the latency phase.
+    pub sample_ns: u64,
     /// Interval of heartbeats; 0: none.
     pub heartbeat_ns: u64,
     /// Bound of a thread's operations; 0: none.
@@ -65,7 +65,7 @@ impl Trial {
         Self {
             cell: Cell { role: Role::Measured, method: method.clone(), conditions },
             parts: Parts::default(),
-            phases_ns: PHASES_NS,
+            sample_ns: SAMPLE_NS,
             heartbeat_ns: 0,
             max_operations: 0,
             change: Box::new(|_| {}),
@@ -158,7 +158,7 @@ impl Follower for Onlooker<'_> {
         let sample = self.check_sample(reply, order, first_operation);
         self.judge(SAMPLE, sample);
         self.judge(BOUND, self.check_bound(reply));
-        let (asked, lasted) = (self.trial.phases_ns.0, reply.elapsed_ns);
+        let (asked, lasted) = (self.trial.sample_ns, reply.elapsed_ns);
         let is_timed = self.accesses.is_some() && self.trial.max_operations == 0;
         let too_short = is_timed && (lasted as f64) < asked as f64 * PHASE_SHARE;
         let why = || {
@@ -188,7 +188,7 @@ impl Onlooker<'_> {
         order: Option<&OperationOrder>,
         first_operation: u64,
     ) -> Result<(), String> {
-        let Trial { cell, heartbeat_ns, max_operations, phases_ns, .. } = self.trial;
+        let Trial { cell, heartbeat_ns, max_operations, .. } = self.trial;
         let (claims, checksum) = (reply.claims(), reply.checksum()?);
         let asked = Asked::of_method(&cell.conditions, &cell.method);
         claims.wrong_operations(&asked).map_or(Ok(()), Err)?;
@@ -210,8 +210,7 @@ impl Onlooker<'_> {
         }
         let Some((accesses, order)) = self.accesses.zip(order) else { return Ok(()) };
         let timed = reply.latency_counts.iter().fold(0u64, |total, count| total.saturating_add(*count));
-        let is_asked = phases_ns.1 > 0 && *max_operations == 0;
-        if is_asked && reply.latency_operations == 0 && timed != reply.operations {
+        if *max_operations == 0 && reply.latency_operations == 0 && timed != reply.operations {
             return Err(format!(
                 "there was no latency phase, and {timed} latencies of {} operations: time all in the throughput phase if its \
                  batches are of one operation, else go on for latency_ns with a clock around each",

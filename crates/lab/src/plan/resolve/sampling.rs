@@ -28,7 +28,6 @@ pub(super) struct Sampled {
     pub(super) amount: Amount,
     pub(super) sample_ns: u64,
     pub(super) memory_sample_ns: Option<u64>,
-    pub(super) latency_ns: u64,
     pub(super) ceilings: bool,
     pub(super) controls: Option<bool>,
     pub(super) crossing_percent: Option<u32>,
@@ -91,31 +90,18 @@ pub(super) fn sampling(layers: &[&Layer], fresh_seed: u64) -> Result<Sampled> {
     };
     let mut amounts = layers.iter().enumerate().map(amount).filter_map(Result::transpose);
     let amount = amounts.next().transpose()?.unwrap_or(Amount::Budget(None));
-    let with_sample =
-        layers.iter().map(|layer| &layer.sampling).find(|sampling| sampling.sample_ns.is_some());
-    let sample_ns = with_sample.and_then(|sampling| sampling.sample_ns).unwrap_or(SAMPLE_NS);
-    let memory_sample_ns = with_sample.map_or(Some(MEMORY_SAMPLE_NS), |sampling| sampling.memory_sample_ns);
+    let chosen_ns = layers.iter().find_map(|layer| layer.sampling.sample_ns);
+    let (sample_ns, memory_sample_ns) = match chosen_ns {
+        Some(chosen_ns) => (chosen_ns, None),
+        None => (SAMPLE_NS, Some(MEMORY_SAMPLE_NS)),
+    };
     ensure!(
-        [Some(sample_ns), memory_sample_ns]
-            .into_iter()
-            .flatten()
-            .all(|ns| (1_000_000..=MAX_PHASE_NS).contains(&ns)),
+        (1_000_000..=MAX_PHASE_NS).contains(&sample_ns),
         "the length of a sample is out of range: write 1ms to 3600s"
     );
-    let latency_ns = first(layers, |sampling| sampling.latency_ns, (sample_ns / 3).max(1_000_000));
-    ensure!(latency_ns <= MAX_PHASE_NS, "the length of a latency phase is out of range: write at most 3600s");
     let seed = first(layers, |sampling| sampling.seed, fresh_seed);
     let ceilings = first(layers, |sampling| sampling.ceilings, true);
     let controls = layers.iter().find_map(|layer| layer.sampling.controls);
     let crossing_percent = layers.iter().find_map(|layer| layer.sampling.crossing_percent);
-    Ok(Sampled {
-        seed,
-        amount,
-        sample_ns,
-        memory_sample_ns,
-        latency_ns,
-        ceilings,
-        controls,
-        crossing_percent,
-    })
+    Ok(Sampled { seed, amount, sample_ns, memory_sample_ns, ceilings, controls, crossing_percent })
 }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn run(cells: &[Cell], samples: Vec<Sample>) -> Run {
-        let plan = Plan { sample_ns: 1, latency_ns: 1, retakes: 0, ..Plan::of(cells.to_vec()) };
+        let plan = Plan { sample_ns: 1, retakes: 0, ..Plan::of(cells.to_vec()) };
         let start = RunStart { began_unix_ns: BEGAN, ..RunStart::default() };
         Run { start: Some(start), ..Run::of(Header::of(plan), samples) }
     }
