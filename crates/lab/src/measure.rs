@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
+use pagewise_analysis::judge::self_replay;
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::{counted, only_or_counted};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Alignment, Cell, Conditions, Method, Replay, Source, Work, Workload};
+use pagewise_model::{Alignment, Cell, Conditions, Method, Plan, Replay, Source, Work, Workload};
+use pagewise_report::words::replay;
 
 use crate::begin::{
     Claimed, Destination, Options, Taken, claim_within, examine, find_workers, finish, fresh_seed, stop_flag,
@@ -46,6 +48,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
         }
         prepared => prepared?,
     };
+    ensure_provable(&prepared.plan, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared)).chain(without_gaps(&prepared));
     notes.for_each(|note| say(format_args!("note: {note}")));
@@ -57,6 +60,15 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
     }
     let announcement = consent::announcement(std::slice::from_ref(&prepared));
     execute(prepared, options, Some(announcement), None)
+}
+
+/// Refuse a trace of which it is known beforehand that its replay shows no other method.
+fn ensure_provable(plan: &Plan, options: &Options) -> Result<()> {
+    let Some(trace) = &plan.trace else { return Ok(()) };
+    match self_replay::foreseen(plan, options.program.is_some()) {
+        Some(reason) => bail!("{}", replay::not_validated(reason, &trace.method.to_string())),
+        None => Ok(()),
+    }
 }
 
 /// Run plans in order. The files of all, or the ending of one that did not complete, after it was

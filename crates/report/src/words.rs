@@ -8,7 +8,7 @@ pub mod figures;
 pub mod limit;
 pub(crate) mod method_tables;
 pub mod reasons;
-pub(crate) mod replay;
+pub mod replay;
 pub(crate) mod waits;
 pub mod warnings;
 

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Error, Result, anyhow, bail, ensure};
 use pagewise_analysis::judge;
 use pagewise_host::windows;
 use pagewise_lab::begin::{Destination, Options, Taken, claim, stop_flag};
@@ -154,11 +154,8 @@ fn watch_and_record(
         quiet: true,
         needed: recorded_by(arguments.windows, arguments.memory),
     };
-    let recorded = request.record(trace, Some(state)).map_err(|error| match (&first, Exit::of(&error)) {
-        // The command has run, so it is not true that nothing was done.
-        (Some(_), Exit::WrongUse) => Exit::FellShort.because(error),
-        _ => error,
-    })?;
+    let recorded = request.record(trace, Some(state));
+    let recorded = if first.is_some() { recorded.map_err(after_a_run)? } else { recorded? };
     let Recorded { inspection, trace: kept, status } = recorded;
     if let Some(ending) = stopped(status, stop) {
         return Ok(Err(ending));
@@ -182,6 +179,14 @@ fn watch_and_record(
         difference(&first.inspection, &inspection, &first.file).iter().for_each(say);
     }
     Ok(Ok(files))
+}
+
+/// An error that comes when the command has run: it is not true that nothing was done.
+fn after_a_run(error: Error) -> Error {
+    match Exit::of(&error) {
+        Exit::WrongUse => Exit::FellShort.because(error),
+        _ => error,
+    }
 }
 
 /// A file that the user named.
@@ -358,7 +363,8 @@ fn replay(
     let all = AllArguments { print: arguments.print, ..AllArguments::default() };
     let options = Options { out, all, program, ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());
-    measure::measure(TypedQuestion { text, variant, chosen, destination, traced: Some(traced) }, &options)
+    let asked = TypedQuestion { text, variant, chosen, destination, traced: Some(traced) };
+    measure::measure(asked, &options).map_err(after_a_run)
 }
 
 /// The position of stdin, if it is a file: a further run of a command begins there too.

@@ -3,7 +3,7 @@
 
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
-use pagewise_model::{Bytes, CacheState};
+use pagewise_model::{Bytes, CacheState, Plan};
 
 use super::collected::CellSamples;
 use crate::statistics::median_count;
@@ -100,6 +100,23 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
     })
 }
 
+/// Reason that no replay of the plan's trace shows whether it stands for its program, as far as it
+/// is known before anything is measured; `is_run_again`: so does the program itself.
+pub fn foreseen(plan: &Plan, is_run_again: bool) -> Option<Unproven> {
+    let trace = plan.trace.as_ref()?;
+    let Some(own) = plan.own_replay().map(|own| &plan.cells[own]) else { return Some(Unproven::NotReplayed) };
+    if !trace.is_shown_by(own) {
+        return Some(Unproven::InMemory);
+    }
+    let recorded_bytes = trace.memory_limit;
+    let replayed_bytes = own.conditions.host_settings.memory_limit_bytes;
+    if recorded_bytes != replayed_bytes {
+        return Some(Unproven::OtherLimit { recorded_bytes, replayed_bytes });
+    }
+    let is_unlike_itself = trace.windows && !is_run_again && trace.method.to_string() == "mmap";
+    is_unlike_itself.then_some(Unproven::Windows)
+}
+
 /// The difference of the replay from the program, and whether the trace stands for it.
 fn proven(
     run: &Run,
@@ -108,18 +125,10 @@ fn proven(
     program_runs: &[u64],
     replayed: Option<u64>,
 ) -> Result<(f64, bool), Unproven> {
+    if let Some(reason) = foreseen(&run.header.plan, !run.program_runs.is_empty()) {
+        return Err(reason);
+    }
     let own = own.ok_or(Unproven::NotReplayed)?;
-    let conditions = &own.cell.conditions;
-    if !trace.is_shown_by(own.cell) {
-        return Err(Unproven::InMemory);
-    }
-    let (recorded_bytes, replayed_bytes) = (trace.memory_limit, conditions.host_settings.memory_limit_bytes);
-    if recorded_bytes != replayed_bytes {
-        return Err(Unproven::OtherLimit { recorded_bytes, replayed_bytes });
-    }
-    if trace.windows && run.program_runs.is_empty() && trace.method.to_string() == "mmap" {
-        return Err(Unproven::Windows);
-    }
     if run.checks.iter().any(|(_, context)| context.sparse_or_compressed_bytes) {
         return Err(Unproven::HiddenBytes);
     }

@@ -9,8 +9,7 @@ use pagewise_model::{Bytes, CacheState};
 /// The proof that the trace stands for its program, or does not.
 pub(crate) fn proof(replay: &SelfReplay) -> String {
     if let Some(reason) = replay.unknown {
-        let reason = unknown(reason, &replay.method);
-        return format!("the replay could not be validated, so no other method is shown: {reason}");
+        return not_validated(reason, &replay.method);
     }
     let figures = figures(replay);
     match replay.stands {
@@ -25,6 +24,12 @@ pub(crate) fn proof(replay: &SelfReplay) -> String {
             )
         }
     }
+}
+
+/// The reason that it is not known whether a trace stands for its program, with what follows.
+pub fn not_validated(reason: Unproven, method: &str) -> String {
+    let reason = unknown(reason, method);
+    format!("the replay could not be validated, so no other method is shown: {reason}")
 }
 
 fn unknown(reason: Unproven, method: &str) -> String {

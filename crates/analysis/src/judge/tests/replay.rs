@@ -9,7 +9,7 @@ use pagewise_model::plan::{Budget, PlannedTrace};
 use pagewise_model::run::ProgramRun;
 
 use crate::judge::gain::UnknownGain;
-use crate::judge::self_replay::Unproven;
+use crate::judge::self_replay::{Unproven, foreseen};
 use crate::proof::honest::CONTEXT;
 use pagewise_model::{Bytes, CacheState, CheckContext};
 
@@ -136,6 +136,33 @@ fn a_trace_is_held_against_the_replay_that_begins_as_its_recording_did() {
     assert_eq!((proof.stands, proof.cache), (true, Some(CacheState::Cold)));
     let proof = judge(&from_two_states(None, own)).self_replay.expect("a proof");
     assert_eq!(proof.unknown, Some(Unproven::InMemory), "nobody looked what was cached");
+}
+
+#[test]
+fn what_no_replay_can_show_is_known_beforehand() {
+    let with = |change: &dyn Fn(&mut PlannedTrace), is_run_again| {
+        let mut run = replays(own_bytes(), None);
+        run.header.plan.trace.as_mut().into_iter().for_each(change);
+        let found = foreseen(&run.header.plan, is_run_again);
+        if !is_run_again {
+            assert_eq!(judge(&run).self_replay.and_then(|proof| proof.unknown), found, "as the run ends");
+        }
+        found
+    };
+    assert_eq!(with(&|_| (), false), None);
+    let recorded_bytes = Some(Bytes::mib(64));
+    let other_limit = Some(Unproven::OtherLimit { recorded_bytes, replayed_bytes: None });
+    assert_eq!(with(&|trace| trace.memory_limit = recorded_bytes, false), other_limit);
+    assert_eq!(with(&|trace| trace.cold = false, false), Some(Unproven::InMemory));
+    let absent = |trace: &mut PlannedTrace| trace.method = "mmap:sequential".parse().expect("a method");
+    assert_eq!(with(&absent, false), Some(Unproven::NotReplayed));
+    assert_eq!(with(&|trace| trace.windows = true, false), None, "reads by calls are the same in windows");
+    let mut run = run_of(&[timed(Role::Measured, honest::replay("mmap"), [0, 900, 0])]);
+    let trace = replayed_plan(own_bytes(), None);
+    let mapped = |trace| PlannedTrace { method: "mmap".parse().expect("a method"), windows: true, ..trace };
+    run.header.plan.trace = trace.map(mapped);
+    let of_windows = |is_run_again| foreseen(&run.header.plan, is_run_again);
+    assert_eq!((of_windows(false), of_windows(true)), (Some(Unproven::Windows), None));
 }
 
 #[test]
