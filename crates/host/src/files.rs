@@ -93,6 +93,19 @@ pub enum FileError {
 
 /// Open the user's file for reading, and return its identity.
 pub fn identify(path: &Path) -> Result<(File, FileIdentity), FileError> {
+    let (file, identity) = identify_any(path)?;
+    let (owned, bytes) = (path.to_path_buf(), identity.file_bytes.0);
+    if bytes == 0 {
+        return Err(FileError::Empty { path: owned });
+    }
+    if written_bytes(&file, bytes).is_ok_and(|written| written == 0) {
+        return Err(FileError::NoData { path: owned, bytes });
+    }
+    Ok((file, identity))
+}
+
+/// Open a regular file for reading, which may have no bytes.
+pub fn identify_any(path: &Path) -> Result<(File, FileIdentity), FileError> {
     let owned = || path.to_path_buf();
     // stat(2) first: opening a FIFO or a tape would wait or have effects.
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
@@ -122,13 +135,6 @@ pub fn identify(path: &Path) -> Result<(File, FileIdentity), FileError> {
         )?;
     let identity =
         identity_of(&file).map_err(|source| FileError::Call { path: owned(), call: "fstat", source })?;
-    if identity.file_bytes == Bytes(0) {
-        return Err(FileError::Empty { path: owned() });
-    }
-    let bytes = identity.file_bytes.0;
-    if written_bytes(&file, bytes).is_ok_and(|written| written == 0) {
-        return Err(FileError::NoData { path: owned(), bytes });
-    }
     Ok((file, identity))
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_host::cgroup::{self, Control, Group};
 use pagewise_host::memory::Memory;
 use pagewise_host::{Space, cache, files, process, watch};
@@ -138,7 +138,7 @@ impl Request<'_> {
         }
         let ended = inspection.subject.ended.clone().unwrap_or_default();
         let cost = ProgramCost { wall_ns, device_read_bytes, anonymous_bytes, ended };
-        let identify = |path: &str| files::identify(Path::new(path)).ok().map(|(_, identity)| identity);
+        let identify = |path: &str| files::identify_any(Path::new(path)).ok().map(|(_, identity)| identity);
         let (blocks, trailer) = recording.trailer(&inspection, windows, cost, identify, &named);
         write(&blocks);
         Ok((trailer, inspection, rest.wait()?))
@@ -182,30 +182,35 @@ pub(super) fn usual_name(command: &[OsString]) -> PathBuf {
 
 /// Drop a file from the page cache, and verify it.
 fn evict(path: &Path) -> Result<NamedFile> {
-    let (file, identity) = files::identify(path)?;
+    let (file, identity) = files::identify_any(path)?;
+    if identity.file_bytes == Bytes(0) {
+        return named(path, identity, ResidentPages::default());
+    }
     let evicted = cache::evict(&file, identity.file_bytes.0)?;
     if evicted.after.resident_bytes.is_none() {
         bail!("whether {} is in the page cache is unknown: {}", path.display(), evicted.after.source);
     }
-    Ok(named(path, identity, ResidentPages::default()))
+    named(path, identity, ResidentPages::default())
 }
 
 /// Look which pages of a file are in the page cache.
 fn look_at(path: &Path) -> Result<NamedFile> {
-    let (file, identity) = files::identify(path)?;
+    let (file, identity) = files::identify_any(path)?;
     let shown = path.display();
     if let Some(filesystem) = cache::in_memory(&file) {
         bail!("{shown} is on {filesystem}, which keeps its files in memory: it has no other state than that");
     }
     match cache::pages::resident_pages(&file, identity.file_bytes.0) {
-        Ok(resident) => Ok(named(path, identity, resident)),
+        Ok(resident) => named(path, identity, resident),
         Err(reason) => bail!("which pages of {shown} are in the page cache is unknown: {reason}"),
     }
 }
 
-fn named(path: &Path, identity: FileIdentity, resident: ResidentPages) -> NamedFile {
+fn named(path: &Path, identity: FileIdentity, resident: ResidentPages) -> Result<NamedFile> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    NamedFile { path: path.to_string_lossy().into_owned(), identity, resident }
+    let shown = path.display();
+    let path = path.to_str().with_context(|| format!("the path {shown} is not UTF-8: traces need UTF-8"))?;
+    Ok(NamedFile { path: path.to_string(), identity, resident })
 }
 
 /// A group that limits memory, and is removed.

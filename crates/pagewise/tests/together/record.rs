@@ -1,6 +1,8 @@
 //! `pagewise record` of programs whose reads are known.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use pagewise_model::trace::{AccessKind, Trace, TraceAccess};
 
@@ -52,7 +54,9 @@ fn a_known_program_is_recorded_as_it_is() {
     let place = Place::on(&std::env::temp_dir());
     let path = data(&place);
     let cold = format!("--cold={path}");
-    let finished = place.run(&["record", &cold, "-o", "known.trace", "--", &known_accesses(), &path]);
+    let empty = format!("--cold={}", place.write("empty", "").display());
+    let words = ["record", &cold, &empty, "-o", "known.trace", "--", &known_accesses(), &path];
+    let finished = place.run(&words);
     let finished = finished.expect_code(7);
     assert!(finished.stderr.starts_with("recorded "), "{finished:?}");
     assert!(
@@ -63,6 +67,8 @@ fn a_known_program_is_recorded_as_it_is() {
     expect_given_back(&trace, &path);
     let file = trace.trailer.files.iter().find(|file| file.path == path).expect("it is there");
     assert_eq!(file.resident_before, Some(0));
+    let empty = trace.trailer.files.iter().find(|file| file.path.ends_with("/empty")).expect("it was named");
+    assert!(empty.identity.is_some() && empty.resident_before == Some(0), "{empty:?}");
     // The scattered blocks are read without readahead, the ordered ones with it: at least what was
     // asked for.
     let came = file.brought_in_bytes.expect("root sees what comes in");
@@ -137,6 +143,11 @@ fn a_limit_holds_for_the_command_and_is_gone_afterwards() {
 fn what_cannot_be_recorded_is_refused_before_the_command_is_started() {
     let place = Place::new();
     place.write("there", "data");
+    let no_text = OsStr::from_bytes(b"no-\xff-text");
+    fs::write(place.path().join(no_text), "data").expect("write");
+    let words = ["record", "--cold", "", "--", "touch", "executed"].map(OsStr::new);
+    let words = words.map(|word| if word.is_empty() { no_text } else { word });
+    expect_refused(&place.run(&words), "is not UTF-8: traces need UTF-8");
     for (words, sentence) in [
         (vec!["record"], "<COMMAND>"),
         (vec!["record", "--cold=gone", "--", "touch", "executed"], "gone does not exist"),
