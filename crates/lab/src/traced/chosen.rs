@@ -80,8 +80,15 @@ fn as_recorded(number: u32, file: &TraceFile) -> Result<ChosenFile<'_>> {
 /// of them would be that of others.
 fn check_apart(files: &[ChosenFile<'_>]) -> Result<()> {
     let mut seen = HashMap::new();
-    for ChosenFile { file, recorded, .. } in files {
-        if let Some(earlier) = seen.insert((recorded.device, recorded.inode), file) {
+    for ChosenFile { number, file, recorded } in files {
+        if let Some((earlier_number, earlier)) =
+            seen.insert((recorded.device, recorded.inode), (number, file))
+        {
+            ensure!(
+                earlier_number != number,
+                "{} is named twice, by this name or through a link: name it once",
+                Untrusted(&file.path)
+            );
             bail!(
                 "{} and {} are one file: choose one of the names with --file",
                 Untrusted(&earlier.path),
@@ -216,6 +223,7 @@ fn only_mapped(file: &TraceFile) -> String {
 
 fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a TraceFile)> {
     let wanted = chosen.canonicalize().unwrap_or_else(|_| chosen.to_path_buf());
+    ensure!(wanted.to_str().is_some(), "the path {} is not UTF-8: traces need UTF-8", wanted.display());
     let is_only_mapped =
         |file: &&TraceFile| Path::new(&file.path) == wanted && file.reads == 0 && file.mapped_faults > 0;
     if let Some(mapped) = trace.trailer.files.iter().find(is_only_mapped) {

@@ -235,7 +235,7 @@ fn files_that_are_not_those_of_the_trace_are_refused() {
     refuse(&["--trace=mixed.trace"], "data0.bin was read by pread and");
     refuse(&["--trace=mapped.trace"], "data2.bin by pread:random, so the replay of no method shows whether");
     refuse(&["--trace=twice.trace"], "are one file: choose one of the names with --file");
-    refuse(&["--trace=t.trace", "--file", &paths[0], "--file", &paths[0]], "are one file");
+    refuse(&["--trace=t.trace", "--file", &paths[0], "--file", &paths[0]], "data0.bin is named twice");
     refuse(&["--trace=t.trace", "--file", &paths[0], "--file=/none"], "holds no read of /none");
     expect_refused(
         &place.run(&["read", "--file", &paths[0], "--file", &paths[1]]),
