@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use pagewise_analysis::judge;
 use pagewise_host::windows;
-use pagewise_lab::begin::{Destination, Options, Taken, claim, stop_flag};
+use pagewise_lab::begin::{Claimed, Destination, Options, Taken, claim_within, stop_flag};
 use pagewise_lab::choices::AllArguments;
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output::{self, say};
@@ -70,7 +70,9 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
     let stop = stop_flag()?;
     let stdin = StdinPosition::now();
     // What another run measures would be in the program's time, and the other way round.
-    let mut state = claim()?;
+    let Some(Claimed { mut state, .. }) = claim_within(arguments.wait, &stop)? else {
+        return Ok(Exit::Interrupted);
+    };
     if let Some(limit) = arguments.memory {
         // A limit that cannot be had is reported before the command is run.
         drop(Limited::begin(limit, &mut state)?);
@@ -360,7 +362,7 @@ fn replay(
 ) -> Result<Taken> {
     let text = question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
     let destination = Destination::File { paths: traced.files.clone(), evict: true, directory: None };
-    let all = AllArguments { print: arguments.print, ..AllArguments::default() };
+    let all = AllArguments { print: arguments.print, wait: arguments.wait, ..AllArguments::default() };
     let options = Options { out, all, program, ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());
     let asked = TypedQuestion { text, variant, chosen, destination, traced: Some(traced) };

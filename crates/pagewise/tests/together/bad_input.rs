@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::support::furnished::furnished;
 use crate::support::words::SMALL;
 use crate::support::{
-    self, PAGEWISE, Place, cheating_worker, expect_message, expect_refused, load, refuse_all, wait_for,
+    self, PAGEWISE, Place, advise, cheating_worker, expect_message, expect_refused, load, refuse_all,
+    wait_for,
 };
 use pagewise_model::run::{Header, Record};
 use rustix::process::{Pid, Signal};
@@ -112,6 +113,10 @@ fn a_second_run_is_refused_and_the_first_is_named() {
     let named = format!("another run to end (pid {}, begun in ", first.id());
     assert!(said.starts_with(&format!("waiting up to 300 ms for {named}")), "{said}");
     let finished = second.finish(child).expect_code(4);
+    assert!(finished.stderr.contains("and still is after 300 ms: wait for it"), "{finished:?}");
+    let mut command = second.command(&advise(&["--wait=300ms"], &["cat"]));
+    command.env("PAGEWISE_STATE_DIR", place.state());
+    let finished = second.finish(command.spawn().expect("start")).expect_code(4);
     assert!(finished.stderr.contains("and still is after 300 ms: wait for it"), "{finished:?}");
     let stop = |id: u32, signal| {
         let pid = Pid::from_raw(id as i32).expect("a process id");

@@ -7,6 +7,7 @@ use clap::Args;
 use pagewise_lab::choices::{LengthArguments, PrintArguments};
 use pagewise_lab::plan::resolve::Variant;
 use pagewise_lab::plan::{Axes, Layer};
+use pagewise_model::units::parse_duration_ns;
 use pagewise_model::{Bytes, Method};
 
 /// `pagewise advise`.
@@ -37,6 +38,9 @@ pub struct AdviseArguments {
     /// Leave out the gaps between the reads, in which the program did something else
     #[arg(long)]
     pub as_fast_as_possible: bool,
+    /// Wait so long for another run on this machine to end, as in 10min, before status 4
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
+    pub wait: Option<u64>,
     /// The length.
     #[command(flatten)]
     pub length: LengthArguments,
