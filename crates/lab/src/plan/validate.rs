@@ -404,6 +404,11 @@ fn ensure_settable(conditions: &Conditions, machine: &Machine<'_>) -> Result<()>
             nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
         );
     }
+    ensure!(
+        host_settings.numa.is_none() || conditions.workload() != Workload::Replay,
+        "pages can be placed on a NUMA node if all of them are in memory, and a replay begins with those that its program found there: \
+         leave --numa out"
+    );
     if host_settings.numa.is_some() && conditions.workload().is_reading() {
         ensure!(
             conditions.cache == CacheState::Warm && conditions.fits_memory(),

@@ -281,6 +281,10 @@ fn what_cannot_be_replayed_is_refused() {
             &["--trace=whole.trace", "--evict", "--span=1MiB"],
             "'span' is for random-read, sequential-read, scan: replay has none",
         ),
+        (
+            &["--trace=whole.trace", "--evict", "--numa=same"],
+            "that its program found there: leave --numa out",
+        ),
         (&["--trace=whole.trace", "--evict", "--threads=2"], "a trace of 1 thread is replayed by as many"),
         (&["--trace=whole.trace", "--evict", "--methods=pwrite"], "'pwrite' is not a method for replay"),
         (
