@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_analysis::statistics::total;
 use pagewise_model::access_map::AccessMap;
+use pagewise_model::inspection::Inspection;
 use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::trace::{
@@ -298,6 +299,8 @@ fn notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> Vec<Stri
             format::counted(only_mapped, "file")
         ));
     }
+    let cut = end.inspection.as_ref().and_then(Inspection::not_watched);
+    notes.extend(cut.map(|cut| format!("reads of {cut}, are not replayed: nobody watched them")));
     let faults = sum(|file| file.mapped_faults);
     if faults > 0 {
         notes.push(format!(

@@ -68,6 +68,11 @@ pub fn counted(count: u64, singular: &str) -> String {
     format!("{} {singular}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+/// `1 process`, `1,234 processes`.
+pub fn processes(count: u64) -> String {
+    format!("{} process{}", grouped(count), if count == 1 { "" } else { "es" })
+}
+
 /// The only one of these, or their number: `index.bin`, `7 files`.
 pub fn only_or_counted<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>, singular: &str) -> String {
     let mut all = all;

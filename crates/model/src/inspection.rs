@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ProcessCounters;
+use crate::format::processes;
 use crate::watched::{Missing, ReadOrder, Tally};
 
 /// Version of this document. Its fields only ever grow.
@@ -309,6 +310,22 @@ impl Inspection {
             thread.waits.len() <= MOST_WAITS && thread.waits.iter().all(|wait| wait.file < self.files.len())
         };
         self.threads.iter().all(of_files) && serde_json::to_value(self).is_ok_and(|value| is_possible(&value))
+    }
+
+    /// Bytes moved by descriptors that were closed before anybody saw of what files they are.
+    pub fn unassigned_bytes(&self) -> u64 {
+        self.unknown.map_or(0, |unknown| unknown.bytes)
+    }
+
+    /// The processes that were not watched to their end, in words; `None`: all were.
+    pub fn not_watched(&self) -> Option<String> {
+        if self.cut_processes == 0 {
+            return None;
+        }
+        let cut = processes(self.cut_processes);
+        Some(format!(
+            "{cut}, from the execution of a program that gains privileges on (setuid, capabilities of a file)"
+        ))
     }
 
     /// The inspection with at most [`Self::KEPT`] files and threads, the first ones.

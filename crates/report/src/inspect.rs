@@ -3,7 +3,7 @@
 
 mod verdicts;
 
-use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, time};
+use pagewise_model::format::{bytes, counted, grouped, multiple, percent, percent_down, processes, time};
 use pagewise_model::inspection::{
     BroughtIn, Calls, InspectedFile, InspectedThread, Inspection, Mapped, Waits,
 };
@@ -101,10 +101,6 @@ fn shortened(command: &str) -> String {
         true => format!("{} …", first.chars().take(MOST).collect::<String>()),
         false => first.to_string(),
     }
-}
-
-fn processes(count: u64) -> String {
-    if count == 1 { "1 process".to_string() } else { format!("{count} processes") }
 }
 
 fn lost(inspection: &Inspection) -> Option<String> {
@@ -329,12 +325,7 @@ fn others(inspection: &Inspection) -> Vec<String> {
             counted(requests, "request")
         ));
     }
-    if inspection.cut_processes > 0 {
-        parts.push(format!(
-            "Not watched: {}, from the execution of a program that gains privileges on (setuid, capabilities of a file).",
-            processes(inspection.cut_processes)
-        ));
-    }
+    parts.extend(inspection.not_watched().map(|cut| format!("Not watched: {cut}.")));
     let totals = &inspection.totals;
     // A program that is over soon is not looked at after its beginning.
     if let (Some(device), Some(read @ 1..)) = (totals.device_read_bytes, totals.read_call_bytes) {
@@ -497,7 +488,7 @@ Threads
     fn a_program_that_forks_much_is_slowed_and_that_is_reported() {
         let of = |processes| text(&Inspection { processes, ..inspection() });
         assert!(!of(MANY_PROCESSES - 1).contains("alone the command is faster"));
-        assert!(of(3_000).contains("! 3000 processes were watched, and to begin each"), "{}", of(3_000));
+        assert!(of(3_000).contains("! 3,000 processes were watched, and to begin each"), "{}", of(3_000));
     }
 
     /// The wait began before the watch and did not end in it.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
+use pagewise_model::inspection::Inspection;
 use pagewise_model::trace::{NoGaps, TraceFile, TraceTrailer};
 use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_model::{Untrusted, format};
@@ -105,6 +106,10 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
             missing.reason
         ));
     }
+    let inspection = trailer.inspection.as_ref();
+    lines.extend(
+        inspection.and_then(Inspection::not_watched).map(|cut| format!("! not in the trace: reads of {cut}")),
+    );
     if trailer.unknown_bytes > 0 {
         lines.push(format!(
             "! {} could not be assigned to a file: the descriptors were closed too soon",
@@ -123,6 +128,19 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observed::Accounts;
+    use pagewise_model::inspection::Subject;
+
+    #[test]
+    fn a_process_that_was_not_watched_is_reported() {
+        let all = Accounts::new(4096).inspection(Subject::default(), (0, 0), &[], (Vec::new(), 0));
+        let inspection = Some(Inspection { cut_processes: 2, ..all });
+        let text = lines(&TraceTrailer { inspection, ..TraceTrailer::default() }, Path::new("t"), 9);
+        assert!(
+            text[1].starts_with("! not in the trace: reads of 2 processes, from the execution"),
+            "{text:?}"
+        );
+    }
 
     /// Six files were read more than the one that the user named.
     #[test]

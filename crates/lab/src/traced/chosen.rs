@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_host::files;
+use pagewise_model::inspection::Inspection;
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{Trace, TraceFile};
 use pagewise_model::watched::ReadOrder;
@@ -202,7 +203,7 @@ fn usual<'a>(trace: &'a Trace, path: &Path) -> Result<Vec<(u32, &'a TraceFile)>>
         );
     }
     match files().filter(|(_, file)| file.reads > 0).max_by_key(|(_, file)| file.read_bytes) {
-        None => bail!("{shown} holds no read: the program accessed no file by calls"),
+        None => bail!(no_read(trace, path)),
         Some((_, file)) => bail!(
             "{shown} was recorded without --cold or --as-is, and a replay drops its file from the page cache: name it, as in --file {} (most was read \
              of it: {})",
@@ -210,6 +211,16 @@ fn usual<'a>(trace: &'a Trace, path: &Path) -> Result<Vec<(u32, &'a TraceFile)>>
             Bytes(file.read_bytes)
         ),
     }
+}
+
+/// The error of a trace of no read at all.
+fn no_read(trace: &Trace, path: &Path) -> String {
+    let cut = trace.trailer.inspection.as_ref().and_then(Inspection::not_watched);
+    let why = cut.map_or_else(
+        || "the program accessed no file by calls".to_string(),
+        |cut| format!("nobody watched {cut}"),
+    );
+    format!("{} holds no read: {why}", path.display())
 }
 
 /// The error of a file whose accesses a trace does not hold.
@@ -234,7 +245,7 @@ fn named<'a>(trace: &'a Trace, chosen: &Path, path: &Path) -> Result<(u32, &'a T
         let known = trace.trailer.files.iter().filter(|file| file.reads > 0).take(5);
         let known: Vec<String> = known.map(|file| Untrusted(&file.path).to_string()).collect();
         if known.is_empty() {
-            return format!("{} holds no read: the program accessed no file by calls", path.display());
+            return no_read(trace, path);
         }
         format!(
             "{} holds no read of {}: its files are {}",

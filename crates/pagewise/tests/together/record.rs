@@ -1,8 +1,9 @@
 //! `pagewise record` of programs whose reads are known.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 
 use pagewise_model::trace::{AccessKind, Trace, TraceAccess};
 
@@ -161,6 +162,25 @@ fn what_cannot_be_recorded_is_refused_before_the_command_is_started() {
     }
     assert!(!place.file("executed").exists());
     assert_eq!(fs::read(place.file("there")).expect("read"), b"data");
+}
+
+/// The kernel takes away the events of a program that runs as another user than the one that
+/// executed it.
+#[test]
+fn a_program_of_another_user_is_reported_as_unseen() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let program = place.file("cat");
+    fs::copy("/bin/cat", &program).expect("copy");
+    chown(&program, Some(65_534), None).expect("chown");
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("chmod");
+    let finished = place.run(&["record", "-o", "t.trace", "--", "./cat", &path]);
+    assert!(finished.stderr.contains("! not in the trace: reads of 1 process, from the"), "{finished:?}");
+    let replayed = place.run(&["run", "replay", "--trace=t.trace", "--evict"]);
+    expect_refused(&replayed, "t.trace holds no read: nobody watched 1 process, from the execution");
 }
 
 /// What a command leaves where its trace or its inspection was to be, and how it is named.

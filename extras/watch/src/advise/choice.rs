@@ -42,7 +42,7 @@ impl<'a> Candidates<'a> {
     /// Accesses through a mapping are recorded in windows alone.
     pub(super) fn chosen(&self, windows: bool) -> Result<&'a InspectedFile> {
         let read = self.read.map_or(0, read_bytes);
-        let unknown = self.inspection.unknown.map_or(0, |unknown| unknown.bytes);
+        let unknown = self.inspection.unassigned_bytes();
         if let Some(mapped) = self.mapped
             && mapped_bytes(mapped, self.inspection) / MAPPED_TIMES > read
         {
@@ -76,7 +76,12 @@ impl<'a> Candidates<'a> {
     /// mapping.
     fn not_replayable(&self) -> Error {
         let Some(mapped) = self.mapped else {
-            return anyhow!("the command read no file by calls, so there is nothing to be replayed");
+            return match self.inspection.not_watched() {
+                Some(cut) => {
+                    anyhow!("no read was seen, and nobody watched {cut}, so there is nothing to be replayed")
+                }
+                None => anyhow!("the command read no file by calls, so there is nothing to be replayed"),
+            };
         };
         let faults = counted(faults(mapped), "fault");
         let word = |file| shell_word(path(file));
