@@ -1,6 +1,7 @@
 //! The proof that a trace stands for its program: its own method, replayed under the conditions of
 //! the recording, must read what the program read.
 
+use pagewise_model::inspection::Inspection;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, CacheState, Plan};
@@ -32,6 +33,9 @@ pub struct SelfReplay {
     pub replayed_bytes: Option<u64>,
     /// The second over the first, less one.
     pub difference: Option<f64>,
+    /// Bytes that the program moved by descriptors that were closed before anybody saw of what
+    /// files they are: a replay lacks them.
+    pub unassigned_bytes: u64,
     /// True if the trace stands for the program: the replay read as much as a run of it, within 5 %
     /// of their median or between the least and the most of them. Otherwise no other method is
     /// shown.
@@ -94,6 +98,7 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
         program_bytes: median_count(&program_runs),
         program_runs_bytes: program_runs,
         replayed_bytes,
+        unassigned_bytes: trace.inspection.as_ref().map_or(0, Inspection::unassigned_bytes),
         difference: proven.ok().map(|(difference, _)| difference),
         stands: proven.is_ok_and(|(_, stands)| stands),
         unknown: proven.err(),

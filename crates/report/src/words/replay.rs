@@ -14,8 +14,9 @@ pub(crate) fn proof(replay: &SelfReplay) -> String {
     let figures = figures(replay);
     match replay.stands {
         true => format!(
-            "the trace stands for the program: {figures}{}. It holds no read that the program answered from memory of its own",
-            beginning(replay)
+            "the trace stands for the program: {figures}{}. It holds no read that the program answered from memory of its own{}",
+            beginning(replay),
+            unassigned(replay)
         ),
         false => {
             let beginning = beginning(replay);
@@ -75,6 +76,14 @@ fn beginning(replay: &SelfReplay) -> String {
     cached.map_or(String::new(), |cached| {
         format!("; both began with {} of the file in the page cache", bytes(cached))
     })
+}
+
+/// The reads that are not in the trace, since nobody saw of what files they are.
+fn unassigned(replay: &SelfReplay) -> String {
+    match replay.unassigned_bytes {
+        0 => String::new(),
+        lost => format!(", nor {} that it moved by descriptors closed too soon to be seen", bytes(lost)),
+    }
 }
 
 /// The bytes that both read.
@@ -154,6 +163,7 @@ mod tests {
             program_bytes: Some(program),
             program_runs_bytes: program_mib.iter().map(|mib| mib * MIB).collect(),
             replayed_bytes: Some(64 * MIB),
+            unassigned_bytes: 0,
             difference: Some((64 * MIB) as f64 / (program as f64).max(1.0) - 1.0),
             stands,
             unknown: None,
@@ -173,6 +183,11 @@ mod tests {
             "the trace stands for the program: its replay by pread, the program's own method, read 64 MiB from the device, and \
              the program, measured 3 times (64 MiB to 128 MiB), 64 MiB (0 %). It holds no read that the program answered from \
              memory of its own"
+        );
+        let unseen = proof(&SelfReplay { unassigned_bytes: 3 * MIB, ..replayed(&[64], true) });
+        assert!(
+            unseen.ends_with(", nor 3 MiB that it moved by descriptors closed too soon to be seen"),
+            "{unseen}"
         );
         let cached = SelfReplay {
             cache: Some(CacheState::Recorded),

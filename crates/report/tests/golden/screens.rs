@@ -41,6 +41,7 @@ fn the_row_of_the_program_itself_is_marked() {
         program_runs_bytes: vec![1],
         replayed_bytes: Some(1),
         difference: Some(0.0),
+        unassigned_bytes: 0,
         stands: true,
         unknown: None,
     });
