@@ -120,6 +120,15 @@ impl TraceTrailer {
         (!self.complete).then_some(why)
     }
 
+    /// Count what came into the page cache for faults, too.
+    pub fn count_faults(&mut self, inspection: &Inspection) {
+        for file in &mut self.files {
+            let seen = inspection.files.iter().find(|seen| seen.path.as_deref() == Some(&*file.path));
+            file.brought_in_bytes =
+                seen.and_then(|seen| seen.brought_in.as_ref()).map(|brought| brought.bytes);
+        }
+    }
+
     /// Bytes that came from the device for the reads of these files: of them alone, or of the
     /// program where that is not seen of each.
     pub fn device_bytes(&self, files: &[&TraceFile]) -> Option<u64> {

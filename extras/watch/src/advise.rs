@@ -334,11 +334,16 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
     }
     let (words, memory) = (arguments.command.clone(), arguments.memory);
     let (cold, needed) = (traced.files.clone(), needed_without_windows(arguments));
+    let windows = arguments.windows;
     let ended = traced.planned.inspection.as_ref().and_then(|inspection| inspection.subject.ended.clone());
     Some(Rc::new(move |state| {
         stdin.restore();
         let request = Request { command: &words, memory, cold: &cold, as_is: &[], quiet: true, needed };
-        let (trailer, ..) = request.run(Some(state), |_| ())?;
+        let (mut trailer, inspection, _) = request.run(Some(state), |_| ())?;
+        if windows {
+            // Without them no touch is recorded, for which pages came in all the same.
+            trailer.count_faults(&inspection);
+        }
         if ended.as_ref().is_some_and(|ended| *ended != trailer.program.ended) {
             return Err(Exit::FellShort.because(anyhow!(
                 "the command did not end as when it was recorded: {}, and now {}",

@@ -100,6 +100,29 @@ fn a_program_is_advised_how_to_read_several_files() {
     }
 }
 
+/// A mapping program runs in turn with its replay without windows, where no touch is seen: what
+/// came in for its faults counts.
+#[test]
+fn a_program_that_maps_its_file_is_compared_by_what_its_faults_bring_in() {
+    let Some((_turn, place)) = watched_place() else { return };
+    if pagewise_host::windows::refusal().is_some() {
+        return;
+    }
+    let path = data(&place);
+    let every_other = "import mmap,sys;f=open(sys.argv[1]);m=mmap.mmap(f.fileno(),0,access=1);\
+                       m.madvise(mmap.MADV_RANDOM);sum(m[::8192])";
+    let file = format!("--file={path}");
+    let options = ["--json", "--windows", "--out=run.jsonl", "--methods=pread:random", &file];
+    let (finished, is_measured) = measured(&place, &advise(&options, &["python3", "-c", every_other, &path]));
+    if is_measured {
+        let proof = &judged(&finished, true)["self_replay"];
+        assert_eq!(
+            (&proof["method"], &proof["program_bytes"]),
+            (&"mmap:random".into(), &(FILE_BYTES / 2).into())
+        );
+    }
+}
+
 #[test]
 fn the_answer_stands_below_what_the_program_does() {
     let Some((_turn, place)) = watched_place() else { return };
