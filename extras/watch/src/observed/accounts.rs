@@ -65,6 +65,8 @@ struct Descriptor {
     position: u64,
     /// End of the access before.
     last_end: Option<u64>,
+    /// Opened with O_DIRECT.
+    direct: bool,
     /// A call has used it.
     used: bool,
 }
@@ -178,7 +180,12 @@ impl Accounts {
                 self.processes.entry(process).or_default().mappings.map(start, len, file);
             }
             What::Bound { descriptor, to, anew } => {
+                let direct = matches!(to, DescriptorBinding::File { direct: true, .. });
                 let to = self.bound(to);
+                // One that was found may be its parent's, and closed when it executes its program.
+                if let (true, true, To::File(file)) = (direct, anew, to) {
+                    self.files[file].direct = true;
+                }
                 let process = self.processes.entry(process).or_default();
                 let to = if process.own_descriptors { To::Unknown } else { to };
                 let descriptors = &mut process.descriptors;
@@ -186,7 +193,7 @@ impl Accounts {
                 // late finds nothing.
                 let known = descriptors.get(&descriptor).map(|known| known.to);
                 if anew || known.is_none_or(|known| to != known && to != To::Unknown) {
-                    let state = Descriptor { to, position: 0, last_end: None, used: false };
+                    let state = Descriptor { to, position: 0, last_end: None, direct, used: false };
                     descriptors.insert(descriptor, state);
                 }
             }
@@ -280,11 +287,10 @@ impl Accounts {
         match to {
             DescriptorBinding::NoFile => To::NoFile,
             DescriptorBinding::Unknown => To::Unknown,
-            DescriptorBinding::File { file, len, direct } => {
+            DescriptorBinding::File { file, len, .. } => {
                 let index = self.file(file);
                 let file = &mut self.files[index];
                 file.len.get_or_insert(len);
-                file.direct |= direct;
                 To::File(index)
             }
         }
@@ -362,8 +368,9 @@ impl Accounts {
         let bytes = u64::try_from(result).ok();
         let extent = bytes.and_then(|bytes| self.extent(process, &access, bytes));
         let state = self.descriptor(process, access.descriptor);
-        let (to, is_first) =
-            state.map_or((To::Unknown, false), |state| (state.to, !std::mem::replace(&mut state.used, true)));
+        let (to, direct, is_first) = state.map_or((To::Unknown, false, false), |state| {
+            (state.to, state.direct, !std::mem::replace(&mut state.used, true))
+        });
         let file = match to {
             To::File(file) => file,
             To::NoFile | To::Unknown => {
@@ -374,6 +381,7 @@ impl Accounts {
                 return None;
             }
         };
+        self.files[file].direct |= direct;
         let counts = match by {
             By::Reads => &mut self.files[file].reads,
             _ => &mut self.files[file].writes,

@@ -56,6 +56,23 @@ fn only(inspection: &Inspection) -> &InspectedFile {
     file
 }
 
+/// A child has its parent's descriptors until it executes its program.
+#[test]
+fn a_file_is_read_directly_if_a_call_uses_such_a_descriptor_or_opens_it() {
+    let found = |descriptor, direct, anew| What::Bound {
+        descriptor,
+        to: DescriptorBinding::File { file: file(7), len: 1 << 20, direct },
+        anew,
+    };
+    let read_by = |descriptor| [read(descriptor, Position::Offset(0)), What::Returned(4096)];
+    let is_direct = |first: Vec<What>, descriptor| {
+        only(&inspected(first.into_iter().chain(read_by(descriptor)).collect())).direct
+    };
+    assert!(!is_direct(vec![found(3, true, false), found(4, false, true)], 4));
+    assert!(is_direct(vec![found(3, true, false), found(4, false, true)], 3));
+    assert!(is_direct(vec![found(3, true, true), found(4, false, true)], 4));
+}
+
 #[test]
 fn reads_are_in_order_where_they_begin_at_the_end_of_the_one_before() {
     let mut all = vec![bound(3, 7)];
