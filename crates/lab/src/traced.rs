@@ -15,7 +15,7 @@ use pagewise_model::trace::{
     FileSpan, LONGEST_ENTRY, NoGaps, RecordedTable, Trace, TraceFile, WindowTally, range_of,
 };
 use pagewise_model::watched::{Missing, ObservationKind};
-use pagewise_model::work::MOST_GAPS_NS;
+use pagewise_model::work::{MOST_GAPS_NS, USUAL_GAPS_NS};
 use pagewise_model::{Bytes, Consume, Descriptor, Plan, Replay, Untrusted, format};
 
 use chosen::{chosen, own_method};
@@ -93,8 +93,9 @@ pub struct Traced {
 
 impl Traced {
     /// The trace at `path`, and the reads of the files that are `named`, or of the usual ones; by
-    /// one thread in the order of time, or by as many as read at once.
-    pub fn load(path: &Path, named: &[PathBuf], by_one: bool) -> Result<Self> {
+    /// one thread in the order of time, or by as many as read at once. Long gaps between the reads
+    /// are kept on request.
+    pub fn load(path: &Path, named: &[PathBuf], by_one: bool, long_gaps: bool) -> Result<Self> {
         let mut trace = read(path)?;
         let shown = path.display();
         if let Some(why) = trace.trailer.lacks() {
@@ -131,7 +132,7 @@ impl Traced {
             bail!("{shown} has a read behind 1 TiB of {of_files}");
         };
         let gaps = trace.gaps(0).map(|gaps| total(&gaps));
-        let kept = kept_gaps_ns(gaps, &table);
+        let kept = kept_gaps_ns(gaps, &table, long_gaps);
         let entries = &table.entries;
         let ranges = || entries.iter().map(|entry| range_of(*entry));
         let work = Replay {
@@ -174,7 +175,7 @@ impl Traced {
 }
 
 /// Sum of the gaps between the reads of a file, or the reason that a replay cannot keep them.
-fn kept_gaps_ns(gaps: Result<u64, NoGaps>, table: &RecordedTable) -> Result<u64, String> {
+fn kept_gaps_ns(gaps: Result<u64, NoGaps>, table: &RecordedTable, long_gaps: bool) -> Result<u64, String> {
     let threads = table.thread_reads.len() as u64;
     if threads > 1 {
         return Err(format!(
@@ -183,10 +184,11 @@ fn kept_gaps_ns(gaps: Result<u64, NoGaps>, table: &RecordedTable) -> Result<u64,
         ));
     }
     let all_ns = gaps.map_err(|reason| reason.to_string())?;
-    if all_ns > MOST_GAPS_NS {
-        let (all, most) = (format::time(all_ns), format::time(MOST_GAPS_NS));
+    if all_ns > if long_gaps { MOST_GAPS_NS } else { USUAL_GAPS_NS } {
+        let [all, usual, most] = [all_ns, USUAL_GAPS_NS, MOST_GAPS_NS].map(format::time);
         return Err(format!(
-            "they are {all} in all, which each method would wait in each round: at most {most} are kept"
+            "they are {all} in all, which each method would wait in each round: at most {usual} are kept, and {most} with \
+             --as-fast-as-possible=false"
         ));
     }
     Ok(all_ns)

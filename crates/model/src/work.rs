@@ -28,7 +28,7 @@ pub use facts::{Offer, OtherWorkers, WorkloadFacts, WorkloadKind};
 pub use fill::Fill;
 pub use parameters::WorkParameters;
 pub use reads::Reads;
-pub use replay::{MAX_FILES, MOST_GAPS_NS, Replay};
+pub use replay::{MAX_FILES, MOST_GAPS_NS, Replay, USUAL_GAPS_NS};
 pub use scan::Scan;
 pub use update::Update;
 pub use writes::Writes;

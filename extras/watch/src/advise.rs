@@ -112,7 +112,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
 
 /// The reads of these files that were just recorded.
 fn load(trace: &Path, files: &[PathBuf], by_one: bool) -> Result<Traced> {
-    Traced::load(trace, files, by_one).map_err(|error| Exit::FellShort.because(error))
+    Traced::load(trace, files, by_one, false).map_err(|error| Exit::FellShort.because(error))
 }
 
 /// True if the trace of a run stands for its program.

@@ -33,8 +33,11 @@ pub(super) const FACTS: WorkloadFacts = WorkloadFacts {
 
 /// Files whose reads are replayed together, each of which is open while they are.
 pub const MAX_FILES: u32 = 10_000;
-/// The most gaps of a replay, in ns: each method waits for them in each round.
-pub const MOST_GAPS_NS: u64 = 2_000_000_000;
+/// The most gaps that a replay keeps without being asked to, in ns: each method waits for them in
+/// each round.
+pub const USUAL_GAPS_NS: u64 = 2_000_000_000;
+/// The most gaps of a replay, in ns.
+pub const MOST_GAPS_NS: u64 = 60_000_000_000;
 
 /// The reads of files of a trace, each thread's in its order. An operation is the reads of one
 /// thread.

@@ -188,10 +188,11 @@ fn run_anew(what: Option<&str>, arguments: &QuestionArguments, options: &Options
         "the directory is named twice: leave --dir out"
     );
     let by_one = arguments.layer().axes.threads.as_deref() == Some(&[Threads::Count(1)]);
+    let long_gaps = arguments.layer().axes.as_fast_as_possible.is_some_and(|asked| asked.contains(&false));
     let traced = arguments
         .trace
         .as_deref()
-        .map(|path| Traced::load(path, &arguments.own_files(), by_one))
+        .map(|path| Traced::load(path, &arguments.own_files(), by_one, long_gaps))
         .transpose()?;
     let own_files = traced.as_ref().map_or_else(|| arguments.own_files(), |traced| traced.files.clone());
     ensure!(

@@ -134,6 +134,11 @@ fn gaps_that_cannot_be_kept_are_left_out_with_their_reason() {
         "{}",
         finished.stdout
     );
+    // Long ones are kept if they are asked for.
+    let keep = &["--as-fast-as-possible=false"];
+    let kept = dry(&long(2000 * MS), keep).stdout;
+    assert!(kept.contains("with the program's gaps between them (2.08 s in all)"), "{kept}");
+    assert!(dry(&long(60_000 * MS), keep).stderr.contains(note), "a minute is the most");
     // A duration that reaches over the following reads leaves the gaps behind them.
     let over = changed(&|trace| trace.accesses[0].took_ns = Some(10 * MS));
     assert!(dry(&over, &[]).stdout.contains("with the program's gaps between them (7"), "some are left");
