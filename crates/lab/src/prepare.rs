@@ -208,7 +208,8 @@ impl Prepared {
     /// named, or that of the file.
     fn actor_directory(&self) -> Result<Option<String>> {
         let Destination::File { directory: named, .. } = &self.asked.destination else { return Ok(None) };
-        if !Plan::has_actor(&self.plan.cells) {
+        let makes_none = [false, true].into_iter().all(|written| self.plan.actor_files(written).is_empty());
+        if makes_none {
             ensure!(named.is_none(), "your own file is only read, and no other is made: leave --dir out");
             return Ok(None);
         }
@@ -217,10 +218,10 @@ impl Prepared {
             Some(directory) => Path::new(directory),
             None => file.parent().unwrap_or(Path::new("/")),
         };
-        let usage = "an actor has a file of its own, on the filesystem of your file: name a directory there with --dir";
+        let usage = "an actor has a file of its own, on the filesystem of your file: name a directory there with --dir, or let it read yours by file=same";
         files::check_directory(directory).map_err(|error| match error {
             DirectoryError::ReadOnly { .. } if named.is_none() => anyhow!(
-                "an actor has a file of its own, on the filesystem of your file, which is read-only: copy your file to another filesystem"
+                "an actor has a file of its own, on the filesystem of your file, which is read-only: let it read yours by file=same"
             ),
             error => anyhow!(error).context(usage),
         })?;

@@ -1,7 +1,7 @@
-//! Actors: another program at work beside the measured one, on a file of its own.
+//! Actors: another program at work beside the measured one, on a file of its own or on the same.
 //!
 //! Text is `scan:METHOD`, `read:METHOD` or `append:METHOD`, then `,rate=`, `,size=` and `,file=` in
-//! any order, as in `scan:pread:noreuse,rate=1600MiB/s`.
+//! any order, as in `scan:pread:noreuse,rate=1600MiB/s`; `file=same` is the measured file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -61,6 +61,18 @@ impl ActorOrder {
     }
 }
 
+/// The file of an actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ActorFile {
+    /// One of its own, of this size; `None`: as large as a memory limit requires, or 1 GiB.
+    Own(Option<Bytes>),
+    /// The measured one, all of it: a backup of what a server reads.
+    Same,
+}
+
+/// Text of [`ActorFile::Same`].
+pub const SAME_FILE: &str = "same";
+
 /// Another program at work beside the measured one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor {
@@ -72,16 +84,18 @@ pub struct Actor {
     pub op_bytes: Bytes,
     /// Reads or records per second; `None`: as fast as it can.
     pub rate: Option<ScheduledRate>,
-    /// Size of its file; `None`: as large as a memory limit requires, or 1 GiB.
-    pub file_bytes: Option<Bytes>,
+    /// The file.
+    pub file: ActorFile,
 }
 
 impl Actor {
     /// The same actor with the size of its file stated, as it is under this memory limit.
     pub fn sized(self, limit: Option<Bytes>) -> Self {
-        let usual = limit.map_or(USUAL_FILE, Self::bytes_to_fill);
-        let file_bytes = Some(self.file_bytes.unwrap_or(usual));
-        Self { file_bytes, ..self }
+        let file = match self.file {
+            ActorFile::Own(None) => ActorFile::Own(Some(limit.map_or(USUAL_FILE, Self::bytes_to_fill))),
+            stated => stated,
+        };
+        Self { file, ..self }
     }
 
     /// Bytes after which the cache under a memory limit is what actor and victim make of it.
@@ -89,9 +103,17 @@ impl Actor {
         Bytes(limit.0.saturating_mul(TIMES_LIMIT))
     }
 
-    /// Size of its file.
-    pub fn file_bytes(&self) -> Bytes {
-        self.file_bytes.unwrap_or(USUAL_FILE)
+    /// Size of its file, if that is its own.
+    pub fn own_file_bytes(&self) -> Option<Bytes> {
+        match self.file {
+            ActorFile::Own(file_bytes) => Some(file_bytes.unwrap_or(USUAL_FILE)),
+            ActorFile::Same => None,
+        }
+    }
+
+    /// True if it reads the measured file.
+    pub fn reads_same_file(&self) -> bool {
+        self.file == ActorFile::Same
     }
 
     /// True if it writes its file.
@@ -168,7 +190,16 @@ impl Actor {
         let rate =
             rate.ok_or("it has no rate: write rate=200MiB/s, rate=5k, or rate=max for as fast as it can")?;
         let rate = rate_of(rate, order, op_bytes)?;
-        Ok(Self { order, method, op_bytes, rate, file_bytes: bytes_of(file)? })
+        let file = match file {
+            Some(SAME_FILE) if order == ActorOrder::Append => {
+                return Err(
+                    "the measured file is only read, and this actor writes: leave file=same out".into()
+                );
+            }
+            Some(SAME_FILE) => ActorFile::Same,
+            size => ActorFile::Own(bytes_of(size)?),
+        };
+        Ok(Self { order, method, op_bytes, rate, file })
     }
 }
 
@@ -184,7 +215,7 @@ impl FromStr for Actor {
 /// Exact: the printed text parses back to the same value.
 impl fmt::Display for Actor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { order, method, op_bytes, rate, file_bytes } = self;
+        let Self { order, method, op_bytes, rate, file } = self;
         write!(formatter, "{order}:{method}")?;
         match (rate, order, self.bytes_per_second()) {
             (Some(_), ActorOrder::Scan | ActorOrder::Append, Some(bytes)) => {
@@ -196,7 +227,11 @@ impl fmt::Display for Actor {
         if *op_bytes != order.usual_operation() {
             write!(formatter, ",size={op_bytes}")?;
         }
-        file_bytes.map_or(Ok(()), |file_bytes| write!(formatter, ",file={file_bytes}"))
+        match file {
+            ActorFile::Own(None) => Ok(()),
+            ActorFile::Own(Some(file_bytes)) => write!(formatter, ",file={file_bytes}"),
+            ActorFile::Same => write!(formatter, ",file={SAME_FILE}"),
+        }
     }
 }
 
@@ -220,6 +255,7 @@ mod tests {
             ("read:pread,rate=16MiB/s", "read:pread,rate=1024/s"),
             ("append:pwrite:direct,rate=20,size=4KiB", "append:pwrite:direct,rate=80KiB/s,size=4KiB"),
             ("append:mmap,rate=20MiB/s,file=64MiB", "append:mmap,rate=20MiB/s,file=64MiB"),
+            ("scan:pread,file=same,rate=400", "scan:pread,rate=400MiB/s,file=same"),
         ] {
             let parsed = actor(typed);
             assert_eq!(parsed.to_string(), printed);
@@ -248,6 +284,7 @@ mod tests {
             ("append:pwrite,rate=999999GiB/s,size=4KiB", "records a second are too many"),
             ("scan:pread,rate=max,depth=2", "none of rate="),
             ("scan:pread,rate=max,file=12", "unit"),
+            ("append:pwrite,rate=max,file=same", "the measured file is only read"),
         ] {
             let error = text.parse::<Actor>().expect_err("no actor");
             assert!(error.contains(reason), "{text}: {error}");
@@ -256,9 +293,11 @@ mod tests {
 
     #[test]
     fn its_file_is_four_times_the_limit() {
-        let of = |text: &str, limit| actor(text).sized(limit).file_bytes();
+        let of = |text: &str, limit| actor(text).sized(limit).own_file_bytes().expect("a file of its own");
         assert_eq!(of("scan:pread,rate=max", Some(Bytes::mib(512))), Bytes::gib(2));
         assert_eq!(of("scan:pread,rate=max", None), Bytes::gib(1));
         assert_eq!(of("scan:pread,rate=max,file=8MiB", Some(Bytes::mib(512))), Bytes::mib(8));
+        let same = actor("scan:pread,rate=max,file=same").sized(Some(Bytes::mib(512)));
+        assert_eq!(same.own_file_bytes(), None);
     }
 }

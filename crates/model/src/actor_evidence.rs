@@ -69,6 +69,14 @@ impl ActorEvidence {
         self.within(from_ns, to_ns, |window| window.bytes as f64)
     }
 
+    /// Bytes that were read or written before the region, likewise.
+    pub fn bytes_at_begin(&self) -> f64 {
+        let has_ended = |window: &ActorWindow| window.began_ns.saturating_add(window.wall_ns as i64) <= 0;
+        let ended: f64 =
+            self.windows.iter().filter(|window| has_ended(window)).map(|window| window.bytes as f64).sum();
+        self.bytes_before as f64 + self.bytes_within(f64::NEG_INFINITY, 0.0) - ended
+    }
+
     /// Bytes of the requests that lie in a region of `region_ns`, and of all that overlap it.
     pub fn bounds_of_bytes(&self, region_ns: u64) -> (u64, u64) {
         let end = |window: &ActorWindow| window.began_ns.saturating_add(window.wall_ns as i64);
@@ -124,5 +132,7 @@ mod tests {
         let evidence = ActorEvidence { windows, ..ActorEvidence::default() };
         assert_eq!(evidence.bounds_of_bytes(280), (4 + 8, 2 + 4 + 8));
         assert_eq!(evidence.bounds_of_bytes(200), (4, 2 + 4 + 8));
+        let begun = ActorEvidence { bytes_before: 100, ..evidence };
+        assert_eq!(begun.bytes_at_begin(), 101.0, "with half of the one that overlaps");
     }
 }

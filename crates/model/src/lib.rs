@@ -43,7 +43,7 @@ mod words;
 pub mod work;
 pub mod workers;
 
-pub use actor::{Actor, ActorOrder};
+pub use actor::{Actor, ActorFile, ActorOrder, SAME_FILE};
 pub use actor_evidence::{ActorEvidence, ActorWindow, ActorWrites};
 pub use cell::{CacheState, Cell, Conditions, Descriptor, Role};
 pub use check_context::{Beating, CheckContext};

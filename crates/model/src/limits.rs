@@ -49,7 +49,7 @@ impl Conditions {
         })?;
         self.check_rate()?;
         if let Some(actor) = &self.beside {
-            actor.check(Alignment::ANY)?;
+            actor.check(self, Alignment::ANY)?;
         }
         match self.writes().and_then(|writes| writes.updates).zip(self.ring()) {
             Some((updates, ring)) => self.check_updates(u64::from(updates), &ring),

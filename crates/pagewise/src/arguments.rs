@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pagewise_lab::choices::{AllArguments, LengthArguments};
@@ -223,8 +223,8 @@ pub struct QuestionArguments {
     /// With read, scan or append: the methods, sizes and rates are those of an actor, ranked by
     /// what they leave to this program, which is measured: read:METHOD, scan:METHOD or
     /// append:METHOD, then rate=, size= and file=, as in read:pread,rate=20k,size=4KiB,file=0.75x,
-    /// or file=./index.bin for your own
-    #[arg(long, value_name = "VICTIM", conflicts_with_all = ["beside", "file", "trace", "workload"])]
+    /// or file=./index.bin for your own, or file=same for that of the actor
+    #[arg(long, value_name = "VICTIM", conflicts_with_all = ["beside", "trace", "workload"])]
     pub victim: Option<Victim>,
     /// Drop the whole machine's page cache if the file does not leave it otherwise
     #[arg(long, help_heading = "Host settings")]
@@ -474,19 +474,16 @@ impl QuestionArguments {
         if self.resume {
             bail!("--resume takes every choice from the run file: leave --victim out");
         }
-        ensure!(
-            self.own_files().is_empty(),
-            "an actor has a file of its own, which pagewise makes: name a directory instead of your file; a victim may read yours, as in --victim read:pread,file=./index.bin"
-        );
-        let Exchanged { question, workload, axes, own_file } =
-            victim.clone().exchanged(question.unwrap_or_default(), self.axes.clone())?;
+        let question = question.unwrap_or_default();
+        let Exchanged { question, workload, axes, own_files } =
+            victim.clone().exchanged(question, self.axes.clone(), self.own_files())?;
         // A victim is compared with nothing but itself.
         let of_victim = Self {
             axes,
             workload: Some(vec![workload]),
             victim: None,
             no_ceilings: true,
-            file: own_file.into_iter().collect(),
+            file: own_files,
             path: None,
             dir: self.directory().map(Path::to_path_buf),
             ..self.clone()

@@ -110,21 +110,36 @@ fn pauses(actor: &Actor, evidence: &ActorEvidence, region_ns: u64) -> Option<Str
     })
 }
 
-/// A scan of a file that does not fit into the cache reads the device.
+/// A scan of a file that does not fit into the cache reads the device; where the measured method
+/// reads the same file, that holds for what only the scan reads.
 fn served_from_cache(subject: &Subject<'_>, actor: &Actor, evidence: &ActorEvidence) -> Option<String> {
-    let limit = subject.cell.conditions.host_settings.memory_limit_bytes?;
-    let is_kept = actor.file_bytes().0 < limit.0.saturating_mul(NOT_KEPT);
+    let conditions = &subject.cell.conditions;
+    let limit = conditions.host_settings.memory_limit_bytes?;
+    let file_bytes = actor.file_bytes(conditions).0;
+    let shared_bytes = if actor.reads_same_file() { conditions.span_bytes.0 } else { 0 };
+    let is_kept = file_bytes.saturating_sub(shared_bytes) < limit.0.saturating_mul(NOT_KEPT);
     if actor.order != ActorOrder::Scan || is_kept || subject.context.sparse_or_compressed_bytes {
         return None;
     }
-    let read = evidence.bytes_within(0.0, subject.evidence.wall_ns as f64);
+    let region_ns = subject.evidence.wall_ns as f64;
+    let read = evidence.bytes_within(0.0, region_ns);
+    let begin = evidence.bytes_at_begin();
+    let scan_bytes = file_bytes / actor.op_bytes.0 * actor.op_bytes.0;
+    let not_shared = bytes_behind(shared_bytes as f64, scan_bytes as f64, begin, begin + read);
     let delivered = evidence.device_read_bytes?;
-    let least = read * LEAST_FROM_DEVICE - DEVICE_SLACK_BYTES;
+    let least = not_shared * LEAST_FROM_DEVICE - DEVICE_SLACK_BYTES;
     ((delivered as f64) < least).then(|| {
         format!(
-            "{delivered} bytes came from the device for the actor, which scanned {read:.0} bytes of a file that is larger than the cache"
+            "{delivered} bytes came from the device for the actor, which scanned {not_shared:.0} bytes of a file that is larger than the cache"
         )
     })
+}
+
+/// Bytes of a scan from its byte `from` to `to` that lie behind the first `shared` bytes of its
+/// file, if it reads the `all` bytes of that again and again.
+fn bytes_behind(shared: f64, all: f64, from: f64, to: f64) -> f64 {
+    let until = |end: f64| (end / all).floor() * (all - shared) + (end % all - shared).max(0.0);
+    until(to) - until(from)
 }
 
 /// The actor is not under the limit of the worker, so it fills another cache.
@@ -200,6 +215,14 @@ mod tests {
     }
 
     #[test]
+    fn of_a_shared_file_only_the_rest_comes_from_the_device() {
+        let of = |from, to| super::bytes_behind(30.0, 100.0, from, to);
+        assert_eq!((of(0.0, 30.0), of(20.0, 40.0), of(90.0, 120.0)), (0.0, 10.0, 10.0));
+        assert_eq!((of(50.0, 250.0), of(310.0, 330.0)), (140.0, 0.0));
+        assert_eq!(super::bytes_behind(0.0, 100.0, 250.0, 600.0), 350.0);
+    }
+
+    #[test]
     fn an_actor_that_pauses_lies_or_reads_something_else_is_noticed() {
         let limited = honest::beside("pread", Warm, "scan:pread,rate=1600MiB/s", Some(320));
         let absent = |change: fn(&mut ActorEvidence)| kinds(&limited, change);
@@ -217,6 +240,17 @@ mod tests {
         assert_eq!(absent(fewer), [ActorAbsent], "a slice of it");
         assert_eq!(absent(|actor| actor.device_read_bytes = Some(1 << 20)), [ActorAbsent], "the same MiB");
         assert_eq!(absent(|actor| actor.device_read_bytes = None), [], "unknown here");
+        let same = |file_mib: u64, change: &dyn Fn(&mut ActorEvidence)| {
+            let mut cell = honest::beside("pread", Warm, "scan:pread,rate=1600MiB/s,file=same", Some(320));
+            cell.conditions.file_bytes = pagewise_model::Bytes::mib(file_mib);
+            kinds(&cell, change)
+        };
+        let none_read = |actor: &mut ActorEvidence| actor.device_read_bytes = Some(0);
+        assert_eq!(same(4096, &|_| ()), []);
+        // The region begins behind what the method reads, and in it one pass later.
+        assert_eq!(same(4096, &none_read), [ActorAbsent], "it did not read that");
+        assert_eq!(same(1280, &none_read), [], "it read what both read");
+        assert_eq!(same(800, &none_read), [], "all of it may be cached");
         assert_eq!(absent(|actor| actor.is_in_group = Some(false)), [ChargedToOtherCgroup]);
         assert_eq!(absent(|actor| actor.is_in_group = None), [ChargedToOtherCgroup]);
         let died = honest::kinds(&limited, |_, evidence| {

@@ -157,8 +157,8 @@ axes! {
     /// Actor at work meanwhile, on a file of its own and under the same memory limit: scan:METHOD
     /// (front to back, again and again), read:METHOD (random reads) or append:METHOD (records, each
     /// on the device before the next one), with rate=, as in scan:pread:noreuse,rate=200MiB/s or
-    /// read:mmap,rate=5k, or rate=max; size= of a read or record and file= may follow. Or none:
-    /// alone. Repeat for an axis
+    /// read:mmap,rate=5k, or rate=max; size= of a read or record and file= may follow; file=same
+    /// is the measured file. Or none: alone. Repeat for an axis
     #[arg(long, value_name = "ACTOR")]
     beside: OrNone<Actor>, of all;
     /// Each offset within an operation follows from the data of the read before

@@ -228,7 +228,7 @@ const MAX_FILLING_SECONDS: u64 = 20;
 /// Refuse an actor that cannot be at work as asked, or whose effect has no state that remains.
 fn ensure_beside(conditions: &Conditions, actor: &Actor, machine: &Machine<'_>) -> Result<()> {
     let Conditions { cache, threads, host_settings, .. } = conditions;
-    actor.check(alignment(machine)).map_err(Error::msg)?;
+    actor.check(conditions, alignment(machine)).map_err(Error::msg)?;
     let workload = conditions.workload();
     ensure!(
         !matches!(conditions.work, Work::Replay(_)) && *cache != CacheState::ColdStart,

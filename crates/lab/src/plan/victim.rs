@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Result, bail, ensure};
-use pagewise_model::{Actor, ActorOrder, Bytes, CacheState, Method, ScheduledRate, Sync, Workload};
+use pagewise_model::{
+    Actor, ActorFile, ActorOrder, Bytes, CacheState, Method, SAME_FILE, ScheduledRate, Sync, Workload,
+};
 
 use super::matrix::vary;
 use super::{Axes, OrNone, Size, Threads};
@@ -16,6 +18,9 @@ use super::{Axes, OrNone, Size, Threads};
 /// Size of a victim's file under a memory limit, in thousandths of the cache: hot data that fit,
 /// and do not fit together with what an actor brings in.
 const USUAL_FILE: Size = Size::Times(750);
+
+/// Size of the file that actor and victim both read: more than fits.
+const USUAL_SHARED_FILE: Size = Size::Times(4000);
 
 /// The program whose loss ranks the methods of an actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +39,8 @@ enum VictimFile {
     Made(Size),
     /// The user's own, at this path.
     Own(PathBuf),
+    /// That of the actors.
+    Same,
 }
 
 impl FromStr for VictimFile {
@@ -41,6 +48,9 @@ impl FromStr for VictimFile {
 
     /// A path has a slash in it, and a size has none.
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == SAME_FILE {
+            return Ok(VictimFile::Same);
+        }
         match text.contains('/') {
             true => Ok(VictimFile::Own(PathBuf::from(text))),
             false => text.parse().map(VictimFile::Made).map_err(|error: String| {
@@ -84,10 +94,11 @@ impl FromStr for Victim {
             [file] => Some(file["file=".len()..].parse().map_err(invalid)?),
             [_, second, ..] => return Err(invalid(format!("'{second}' comes a second time"))),
         };
-        if matches!(file, Some(VictimFile::Own(_))) && actor.is_writing() {
-            return Err(invalid("your own file is only read, and this victim writes".to_string()));
+        if matches!(file, Some(VictimFile::Own(_) | VictimFile::Same)) && actor.is_writing() {
+            let whose = if file == Some(VictimFile::Same) { "a file of both" } else { "your own file" };
+            return Err(invalid(format!("{whose} is only read, and this victim writes")));
         }
-        let Actor { order, method, op_bytes, rate, file_bytes: _ } = actor;
+        let Actor { order, method, op_bytes, rate, file: _ } = actor;
         Ok(Self { order, method, op_bytes, rate, file })
     }
 }
@@ -101,14 +112,24 @@ pub struct Exchanged {
     pub workload: Workload,
     /// Choices of the question.
     pub axes: Axes,
-    /// The user's own file, if the victim reads that.
-    pub own_file: Option<PathBuf>,
+    /// The user's own file, if the victim reads one.
+    pub own_files: Vec<PathBuf>,
 }
 
 impl Victim {
+    /// True if it reads the file of the actors.
+    pub fn reads_same_file(&self) -> bool {
+        self.file == Some(VictimFile::Same)
+    }
+
     /// The question of this victim beside each method that `question` was asked about. Methods,
-    /// sizes and rates of `axes` become those of actors; all else is of the victim.
-    pub fn exchanged(self, question: &str, mut axes: Axes) -> Result<Exchanged> {
+    /// sizes and rates of `axes` become those of actors; all else is of the victim. `files` of the
+    /// user are of both.
+    pub fn exchanged(self, question: &str, mut axes: Axes, files: Vec<PathBuf>) -> Result<Exchanged> {
+        ensure!(
+            files.is_empty() || self.file == Some(VictimFile::Same),
+            "your file is not that of the actors alone: write file=same in the victim if both read it, or name a directory instead of your file"
+        );
         let beside = self.actors(question, &mut axes)?;
         let (question, workload) = match self.order {
             ActorOrder::Read => ("read", Workload::RandomRead),
@@ -121,12 +142,17 @@ impl Victim {
         axes.rate = self.rate.map(|rate| vec![OrNone(Some(rate))]);
         let is_limited = axes.memory.iter().flatten().any(|limit| limit.0.is_some());
         let usual = Some(USUAL_FILE).filter(|_| is_limited && self.order != ActorOrder::Append);
-        let (made, own_file) = match self.file {
-            None => (usual, None),
-            Some(VictimFile::Made(size)) => (Some(size), None),
-            Some(VictimFile::Own(path)) => (None, Some(path)),
+        let (made, own_files) = match self.file {
+            None => (usual.map(|size| vec![size]), Vec::new()),
+            Some(VictimFile::Made(size)) => (Some(vec![size]), Vec::new()),
+            Some(VictimFile::Own(path)) => (None, vec![path]),
+            Some(VictimFile::Same) => {
+                axes.span = axes.span.or(usual.map(|size| vec![size]));
+                let usual = usual.filter(|_| files.is_empty()).map(|_| vec![USUAL_SHARED_FILE]);
+                (axes.file_size.take().or(usual), files)
+            }
         };
-        axes.file_size = made.map(|size| vec![size]);
+        axes.file_size = made;
         ensure!(
             axes.read_size.is_none() && axes.record_size.is_none(),
             "with --victim, --read-size is of an actor that reads and --record-size of one that appends: the size of the victim is in its text, as in size=4KiB"
@@ -147,7 +173,7 @@ impl Victim {
                 axes.sync = Some(vec![Sync::Commit]);
             }
         }
-        Ok(Exchanged { question, workload, axes, own_file })
+        Ok(Exchanged { question, workload, axes, own_files })
     }
 
     /// No actor, and one for each method, size and rate.
@@ -178,25 +204,26 @@ impl Victim {
         let methods: Vec<Method> = axes.methods.take().unwrap_or_else(|| usual.collect());
         let sizes = sizes.map_or(vec![None], |sizes| sizes.into_iter().map(Some).collect());
         let rates = axes.rate.take().unwrap_or(vec![OrNone(None)]);
-        let files = match axes.file_size.take() {
-            None => vec![None],
-            Some(sizes) => sizes.into_iter().map(file_of_actor).collect::<Result<Vec<_>>>()?,
+        let files = match &axes.file_size {
+            _ if self.reads_same_file() => vec![ActorFile::Same],
+            None => vec![ActorFile::Own(None)],
+            Some(sizes) => sizes.iter().map(|size| file_of_actor(*size)).collect::<Result<Vec<_>>>()?,
         };
-        let of =
-            |method| Actor { order, method, op_bytes: order.usual_operation(), rate: None, file_bytes: None };
+        let file = ActorFile::Own(None);
+        let of = |method| Actor { order, method, op_bytes: order.usual_operation(), rate: None, file };
         let mut all: Vec<Actor> = methods.into_iter().map(of).collect();
         all = vary(all, &sizes, |actor, size| actor.op_bytes = size.unwrap_or(actor.op_bytes))?;
         all = vary(all, &rates, |actor, rate| actor.rate = rate.0)?;
-        all = vary(all, &files, |actor, file| actor.file_bytes = file)?;
+        all = vary(all, &files, |actor, file| actor.file = file)?;
         // As typed: what is no actor is refused with its reason.
         let actors = all.iter().map(|actor| actor.to_string().parse().map_err(anyhow::Error::msg));
         std::iter::once(Ok(OrNone(None))).chain(actors.map(|actor| Ok(OrNone(Some(actor?))))).collect()
     }
 }
 
-fn file_of_actor(size: Size) -> Result<Option<Bytes>> {
+fn file_of_actor(size: Size) -> Result<ActorFile> {
     match size {
-        Size::Exact(bytes) => Ok(Some(bytes)),
+        Size::Exact(bytes) => Ok(ActorFile::Own(Some(bytes))),
         Size::Times(_) => bail!(
             "with --victim the file size is that of the actor's file: write it in bytes, or leave it out for four times the memory limit"
         ),
@@ -228,8 +255,9 @@ mod tests {
             file_size: Some(vec![Size::Exact(Bytes::gib(1))]),
             ..limited()
         };
-        let Exchanged { question, workload, axes, own_file } =
-            victim("read:mmap:random,rate=20k,size=4KiB").exchanged("scan", typed).expect("a question");
+        let Exchanged { question, workload, axes, own_files } = victim("read:mmap:random,rate=20k,size=4KiB")
+            .exchanged("scan", typed, Vec::new())
+            .expect("a question");
         assert_eq!((question, workload), ("read", Workload::RandomRead));
         assert_eq!(
             besides(&axes),
@@ -238,19 +266,40 @@ mod tests {
         assert_eq!(axes.methods, Some(vec!["mmap:random".parse().expect("a method")]));
         assert_eq!(axes.rate, Some(vec![OrNone(ScheduledRate::new(20_000))]));
         assert_eq!(axes.read_size, Some(vec![Bytes::kib(4)]));
-        assert_eq!((axes.file_size, axes.span, own_file), (Some(vec![USUAL_FILE]), None, None));
+        assert_eq!((axes.file_size, axes.span, own_files), (Some(vec![USUAL_FILE]), None, vec![]));
     }
 
     #[test]
     fn a_file_of_ones_own_has_its_size() {
         let of_victim = victim("read:mmap:random,rate=20k,file=./index.bin");
-        let Exchanged { axes, own_file, .. } = of_victim.exchanged("scan", limited()).expect("a question");
-        assert_eq!((own_file, axes.file_size), (Some(PathBuf::from("./index.bin")), None));
+        let Exchanged { axes, own_files, .. } =
+            of_victim.exchanged("scan", limited(), Vec::new()).expect("a question");
+        assert_eq!((own_files, axes.file_size), (vec![PathBuf::from("./index.bin")], None));
+    }
+
+    #[test]
+    fn a_file_of_both_is_larger_than_what_the_victim_reads() {
+        let of_both = || victim("read:pread,rate=20k,file=same");
+        let of = |axes| of_both().exchanged("scan", axes, Vec::new()).expect("a question");
+        let all = of(limited());
+        assert_eq!((all.own_files, all.axes.file_size.clone()), (vec![], Some(vec![USUAL_SHARED_FILE])));
+        assert!(besides(&all.axes).iter().skip(1).all(|actor| actor.ends_with(",file=same")));
+        assert_eq!(all.axes.span, Some(vec![USUAL_FILE]));
+        let size = Some(vec![Size::Exact(Bytes::gib(1))]);
+        let typed = of(Axes { file_size: size.clone(), span: Some(vec![Size::Times(500)]), ..limited() });
+        assert_eq!((typed.axes.file_size, typed.axes.span), (size, Some(vec![Size::Times(500)])));
+        let free = of(Axes::default()).axes;
+        assert_eq!((free.file_size, free.span), (None, None));
+        let files = vec![PathBuf::from("index.bin")];
+        let own = of_both().exchanged("scan", limited(), files.clone()).expect("a question");
+        assert_eq!((own.own_files, own.axes.file_size), (files.clone(), None));
+        let error = victim("read:pread").exchanged("scan", limited(), files).expect_err("whose is it?");
+        assert!(error.to_string().contains("write file=same in the victim"), "{error}");
     }
 
     #[test]
     fn a_log_is_a_victim_that_commits() {
-        let of = |text: &str| victim(text).exchanged("read", limited()).expect("a question");
+        let of = |text: &str| victim(text).exchanged("read", limited(), Vec::new()).expect("a question");
         let Exchanged { question, axes, .. } = of("append:pwrite,rate=100,size=4KiB,file=16MiB");
         assert_eq!((question, axes.sync), ("append", Some(vec![Sync::Commit])));
         assert_eq!(axes.record_size, Some(vec![Bytes::kib(4)]));
@@ -271,6 +320,7 @@ mod tests {
             ("read:pread,file=x", "invalid multiple"),
             ("read:pread,file=index.bin", "as in file=./index.bin"),
             ("append:pwrite,file=/data/log", "only read"),
+            ("append:pwrite,file=same", "a file of both is only read"),
             ("read:pread,span=1GiB", "none of rate="),
             ("scan:pread,rate=20", "leave rate=20 out"),
             ("scan:pread,rate=max,size=4KiB", "leave size=4KiB out"),
@@ -279,7 +329,7 @@ mod tests {
             assert!(error.starts_with("invalid victim '") && error.contains(reason), "{text}: {error}");
         }
         let refused = |question: &str, axes| {
-            victim("read:pread").exchanged(question, axes).expect_err("refused").to_string()
+            victim("read:pread").exchanged(question, axes, Vec::new()).expect_err("refused").to_string()
         };
         assert!(refused("fill", limited()).contains("read, scan and append"));
         let times = Axes { file_size: Some(vec![Size::Times(2000)]), ..limited() };

@@ -116,6 +116,11 @@ impl Accesses {
         Ok(Self { conditions: conditions.clone(), seed, table, reference, parts })
     }
 
+    /// True if they were drawn for these conditions.
+    pub fn are_of(&self, conditions: &Conditions) -> bool {
+        self.conditions == *conditions
+    }
+
     /// Entries of the table that workers find.
     pub fn entries(&self) -> u64 {
         self.table.reads() + self.parts.behind

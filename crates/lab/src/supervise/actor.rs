@@ -11,10 +11,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pagewise_host::process;
-use pagewise_model::{Actor, ActorEvidence, ActorWindow, Failure};
+use pagewise_model::{Actor, ActorEvidence, ActorWindow, Cell, Failure};
 use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Go, Job, Wait};
 
-use super::actor_task::{ActorRecords, ActorTask, absent};
+use super::actor_task::{ActorRecords, ActorTask, KeptAccesses, absent};
 use super::conditions::ConditionGuard;
 use super::files::{Input, slowest};
 use super::program::Program;
@@ -85,17 +85,17 @@ pub struct ActorMoment {
 }
 
 impl ReadyActor {
-    /// Start the worker of `actor` on its file, and have it open the file.
+    /// Start the worker of `actor`, which is at work as `cell`, on its file, and have it open the
+    /// file.
     pub fn start(
-        actor: &Actor,
-        input: &Input,
+        (actor, cell): (&Actor, &Cell),
+        (input, kept): (&Input, &KeptAccesses),
         program: &Program,
         guard: &ConditionGuard,
         round: SampleRound<'_>,
         direct_alignment: u64,
     ) -> Result<Self, ConversationError> {
-        let cell = actor.cell();
-        let task = ActorTask::of(actor, &cell, input, round)
+        let task = ActorTask::of(actor, cell, input, round, kept)
             .map_err(|error| ConversationError::lack(format!("{error:#}")))?;
         let mut worker = program.start(|command| guard.prepare(command))?;
         let hello = worker.greet(round.wait)?;

@@ -3,12 +3,14 @@
 //! Reads are compared by their checksum with each answer, records when all is over: the whole file
 //! is read back.
 
+use std::cell::RefCell;
 use std::fs::File;
+use std::sync::Arc;
 
 use pagewise_analysis::statistics::total;
-use pagewise_host::{OffsetTable, OperationOrder, ReadBack, TableMemory, cache, missing_records};
+use pagewise_host::{OffsetTable, OperationOrder, ReadBack, TableError, TableMemory, cache, missing_records};
 use pagewise_model::random::mix;
-use pagewise_model::{Actor, ActorOrder, ActorWrites, Cell, Failure, FailureKind, RecordRing};
+use pagewise_model::{Actor, ActorOrder, ActorWrites, Cell, Conditions, Failure, FailureKind, RecordRing};
 use pagewise_protocol::{Job, SampleReply, descriptor_path};
 
 use super::accesses::Accesses;
@@ -23,12 +25,17 @@ pub(super) enum ActorTask {
     Reads {
         /// Inherited by the worker.
         _memory: TableMemory,
-        accesses: Box<Accesses>,
+        accesses: Arc<Accesses>,
         order: OperationOrder,
     },
     /// Records over the content of a file.
     Records(Box<ActorRecords>),
 }
+
+/// Accesses of actors to the user's file, whose checksums require reading it: once, and not for
+/// each sample.
+#[derive(Default)]
+pub struct KeptAccesses(RefCell<Vec<Arc<Accesses>>>);
 
 /// The records that an actor writes, and where they are to be found.
 pub struct ActorRecords {
@@ -45,11 +52,12 @@ impl ActorTask {
         cell: &Cell,
         input: &Input,
         round: SampleRound<'_>,
+        kept: &KeptAccesses,
     ) -> anyhow::Result<Self> {
         let conditions = &cell.conditions;
-        let table = match actor.order {
-            ActorOrder::Scan => OffsetTable::in_order(conditions, round.seed())?,
-            ActorOrder::Read => OffsetTable::new(conditions, round.seed())?,
+        let draw: fn(&Conditions, u64) -> Result<OffsetTable, TableError> = match actor.order {
+            ActorOrder::Scan => OffsetTable::in_order,
+            ActorOrder::Read => OffsetTable::new,
             ActorOrder::Append => {
                 // As many passes as it has time for. What another actor left is of another seed, so
                 // that a record which is not written is missing.
@@ -63,7 +71,11 @@ impl ActorTask {
                 })));
             }
         };
-        let accesses = Box::new(Accesses::of_table(table, conditions, input, round)?);
+        let new = |seed| Ok(Arc::new(Accesses::of_table(draw(conditions, seed)?, conditions, input, round)?));
+        let accesses = match input.seed() {
+            Some(_) => new(round.seed())?,
+            None => kept.of(conditions, || new(round.plan.seed))?,
+        };
         let mut memory = TableMemory::new(accesses.entries())?;
         // It is not measured, so its table is in place from the start, and in one piece: there is
         // little to do between two requests.
@@ -122,6 +134,21 @@ impl ActorTask {
     }
 }
 
+impl KeptAccesses {
+    fn of(
+        &self,
+        conditions: &Conditions,
+        new: impl FnOnce() -> anyhow::Result<Arc<Accesses>>,
+    ) -> anyhow::Result<Arc<Accesses>> {
+        let mut all = self.0.borrow_mut();
+        if let Some(kept) = all.iter().find(|kept| kept.are_of(conditions)) {
+            return Ok(kept.clone());
+        }
+        all.push(new()?);
+        Ok(all[all.len() - 1].clone())
+    }
+}
+
 impl ActorRecords {
     /// Read them back.
     ///
@@ -148,7 +175,7 @@ mod tests {
     use std::time::Duration;
 
     use pagewise_host::Dataset;
-    use pagewise_model::{Content, Plan};
+    use pagewise_model::{Bytes, Content, Plan, Reads, Work};
     use pagewise_protocol::Wait;
 
     use super::*;
@@ -161,11 +188,12 @@ mod tests {
         let dataset = Dataset::create(&path, 1 << 20, Content::Random, 3, &mut |_| (), &STOP).expect("made");
         let input = Input::dataset(dataset).expect("an input");
         let actor: Actor = "append:pwrite,rate=max,size=64KiB,file=1MiB".parse().expect("an actor");
-        let (cell, plan) = (actor.cell(), Plan::of(Vec::new()));
+        let measured = Conditions::of(Work::RandomRead(Reads::of(Bytes::kib(4))), Bytes::mib(1));
+        let (cell, plan) = (actor.cell(&measured), Plan::of(Vec::new()));
         let wait = Wait { patience: Duration::from_secs(1), stop: &STOP };
         let round = SampleRound { plan: &plan, number: 0, page_bytes: 4096, wait };
         let writer = |writes: u64| {
-            let task = ActorTask::of(&actor, &cell, &input, round).expect("a task");
+            let task = ActorTask::of(&actor, &cell, &input, round, &KeptAccesses::default()).expect("a task");
             let mut of_file = task.into_records().expect("it writes");
             of_file.writes.records = writes;
             of_file

@@ -18,6 +18,7 @@ use pagewise_model::{
 use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Wait, died_of_sigbus};
 
 use super::actor::ReadyActor;
+use super::actor_task::KeptAccesses;
 use super::conditions::{ConditionGuard, ConditionSetter};
 use super::files::{FileUse, Input, Inputs, NoState};
 use super::follower::Unfollowed;
@@ -41,6 +42,7 @@ pub struct Sampler<'a> {
     stop: &'a AtomicBool,
     host: HostReader,
     tasks: Tasks,
+    kept_accesses: KeptAccesses,
     memory_speeds: MemorySpeeds,
     context: CheckContext,
 }
@@ -83,6 +85,7 @@ impl<'a> Sampler<'a> {
             stop,
             host: HostReader::new(),
             tasks: Tasks::default(),
+            kept_accesses: KeptAccesses::default(),
             memory_speeds: MemorySpeeds::default(),
             context: CheckContext {
                 page_bytes: machine.page_bytes,
@@ -103,6 +106,7 @@ impl<'a> Sampler<'a> {
     /// Take samples of other datasets from now on. Those before them are removed.
     pub fn set_inputs(&mut self, inputs: Inputs) {
         self.tasks = Tasks::default();
+        self.kept_accesses = KeptAccesses::default();
         self.inputs = inputs;
     }
 
@@ -160,7 +164,7 @@ impl<'a> Sampler<'a> {
             Err(state) => return without_state(state),
         };
         // Before the cache is prepared: it may take longer to start than that state lasts.
-        let actor = match self.actor(cell, of_round, &guard) {
+        let actor = match self.actor(cell, read, of_round, &guard) {
             Ok(actor) => actor,
             Err(NoActor::State(state)) => return without_state(state),
             Err(NoActor::Worker(error)) => return finish(error, None, input, &guard, self.stop),
@@ -270,21 +274,31 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// The actor of `cell`, on its file as if nobody had read it before; its worker is ready.
+    /// The actor of `cell`, on a file of its own as if nobody had read it before, or on the
+    /// `measured` one; its worker is ready.
     fn actor(
         &self,
         cell: &Cell,
+        measured: Option<&Input>,
         round: SampleRound<'_>,
         guard: &ConditionGuard,
     ) -> Result<Option<ReadyActor>, NoActor> {
         let Some(actor) = &cell.conditions.beside else { return Ok(None) };
-        let file_bytes = actor.file_bytes().0;
         let of_use = if actor.is_writing() { FileUse::WrittenByActors } else { FileUse::ReadByActors };
-        let input = self.inputs.of(of_use).find(|input| input.file_bytes == file_bytes);
+        let input = match actor.own_file_bytes() {
+            Some(file_bytes) => self.inputs.of(of_use).find(|input| input.file_bytes == file_bytes.0),
+            None => measured,
+        };
         let input = input.expect("there is a file of every size in the plan");
-        input.make_cold(file_bytes, self.plan.drop_caches).map_err(NoActor::State)?;
+        // Without a limit it does not matter who brought in what both read.
+        if !actor.reads_same_file() || cell.conditions.shares_cache() {
+            input.make_cold(input.file_bytes, self.plan.drop_caches).map_err(NoActor::State)?;
+        }
         let program = self.machine.programs.of(actor.method.worker()).expect("it is the native worker");
-        ReadyActor::start(actor, input, program, guard, round, self.machine.direct_alignment)
+        let of_actor = actor.cell(&cell.conditions);
+        let file = (input, &self.kept_accesses);
+        let alignment = self.machine.direct_alignment;
+        ReadyActor::start((actor, &of_actor), file, program, guard, round, alignment)
             .map(Some)
             .map_err(|error| NoActor::Worker(error.of(&format!("the actor '{actor}'"))))
     }

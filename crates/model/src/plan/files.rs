@@ -31,11 +31,12 @@ impl Plan {
         datasets
     }
 
-    /// Sizes of the files that actors write, or that they read, largest first, without repetition.
+    /// Sizes of the files of their own that actors write, or that they read, largest first, without
+    /// repetition.
     pub fn actor_files(&self, written: bool) -> Vec<Bytes> {
         let actors = self.cells.iter().filter_map(|cell| cell.conditions.beside.as_ref());
         let actors = actors.filter(|actor| actor.is_writing() == written);
-        let mut files: Vec<Bytes> = actors.map(Actor::file_bytes).collect();
+        let mut files: Vec<Bytes> = actors.filter_map(Actor::own_file_bytes).collect();
         files.sort_unstable_by_key(|size| Reverse(*size));
         files.dedup();
         files

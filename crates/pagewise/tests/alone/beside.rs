@@ -156,6 +156,40 @@ fn an_actor_is_at_work_beside_a_file_of_ones_own() {
     place.expect_no_trace();
 }
 
+/// A scan goes through all of a file, of which the measured method reads the beginning.
+#[test]
+fn an_actor_reads_the_measured_file_of_ones_own() {
+    let _turn = my_turn();
+    let place = Place::new();
+    let content: Vec<u8> = (0..24u64 << 20).map(|at| (at / 4096 % 251) as u8).collect();
+    place.write("own", content.clone());
+    let words = [
+        "run",
+        "scan",
+        "own",
+        "--victim=read:pread,size=4KiB,file=same",
+        "--methods=pread,pread:direct",
+        "--rate=200",
+        "--span=8MiB",
+        "--trial-rounds=3",
+        "--sample=250ms",
+        "--out=run.jsonl",
+    ];
+    let run = take_words(&place, &words, |run| each_has(run, 1)).run;
+    expect_honest(&run);
+    assert!(matches!(&run.header.plan.source, Source::File { directory: None, .. }), "nothing is made");
+    let reads_same = |cell: &pagewise_model::Cell| {
+        cell.conditions.beside.as_ref().is_some_and(pagewise_model::Actor::reads_same_file)
+    };
+    for (_, seen) in valid(&run, reads_same) {
+        let actor = seen.actor.as_ref().expect("it was at work");
+        assert!(actor.windows.iter().all(|window| window.is_right), "{actor:?}");
+        assert_eq!(seen.resident_after_bytes, Some(8 << 20), "without a limit it stays");
+    }
+    assert!(std::fs::read(place.file("own")).expect("it is there") == content, "it was only read");
+    place.expect_no_trace();
+}
+
 #[test]
 fn an_actor_that_dies_leaves_no_valid_sample_and_nothing_behind() {
     let _turn = my_turn();

@@ -15,7 +15,7 @@ const LIMITED: &str =
 fn alone_and_beside_read_the_same_data_and_an_actor_fills_the_limit() {
     let all = measured(&format!("{LIMITED}beside = [\"none\", \"scan:pread,rate=800MiB/s\"]"));
     let [alone, beside] = &all[..] else { panic!("{all:?}") };
-    assert_eq!(beside.beside.as_ref().map(Actor::file_bytes), Some(Bytes::gib(1)));
+    assert_eq!(beside.beside.as_ref().and_then(Actor::own_file_bytes), Some(Bytes::gib(1)));
     assert_eq!((alone.file_bytes, alone.span_bytes), (beside.file_bytes, beside.span_bytes));
     let without = measured(LIMITED);
     assert!(alone.span_bytes < without[0].span_bytes, "the process of the actor takes some of the limit");
@@ -50,6 +50,7 @@ fn an_actor_that_cannot_be_at_work_as_asked_is_refused() {
         ("beside = \"scan:pread\"".to_string(), "it has no rate"),
         ("beside = \"scan:jvm/pread,rate=max\"".to_string(), "by the native worker"),
         ("beside = \"scan:pread,rate=max,file=512KiB\"".to_string(), "reads 1MiB of a file of 512KiB"),
+        ("beside = \"scan:pread,rate=max,file=same\"\ncache = \"cold\"".to_string(), "write --cache warm"),
     ] {
         let error = format!("{:#}", resolve_text(&text, dataset()).expect_err(&text));
         assert!(error.contains(reason), "{text}: {error}");
@@ -60,6 +61,15 @@ fn an_actor_that_cannot_be_at_work_as_asked_is_refused() {
 fn beside_a_file_of_ones_own_only_that_of_the_actor_is_made() {
     let plan = resolve_text("beside = \"scan:pread,rate=10MiB/s,file=32MiB\"", file(false)).expect("a plan");
     assert_eq!((plan.actor_files(false), plan.dataset_bytes()), (vec![Bytes::mib(32)], Bytes::mib(32)));
+}
+
+#[test]
+fn no_file_is_made_for_an_actor_that_reads_the_measured_one() {
+    let text = "beside = [\"none\", \"scan:pread,rate=10MiB/s,file=same\"]\ncache = \"warm\"";
+    let plan = resolve_text(text, file(false)).expect("a plan");
+    assert_eq!((plan.actor_files(false), plan.dataset_bytes()), (vec![], Bytes(0)));
+    let made = resolve_text(&format!("{text}\nfile_size = \"64MiB\""), dataset()).expect("a plan");
+    assert_eq!((made.actor_files(false), made.dataset_bytes()), (vec![], Bytes::mib(64)));
 }
 
 #[test]
