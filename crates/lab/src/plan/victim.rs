@@ -69,6 +69,13 @@ impl FromStr for Victim {
         let invalid = |reason: String| format!("invalid victim '{text}': {reason}");
         let (files, mut parts): (Vec<&str>, Vec<&str>) =
             text.split(',').map(str::trim).partition(|part| part.starts_with("file="));
+        // The rest of a path, which this grammar cannot hold.
+        let rest = parts.iter().skip(1).find(|part| !part.contains('='));
+        if let Some((path, rest)) = files.first().filter(|path| path.contains('/')).zip(rest) {
+            return Err(invalid(format!(
+                "a comma ends the path in '{path}', and '{rest}' follows it: name a file with a comma in its path by a link without one"
+            )));
+        }
         if !parts.iter().any(|part| part.starts_with("rate=")) {
             parts.push("rate=max");
         }
@@ -319,6 +326,8 @@ mod tests {
             ("read:pread,file=0.5x,file=1GiB", "second time"),
             ("read:pread,file=x", "invalid multiple"),
             ("read:pread,file=index.bin", "as in file=./index.bin"),
+            ("read:pread,file=./a,b.bin,rate=5k", "and 'b.bin' follows it: name a file with a comma"),
+            ("read:pread,nothing,file=1GiB", "'nothing' is none of rate="),
             ("append:pwrite,file=/data/log", "only read"),
             ("append:pwrite,file=same", "a file of both is only read"),
             ("read:pread,span=1GiB", "none of rate="),
