@@ -72,8 +72,9 @@ pub fn detect(path: &Path) -> Environment {
         device_rotational: known.and_then(|device| device.rotational),
         device_scheduler: known.and_then(|device| device.scheduler.clone()),
         readahead_bytes: readahead(path),
-        direct_alignment_bytes: direct_alignment_at(path)
+        direct_alignment_bytes: on_file_at(path, direct_alignment)
             .or_else(|| block_bytes_at(path).max(known.and_then(|device| device.logical_block_bytes))),
+        atomic_write_bytes: on_file_at(path, atomic_write_bytes),
         worker_answer_ns: None,
         memory_control: None,
         device_control: None,
@@ -230,10 +231,21 @@ pub fn direct_alignment(file: &File) -> Option<u64> {
     (alignment > 0).then_some(alignment)
 }
 
-/// Alignment of direct transfers at a path; for a directory, by means of a nameless file in it.
-fn direct_alignment_at(path: &Path) -> Option<u64> {
+/// STATX_WRITE_ATOMIC (statx(2), Linux 6.11), which rustix does not name.
+const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
+
+/// The most bytes that a write to an open file by RWF_ATOMIC may have; 0 if it takes none. `None`:
+/// the kernel does not report it.
+fn atomic_write_bytes(file: &File) -> Option<u64> {
+    let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, WRITE_ATOMIC).ok()?;
+    let is_reported = stat.stx_mask & WRITE_ATOMIC.bits() != 0;
+    is_reported.then_some(u64::from(stat.stx_atomic_write_unit_max))
+}
+
+/// A fact of files at a path; for a directory, of a nameless file in it.
+fn on_file_at(path: &Path, fact: fn(&File) -> Option<u64>) -> Option<u64> {
     let file = if path.is_dir() { scratch::nameless_file(path) } else { File::open(path) };
-    direct_alignment(&file.ok()?)
+    fact(&file.ok()?)
 }
 
 /// The largest block of a filesystem on a disk.
@@ -483,6 +495,14 @@ mod tests {
         assert!(environment.cpus > 0 && environment.page_bytes >= 4096, "{environment:?}");
         assert!(!environment.kernel.is_empty() && environment.filesystem != "unknown", "{environment:?}");
         assert!(environment.memory_bytes.is_some() && environment.started_unix_s > 0, "{environment:?}");
+        let most = environment.atomic_write_bytes;
+        assert!(most.is_none_or(|bytes| bytes == 0 || bytes.is_power_of_two()), "{most:?}");
+        let in_memory = rustix::fs::memfd_create("", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        assert_eq!(
+            atomic_write_bytes(&in_memory.into()),
+            None,
+            "memory has no such writes, and says nothing"
+        );
         // The same path gives the same answer, so that a run can be resumed.
         assert_eq!(environment.difference(&detect(directory.path())), None);
         assert_eq!(fs::read_dir(directory.path()).expect("list").count(), 0);

@@ -85,6 +85,10 @@ pub struct Environment {
     pub readahead_bytes: Option<Bytes>,
     /// Alignment that O_DIRECT requires of offsets and memory.
     pub direct_alignment_bytes: Option<u64>,
+    /// The most bytes that a write with RWF_ATOMIC puts on the device whole or not at all; 0: none
+    /// can. `None`: the kernel does not report it.
+    #[serde(default)]
+    pub atomic_write_bytes: Option<u64>,
     /// Time that a worker takes on this machine between `go` and its answer, outside the phases it
     /// measures.
     #[serde(default)]

@@ -114,6 +114,8 @@ fn document(findings: &Findings, directory: &str) -> Document {
 /// Settings that affect results, by name.
 fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
     let text = |value: &str| Some(value.to_string());
+    let most_or_none =
+        |most: u64| if most == 0 { "none".to_string() } else { format!("up to {}", bytes(most)) };
     vec![
         ("kernel", text(&environment.kernel)),
         ("processor", environment.cpu_model.clone()),
@@ -135,6 +137,7 @@ fn settings(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("scheduler", environment.device_scheduler.clone()),
         ("readahead", environment.readahead_bytes.map(bytes)),
         ("O_DIRECT alignment", environment.direct_alignment_bytes.map(bytes)),
+        ("atomic writes (RWF_ATOMIC)", environment.atomic_write_bytes.map(most_or_none)),
         ("huge pages (THP)", environment.transparent_hugepage.clone()),
         ("MGLRU", environment.mglru.clone()),
         ("swappiness", environment.swappiness.map(|value| value.to_string())),
