@@ -67,21 +67,21 @@ impl Actor {
             ));
         }
         if self.reads_same_file() {
-            self.check_same(measured)?;
+            self.check_same(&cell, measured)?;
         }
         cell.conditions.check_limits()
     }
 
-    /// Check that the measured file may be read by both.
-    fn check_same(&self, measured: &Conditions) -> Result<(), String> {
+    /// Check that the measured file may be read by `cell` of this actor too.
+    fn check_same(&self, cell: &Cell, measured: &Conditions) -> Result<(), String> {
         let workload = measured.workload();
         ensure(workload.is_reading(), || {
             format!("the actor '{self}' would read a file that {workload} writes: leave file=same out")
         })?;
         // It would bring in what is to be read from the device, or change what was found.
-        ensure(measured.cache == CacheState::Warm, || {
+        ensure(measured.cache == CacheState::Warm || !cell.depends_on_cache(), || {
             format!(
-                "the actor '{self}' reads the measured file into the page cache, so that stays in no state but warm: write --cache warm, or leave file=same out"
+                "the actor '{self}' reads the measured file into the page cache, which keeps no state there but warm: write --cache warm, or a direct method of the actor"
             )
         })
     }
@@ -162,6 +162,9 @@ mod tests {
                 actor.check(&Conditions { cache, ..warm.clone() }, Alignment::ANY).expect_err("refused");
             assert!(error.contains("write --cache warm"), "{cache}: {error}");
         }
+        let direct: Actor = "scan:pread:direct,rate=max,file=same".parse().expect("an actor");
+        let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
+        assert_eq!(direct.check(&cold, Alignment::ANY), Ok(()), "it leaves the cache as it is");
         let append =
             Append { record_bytes: crate::Bytes::kib(4), passes: 1, sync: Sync::Commit, sync_call: None };
         let written = Conditions {
