@@ -1,24 +1,21 @@
-//! The curves of a run over ratios of data to cache: chart, table and conclusions.
+//! The curves of a run over ratios of data to cache: a table with bars, and conclusions.
 
-use pagewise_analysis::judge::cliff::{CapacitySource, Cliff, Curve, CurveGroup, Point};
+use pagewise_analysis::judge::cliff::{CapacitySource, Cliff, Crossing, Curve, CurveGroup, Point};
 use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::Bytes;
 use pagewise_model::format::{MISSING, rate};
 
-use crate::chart::{Chart, letter};
 use crate::document::{Block, Document};
+use crate::line::Emphasis;
 use crate::text_table::{TextCell, TextTable};
 use crate::words;
 
-/// Ratio of the ends of the widest interval whose crossing is marked in a chart without a
-/// tolerance; in a search, it is twice the tolerance.
-const WIDEST_MARKED: f64 = 1.25;
 /// Mark before a rate from fewer samples than a verdict needs.
 const FEW: &str = "~";
 /// Most decimals shown, even if two ratios look alike.
 const MOST_DECIMALS: usize = 6;
 
-/// Every group of curves: its chart, its table and its conclusions.
+/// Every group of curves: its table and its conclusions.
 pub fn blocks(cliff: &Cliff) -> Vec<Block> {
     if cliff.groups.is_empty() {
         return vec![Block::paragraph("no cell has a memory limit, so there is no ratio of data to cache")];
@@ -26,36 +23,11 @@ pub fn blocks(cliff: &Cliff) -> Vec<Block> {
     let of_group = |group: &CurveGroup| {
         Block::Part(Document {
             head: vec![Block::heading(3, &group.label)],
-            body: vec![chart(cliff, group), Block::Table(table(group), group.label.clone()), note(group)],
+            body: vec![Block::Table(table(group), group.label.clone()), note(group)],
             conclusion: words::cliff::printed(group).into_iter().map(Block::paragraph).collect(),
         })
     };
     cliff.groups.iter().map(of_group).collect()
-}
-
-/// The chart of a group.
-pub(crate) fn chart(cliff: &Cliff, group: &CurveGroup) -> Block {
-    let points = |curve: &Curve| {
-        curve.points.iter().map(|point| (point.ratio, reads_per_second(group, point))).collect()
-    };
-    // A line at one position suggests that the position is known.
-    let widest = cliff.tolerance.map_or(WIDEST_MARKED, |tolerance| 1.0 + 2.0 * tolerance);
-    let known = group.crossings.iter().filter(|crossing| crossing.high <= crossing.low * widest);
-    let ratios: Vec<f64> = ratios(group).into_iter().map(|(ratio, _)| ratio).collect();
-    let chart = Chart {
-        lines: group.curves.iter().map(points).collect(),
-        marks: known.filter_map(|crossing| crossing.ratio).collect(),
-        ticks: ratios.iter().copied().zip(headings(&ratios)).collect(),
-    };
-    let marked = if chart.marks.is_empty() { "" } else { "; ┆ marks a change of order" };
-    let caption = format!("reads/s over data / cache; * is several{marked}");
-    Block::Chart(chart, caption)
-}
-
-/// The methods of the curves with their letters.
-pub(crate) fn legend(group: &CurveGroup) -> String {
-    let name = |(index, curve): (usize, &Curve)| format!("{} {}", letter(index), curve.method);
-    group.curves.iter().enumerate().map(name).collect::<Vec<_>>().join(" · ")
 }
 
 /// All measured ratios, ascending, with their spans.
@@ -71,30 +43,50 @@ fn ratios(group: &CurveGroup) -> Vec<(f64, Bytes)> {
     ratios
 }
 
-/// Methods as rows and ratios as columns.
-fn table(group: &CurveGroup) -> TextTable {
+/// Methods as rows and ratios as columns. A bar compares methods at one ratio, and those that lead
+/// there stand out.
+pub(crate) fn table(group: &CurveGroup) -> TextTable {
     let (ratios, spans): (Vec<f64>, Vec<Bytes>) = ratios(group).into_iter().unzip();
     let limit_bytes = group.memory_limit_bytes.0.max(1) as f64;
     let to_limit: Vec<f64> = spans.iter().map(|span| span.0 as f64 / limit_bytes).collect();
     let limits =
         headings(&to_limit).into_iter().zip(&to_limit).map(|(text, ratio)| TextCell::of(text, *ratio));
-    let row = |(index, curve): (usize, &Curve)| {
-        let name = format!("{} {}", letter(index), curve.method).into();
-        std::iter::once(name).chain(spans.iter().map(|span| rate_at(group, curve, *span))).collect()
+    let row = |curve: &Curve| {
+        let cells = spans.iter().map(|span| rate_at(group, curve, *span));
+        std::iter::once(TextCell::from(&curve.method)).chain(cells).collect()
     };
-    let columns = std::iter::once("reads/s at data / cache".to_string()).chain(headings(&ratios));
-    let limits = std::iter::once("data / memory limit".into()).chain(limits).collect();
+    let columns = std::iter::once("reads/s at".to_string()).chain(headings(&ratios));
+    let limits = std::iter::once("of the limit".into()).chain(limits).collect();
     TextTable {
         columns: columns.map(Into::into).collect(),
-        rows: std::iter::once(limits).chain(group.curves.iter().enumerate().map(row)).collect(),
+        rows: std::iter::once(limits).chain(group.curves.iter().map(row)).collect(),
     }
+}
+
+/// The table for a screen, which leaves out ratios that do not fit: first those that are far from
+/// a change of order.
+pub(crate) fn answer(group: &CurveGroup) -> TextTable {
+    let mut table = table(group);
+    // The data over the limit.
+    table.rows.remove(0);
+    let ratios: Vec<f64> = ratios(group).into_iter().map(|(ratio, _)| ratio).collect();
+    let ends = |crossing: &Crossing| [crossing.low, crossing.high];
+    let changes: Vec<f64> = group.crossings.iter().flat_map(ends).collect();
+    let nearest =
+        |ratio: f64| changes.iter().map(|change| (ratio / change).ln().abs()).fold(f64::MAX, f64::min);
+    let mut order: Vec<usize> = (1..ratios.len().saturating_sub(1)).collect();
+    order.sort_by(|one, other| nearest(ratios[*one]).total_cmp(&nearest(ratios[*other])));
+    for (spare, index) in (1..).zip(order) {
+        table.columns[1 + index].spare = spare;
+    }
+    table
 }
 
 /// Meaning of the signs of the table.
 fn note(group: &CurveGroup) -> Block {
     let source = match group.capacity.source {
-        CapacitySource::Measured => "cache as measured",
-        CapacitySource::Nominal => "cache as calculated",
+        CapacitySource::Measured => "as measured",
+        CapacitySource::Nominal => "as calculated",
     };
     let mut points = group.curves.iter().flat_map(|curve| &curve.points);
     let is_few = |point: &Point| point.samples < FEWEST_ROUNDS && reads_per_second(group, point).is_some();
@@ -102,16 +94,30 @@ fn note(group: &CurveGroup) -> Block {
         true => format!("; {FEW}: fewer than {FEWEST_ROUNDS} valid samples, too few for a verdict"),
         false => String::new(),
     };
-    Block::paragraph(format!("{source}; {MISSING}: no valid sample{few}; blank: not measured at this ratio"))
+    Block::paragraph(format!(
+        "sizes are multiples of the cache {source}; {MISSING}: no valid sample{few}; blank: not measured at this ratio"
+    ))
 }
 
 /// The rate of a curve at one span; blank if it was not measured there.
 fn rate_at(group: &CurveGroup, curve: &Curve, span: Bytes) -> TextCell {
-    let Some(point) = curve.points.iter().find(|point| point.span_bytes == span) else {
-        return TextCell::default();
-    };
+    let Some(point) = at(curve, span) else { return TextCell::default() };
     let few = if point.samples < FEWEST_ROUNDS { FEW } else { "" };
-    TextCell::number(reads_per_second(group, point), |value| format!("{few}{}", rate(value)))
+    let rate_of = |curve: &Curve| reads_per_second(group, at(curve, span)?);
+    let fastest = group.curves.iter().filter_map(rate_of).fold(0.0, f64::max);
+    let leads = group.leads.iter().filter(|lead| (lead.from..=lead.to).contains(&point.ratio));
+    let leads = leads.flat_map(|lead| &lead.methods).any(|method| *method == curve.method);
+    let found = reads_per_second(group, point);
+    TextCell {
+        bar: found.map(|found| found / fastest),
+        emphasis: if leads { Emphasis::Strong } else { Emphasis::Plain },
+        ..TextCell::number(found, |value| format!("{few}{}", rate(value)))
+    }
+}
+
+/// The point of a curve at one span.
+fn at(curve: &Curve, span: Bytes) -> Option<&Point> {
+    curve.points.iter().find(|point| point.span_bytes == span)
 }
 
 /// The median of a point.

@@ -5,7 +5,6 @@ mod html;
 mod markdown;
 mod terminal;
 
-use crate::chart::Chart;
 use crate::line::{Emphasis, Line, Span};
 use crate::map::MethodMap;
 use crate::plots::plot::Plot;
@@ -42,8 +41,6 @@ pub enum Block {
     Plots(Vec<Plot>),
     /// Methods by situations, in colours, which only a page shows.
     Map(MethodMap),
-    /// A drawing in letters, which only a terminal shows, and what it is of.
-    Chart(Chart, String),
     /// Lines that are laid out already, which only a terminal shows.
     Lines(Vec<Line>),
     /// A part with a conclusion of its own.

@@ -3,7 +3,7 @@
 //! Every function takes a writer, and the table a width; none opens a file or queries a terminal.
 //! Numbers are judged by `pagewise-analysis`; only their presentation is decided here.
 
-pub mod chart;
+mod bar;
 pub mod cliff;
 pub mod csv;
 pub mod document;

@@ -74,6 +74,14 @@ impl Line {
         Self(vec![Span::weak(text)])
     }
 
+    /// Add a part, to the last one where it has the same emphasis.
+    pub(crate) fn push(&mut self, span: Span) {
+        match self.0.last_mut().filter(|last| last.emphasis == span.emphasis) {
+            Some(last) => last.text.push_str(&span.text),
+            None => self.0.push(span),
+        }
+    }
+
     /// Text without emphasis.
     pub fn text(&self) -> String {
         self.0.iter().map(|span| span.text.as_str()).collect::<String>().trim_end().to_string()

@@ -6,18 +6,22 @@ use pagewise_analysis::judge::method_tables::{
     ColdRow, ColdStart, Fall, Fastest, MethodTable, PairedRatio, Score, Tables,
 };
 use pagewise_analysis::judge::verdict::{Finding, Verdict};
-use pagewise_analysis::judge::{ColdWindow, MedianInterval, Status};
+use pagewise_analysis::judge::{MedianInterval, Status};
+use pagewise_model::Untrusted;
 use pagewise_model::format::{bytes, listed, rate, time};
 use pagewise_model::groups::by_key;
 use pagewise_model::planned_table::TableColumn;
 
-use crate::chart::{Chart, letter};
+use crate::bar;
 use crate::document::Block;
+use crate::line::Line;
 use crate::text_table::{TextCell, TextTable};
 use crate::words;
 
 /// Marks a ratio that is not distinguishable from 1.
 const NOT_DISTINGUISHED: &str = "not distinguishable";
+/// Bars of a cold start.
+const COURSE: u64 = 40;
 
 /// All tables, and what follows from them.
 pub(crate) fn blocks(judged: &Judged, tables: &Tables) -> Vec<Block> {
@@ -202,10 +206,7 @@ fn fall(fall: &Fall) -> [Block; 2] {
 fn cold_start(start: &ColdStart) -> Vec<Block> {
     let title = format!("Cold start: {}", start.label);
     let names = ["time to 50 %", "to 90 %", "to steady", "read until steady", "reads/s once steady"];
-    let rows =
-        start.rows.iter().enumerate().map(|(index, row)| {
-            (format!("{} {}", letter(index), row.method), cold_row(row, start.reads_per_op))
-        });
+    let rows = start.rows.iter().map(|row| (row.method.clone(), cold_row(row, start.reads_per_op)));
     let note = |row: &ColdRow| {
         let reason = words::reasons::cell(row.reason.as_ref());
         match row.status {
@@ -218,8 +219,11 @@ fn cold_start(start: &ColdStart) -> Vec<Block> {
     };
     let notes = start.rows.iter().filter_map(note).chain(words::method_tables::cold_start(start)).collect();
     let mut blocks = vec![Block::heading(3, &title)];
-    blocks.extend(course(start).map(|chart| Block::Chart(chart, "reads/s over time".to_string())));
-    blocks.extend([grid("method", names.map(String::from).to_vec(), rows, &title), Block::List(notes)]);
+    blocks.extend([
+        Block::Lines(course(start)),
+        grid("method", names.map(String::from).to_vec(), rows, &title),
+        Block::List(notes),
+    ]);
     blocks
 }
 
@@ -239,17 +243,23 @@ fn cold_row(row: &ColdRow, reads_per_op: u32) -> Vec<TextCell> {
     ]
 }
 
-/// The rates over time as lines.
-fn course(start: &ColdStart) -> Option<Chart> {
-    let reads_per_op = f64::from(start.reads_per_op);
-    let point = |window: &ColdWindow| (window.end_ns as f64, Some(window.ops_per_second * reads_per_op));
-    let lines: Vec<Vec<(f64, Option<f64>)>> =
-        start.rows.iter().map(|row| row.windows.iter().map(point).collect()).collect();
-    let ends: Vec<u64> = start.rows.iter().flat_map(|row| &row.windows).map(|window| window.end_ns).collect();
-    let (first, last) = (ends.iter().min()?, ends.iter().max()?);
-    let middle = ((*first as f64) * (*last as f64)).sqrt() as u64;
-    let ticks = [*first, middle, *last].map(|end| (end as f64, time(end))).to_vec();
-    Some(Chart { lines, marks: Vec::new(), ticks })
+/// The rates over time as standing bars, a line for each method.
+fn course(start: &ColdStart) -> Vec<Line> {
+    let windows = || start.rows.iter().flat_map(|row| &row.windows);
+    let Some(end_ns) = windows().map(|window| window.end_ns).max() else { return Vec::new() };
+    let fastest = windows().map(|window| window.ops_per_second).fold(0.0, f64::max);
+    let name = start.rows.iter().map(|row| row.method.chars().count()).max().unwrap_or(0);
+    let bars = |row: &ColdRow| -> String {
+        let middles = (0..COURSE).map(|bar| (2 * bar + 1) * end_ns / (2 * COURSE));
+        let within = middles.map_while(|at_ns| row.windows.iter().find(|window| at_ns <= window.end_ns));
+        within.map(|window| bar::vertical(window.ops_per_second / fastest)).collect()
+    };
+    let fastest = rate(fastest * f64::from(start.reads_per_op));
+    let heading =
+        Line::weak(format!("  {:name$}  from 0 to {}, up to {fastest} reads/s", "method", time(end_ns)));
+    let of_row =
+        |row: &ColdRow| Line::plain(format!("  {:name$}  {}", Untrusted(&row.method).to_string(), bars(row)));
+    std::iter::once(heading).chain(start.rows.iter().map(of_row)).collect()
 }
 
 /// A row with its own columns.

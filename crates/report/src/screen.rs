@@ -12,7 +12,7 @@ mod syncs;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::WorstCase;
-use pagewise_analysis::judge::cliff::{Cliff, CurveGroup};
+use pagewise_analysis::judge::cliff::CurveGroup;
 use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, listed, percent_down, rate, time, times};
@@ -324,13 +324,13 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     Some(format!("{} reads {} bytes for each byte used{by}{cure}", case.method, rate(amplification)))
 }
 
-/// The conclusions of a search, with its chart, or of a table of methods, in at most `room` lines:
-/// the first conclusion and the chart, then as many of the others as fit.
+/// The conclusions of a search, with its bars, or of a table of methods, in at most `room` lines:
+/// the first conclusion and the bars, then as many of the others as fit.
 fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
-    let (sentences, heading, chart) = match (&judged.cliff, &judged.tables) {
+    let (sentences, heading, bars) = match (&judged.cliff, &judged.tables) {
         (Some(cliff), _) => {
             let Some(group) = cliff.groups.first() else { return Vec::new() };
-            (words::cliff::printed(group), Some(group.label.clone()), chart_of(cliff, group, width))
+            (words::cliff::printed(group), Some(group.label.clone()), bars_of(group, width))
         }
         (None, Some(tables)) => (words::method_tables::sentences(tables), None, Vec::new()),
         (None, None) => return Vec::new(),
@@ -339,7 +339,7 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     let mut lines = vec![Line::new()];
     lines.extend(heading.map(Line::strong));
     lines.extend(text.next().into_iter().flatten().map(Line::plain));
-    lines.extend(chart);
+    lines.extend(bars);
     let mut left_out = 0;
     for sentence in text {
         if left_out > 0 || lines.len() + sentence.len() + 1 > room {
@@ -354,9 +354,9 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
     lines
 }
 
-/// The chart of a group with its legend.
-fn chart_of(cliff: &Cliff, group: &CurveGroup, width: usize) -> Vec<Line> {
-    let body = vec![cliff::chart(cliff, group), Block::List(vec![cliff::legend(group)])];
+/// The methods of a group at each ratio.
+fn bars_of(group: &CurveGroup, width: usize) -> Vec<Line> {
+    let body = vec![Block::Table(cliff::answer(group), group.label.clone())];
     Document { body, ..Document::default() }.lines(width)
 }
 

@@ -36,6 +36,8 @@ pub struct TextCell {
     pub text: String,
     /// The number that the text shows, or whose interval it begins with.
     pub value: Option<f64>,
+    /// Length of a bar beside the text on a terminal, as a share of the longest.
+    pub bar: Option<f64>,
     /// Emphasis of the text, on a terminal.
     pub emphasis: Emphasis,
 }

@@ -23,6 +23,6 @@ fn add(page: &mut Html, block: &Block, room: usize) {
         Block::Plots(plots) => sections::draw(page, plots, 1, room),
         // No plot of these methods stands beside it.
         Block::Map(methods) => map::draw(page, methods, &Colours::default()),
-        Block::Chart(..) | Block::Lines(_) | Block::Part(_) => {}
+        Block::Lines(_) | Block::Part(_) => {}
     }
 }

@@ -21,7 +21,7 @@ impl Document {
 
 fn is_shown(block: &Block) -> bool {
     match block {
-        Block::Plots(_) | Block::Map(_) | Block::Chart(..) | Block::Lines(_) => false,
+        Block::Plots(_) | Block::Map(_) | Block::Lines(_) => false,
         Block::List(items) => !items.is_empty(),
         Block::Facts(facts) => !facts.is_empty(),
         _ => true,
@@ -40,7 +40,7 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
             .iter()
             .try_for_each(|(name, lines)| writeln!(out, "- **{}** {}", text(name), text(lines.join("; ")))),
         Block::Table(table, _) => write_table(out, &table.important()),
-        Block::Plots(_) | Block::Map(_) | Block::Chart(..) | Block::Lines(_) | Block::Part(_) => Ok(()),
+        Block::Plots(_) | Block::Map(_) | Block::Lines(_) | Block::Part(_) => Ok(()),
     }
 }
 

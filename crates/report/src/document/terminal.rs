@@ -4,7 +4,7 @@ use pagewise_model::Untrusted;
 use pagewise_model::format::MISSING;
 
 use super::{Block, Document, emphasis};
-use crate::chart::{self, Chart};
+use crate::bar;
 use crate::line::{Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, shortened, wrapped};
 use crate::text_table::{TextCell, TextColumn, TextTable};
@@ -15,12 +15,13 @@ const INDENT: &str = "  ";
 const OF_REST: &str = "      ";
 /// Least width of the names of facts, so that several blocks of them are aligned.
 const NAME: usize = 10;
-/// Columns between those of a table.
-const GAP: usize = 2;
+/// Space between the columns of a table.
+const GAP: &str = "  ";
 /// Least width of a last column whose texts go on below.
 const LEAST_WORDS: usize = 20;
-/// The widest chart, so that the eye can follow a line.
-const WIDEST_CHART: usize = 100;
+/// Bars where there is little room, and where there is much.
+const SHORTEST_BAR: usize = 4;
+const LONGEST_BAR: usize = 16;
 
 impl Document {
     /// Lines of the document, of at most `width` columns.
@@ -63,7 +64,6 @@ impl Screen {
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table, _) => self.table(table),
             Block::Plots(_) | Block::Map(_) => {}
-            Block::Chart(chart, of) => self.chart(chart, of),
             Block::Lines(lines) => self.lines.extend(lines.iter().cloned()),
             Block::Part(part) => {
                 part.head.iter().chain(&part.body).chain(&part.conclusion).for_each(|block| self.add(block));
@@ -88,18 +88,10 @@ impl Screen {
         self.lines.extend(lines.into_iter().map(|text| Line(vec![span(text)])));
     }
 
-    fn chart(&mut self, chart: &Chart, of: &str) {
-        let rows = chart::rows(chart, self.width.min(WIDEST_CHART));
-        match rows.is_empty() {
-            true => self.wrapped(INDENT, "nothing to draw: no sample is valid", Span::plain),
-            false => self.wrapped(INDENT, of, Span::plain),
-        }
-        self.lines.extend(rows.into_iter().map(Line::plain));
-    }
-
     fn facts(&mut self, facts: &[(String, Vec<String>)]) {
         let names = facts.iter().map(|(name, _)| name.chars().count());
-        let widest = names.max().filter(|widest| *widest > NAME).map_or(NAME + 1, |widest| widest + GAP);
+        let widest =
+            names.max().filter(|widest| *widest > NAME).map_or(NAME + 1, |widest| widest + GAP.len());
         let indent = " ".repeat(INDENT.len() + widest);
         for (name, texts) in facts {
             let lines: Vec<String> =
@@ -121,7 +113,7 @@ impl Screen {
         let Some((last, others)) = grid.0.split_last() else { return };
         let wraps = !last.is_number && Grid(others.to_vec()).before_next() + LEAST_WORDS <= room;
         if others.is_empty() || grid.width() <= room || wraps {
-            self.rows(&table, &grid);
+            self.rows(&table, &grid.with_bars_in(room));
         } else {
             self.parts(&table, &grid, room);
         }
@@ -141,7 +133,7 @@ impl Screen {
             let (mut part, mut narrow) = (table.only(&columns), grid.only(&columns));
             // A long name leaves room for one column at least.
             let others = narrow.width() - narrow.0[0].width;
-            let most = narrow.0[0].width.min(room.saturating_sub(others).max(GAP));
+            let most = narrow.0[0].width.min(room.saturating_sub(others).max(GAP.len()));
             narrow.0[0].width = most;
             for row in &mut part.rows {
                 row[0].text = shortened(&row[0].text, most);
@@ -153,13 +145,18 @@ impl Screen {
 
     fn rows(&mut self, table: &TextTable, grid: &Grid) {
         let Some((last, others)) = table.columns.split_last() else { return };
-        let column = others.len();
-        let before = grid.line(others.iter().map(|column| column.heading.as_str()));
-        self.lines.push(Line::weak(before + &grid.padded(column, &last.heading)));
+        let headings = others.iter().enumerate();
+        let headings = headings.map(|(column, of)| grid.text(column, &of.heading, None) + GAP);
+        let last_heading = grid.text(others.len(), &last.heading, None);
+        self.lines.push(Line::weak(format!("{INDENT}{}{last_heading}", headings.collect::<String>())));
         for row in &table.rows {
             let Some((last, others)) = row.split_last() else { continue };
-            let before = grid.line(others.iter().map(|cell| cell.text.as_str()));
-            self.row(before, last, &grid.padded(column, &last.text));
+            let mut before = Line::plain(INDENT.to_string());
+            for (column, cell) in others.iter().enumerate() {
+                let text = grid.text(column, &cell.text, cell.bar) + GAP;
+                before.push(Span { text, emphasis: cell.emphasis });
+            }
+            self.row(before, last, grid.text(others.len(), &last.text, last.bar));
         }
     }
 
@@ -187,17 +184,20 @@ impl Screen {
         }
     }
 
-    fn row(&mut self, before: String, last: &TextCell, padded: &str) {
+    fn row(&mut self, mut line: Line, last: &TextCell, padded: String) {
         let span = |text: String| Span { text, emphasis: last.emphasis };
-        let room = self.width.saturating_sub(before.chars().count());
+        let before: usize = line.0.iter().map(|span| span.text.chars().count()).sum();
+        let room = self.width.saturating_sub(before);
         if padded.chars().count() <= room {
-            self.lines.push(Line(vec![Span::plain(before), span(padded.to_string())]));
+            line.push(span(padded));
+            self.lines.push(line);
             return;
         }
         // Its first words stand in the row.
         let broken = wrapped("", &last.text, room);
         let Some((first, rest)) = broken.split_first() else { return };
-        self.lines.push(Line(vec![Span::plain(before), span(first.clone())]));
+        line.push(span(first.clone()));
+        self.lines.push(line);
         let rest: Vec<&str> = rest.iter().map(|line| line.trim_start()).collect();
         self.wrapped(OF_REST, &rest.join(" "), span);
     }
@@ -209,6 +209,8 @@ struct GridColumn {
     width: usize,
     /// True if the column has numbers.
     is_number: bool,
+    /// The part of its width that bars have, with the space before them; 0: it has none.
+    bar: usize,
 }
 
 /// The columns of a table on the screen.
@@ -220,9 +222,11 @@ impl Grid {
         let column = |(index, column): (usize, &TextColumn)| {
             let cells = table.rows.iter().map(|row| &row[index]);
             let widest = cells.clone().map(|cell| letters(&cell.text)).max().unwrap_or(0);
+            let bar = if cells.clone().any(|cell| cell.bar.is_some()) { 1 + SHORTEST_BAR } else { 0 };
             GridColumn {
-                width: widest.max(letters(&column.heading)),
+                width: (widest + bar).max(letters(&column.heading)),
                 is_number: cells.clone().any(|cell| cell.value.is_some()),
+                bar,
             }
         };
         Self(table.columns.iter().enumerate().map(column).collect())
@@ -251,31 +255,37 @@ impl Grid {
 
     /// Width of a line.
     fn width(&self) -> usize {
-        self.before_next().saturating_sub(GAP)
+        self.before_next().saturating_sub(GAP.len())
     }
 
     /// Width of a line with the gap before a further column.
     fn before_next(&self) -> usize {
-        self.0.iter().map(|column| column.width + GAP).sum()
+        self.0.iter().map(|column| column.width + GAP.len()).sum()
     }
 
-    /// Texts of the first columns as the beginning of a line.
-    fn line<'a>(&self, texts: impl Iterator<Item = &'a str>) -> String {
-        let cells = self.0.iter().zip(texts).map(|(column, text)| column.padded(text) + &" ".repeat(GAP));
-        INDENT.to_string() + &cells.collect::<String>()
+    /// The same columns with bars as long as the rest of `room` allows.
+    fn with_bars_in(&self, room: usize) -> Self {
+        let bars = self.0.iter().filter(|column| column.bar > 0).count().max(1);
+        let more = (room.saturating_sub(self.width()) / bars).min(LONGEST_BAR - SHORTEST_BAR);
+        let longer = |column: &GridColumn| match column.bar {
+            0 => *column,
+            bar => GridColumn { width: column.width + more, bar: bar + more, ..*column },
+        };
+        Self(self.0.iter().map(longer).collect())
     }
 
-    /// A text of the last column.
-    fn padded(&self, column: usize, text: &str) -> String {
-        let column = self.0[column];
-        if column.is_number { column.padded(text) } else { Untrusted(text).to_string() }
-    }
-}
-
-impl GridColumn {
-    /// A text as wide as the column.
-    fn padded(self, text: &str) -> String {
-        let (text, width) = (Untrusted(text).to_string(), self.width);
-        if self.is_number { format!("{text:>width$}") } else { format!("{text:width$}") }
+    /// A text as wide as its column, with its bar behind it; a last column of words is not filled.
+    fn text(&self, column: usize, text: &str, bar: Option<f64>) -> String {
+        let text = Untrusted(text).to_string();
+        let is_last = column + 1 == self.0.len();
+        let GridColumn { width, is_number, bar: of_bar } = self.0[column];
+        let of_text = width - of_bar;
+        match bar.filter(|_| of_bar > 0) {
+            Some(share) => format!("{text:>of_text$} {}", bar::horizontal(share, of_bar - 1)),
+            None if of_bar > 0 => format!("{:width$}", format!("{text:>of_text$}")),
+            None if is_number => format!("{text:>width$}"),
+            None if is_last => text,
+            None => format!("{text:width$}"),
+        }
     }
 }

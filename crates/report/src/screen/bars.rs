@@ -9,6 +9,7 @@ use pagewise_model::CacheState;
 use pagewise_model::format::{counted, rate, times};
 
 use super::situation::AMPLIFIED;
+use crate::bar;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::table::positions::leader_place;
@@ -24,8 +25,6 @@ const NUMBERS: usize = 9 + 1 + 9;
 const LONGEST_BAR: usize = 30;
 /// From this ratio, a method is so slow that its cause is worth a line.
 const FAR: f64 = 10.0;
-/// Eighths of a block.
-const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
 /// The bars in at most `room` lines; `None` if there is nothing to draw or no room.
 pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Line>> {
@@ -67,7 +66,8 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
         false => method.to_string(),
     };
     let name = methods.iter().map(|method| named(method).chars().count()).max().unwrap_or(0);
-    let bar = (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
+    let of_bar =
+        (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
     let unit = words::figures::unit(columns[0].kind());
     // Where there is one column, its state of the cache has no heading of its own.
     let of_work = if columns.len() > 1 { 2 } else { 3 };
@@ -90,14 +90,14 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
     if columns.len() > 1 {
         let mut heading = " ".repeat(2 + name);
         for column in &columns {
-            heading.push_str(&format!("{:>9} {:bar$} {:8}", column.state(), "", ""));
+            heading.push_str(&format!("{:>9} {:of_bar$} {:8}", column.state(), "", ""));
         }
         lines.push(Line::plain(heading.trim_end().to_string()));
     }
     for method in &methods {
         let mut spans = vec![Span::plain(format!("  {:name$}", named(method)))];
         for column in &columns {
-            spans.extend(column.spans(method, bar));
+            spans.extend(column.spans(method, of_bar));
         }
         lines.push(Line(spans));
     }
@@ -199,14 +199,14 @@ impl<'a> Bars<'a> {
         far.filter_map(of).collect()
     }
 
-    fn spans(&self, method: &str, bar: usize) -> Vec<Span> {
+    fn spans(&self, method: &str, width: usize) -> Vec<Span> {
         let cell = self.cell(method);
         let figures = |cell: &CellJudgement| Some((cell.figure(self.kind())?.median, cell.ranked_figure()?));
         let Some((shown, figure)) = cell.and_then(figures) else {
-            return vec![Span::weak(format!("{:>9} {:bar$} {:8}", "–", "", ""))];
+            return vec![Span::weak(format!("{:>9} {:width$} {:8}", "–", "", ""))];
         };
         let number = words::figures::shown(self.kind(), shown);
-        let drawn = drawn(figure / self.fastest, bar);
+        let drawn = bar::horizontal(figure / self.fastest, width);
         let (factor, is_best) = self.factor(method);
         let rest = format!(" {factor:8}");
         let numbers = format!("{number:>9} ");
@@ -253,29 +253,4 @@ fn fitted(start: &str, texts: &[String], width: usize) -> String {
         }
     }
     line
-}
-
-/// A bar of a share of `width` columns.
-fn drawn(share: f64, width: usize) -> String {
-    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    let mut bar: String = std::iter::repeat_n(BLOCKS[7], eighths / 8).collect();
-    if !eighths.is_multiple_of(8) {
-        bar.push(BLOCKS[eighths % 8 - 1]);
-    } else if eighths == 0 {
-        bar.push(BLOCKS[0]);
-    }
-    format!("{bar:width$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bar_is_as_long_as_its_share() {
-        assert_eq!(drawn(1.0, 4), "████");
-        assert_eq!(drawn(0.5, 4), "██  ");
-        assert_eq!(drawn(0.53125, 4), "██▏ ");
-        assert_eq!(drawn(0.0001, 4), "▏   ", "never nothing");
-    }
 }
