@@ -12,7 +12,7 @@ from pathlib import Path
 
 # Programs that hold only tests without a machine: all of a package, or one target of it.
 WITHOUT_MACHINE = {
-    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims", "pagewise-compare",
+    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims", "pagewise-compare", "pagewise-page",
     "pagewise/arrows", "pagewise/gate",
 }
 # Programs of both kinds.

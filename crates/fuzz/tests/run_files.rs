@@ -8,9 +8,9 @@ use pagewise_fuzz::run_file::{JsonRunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
 use pagewise_model::{FailureKind, Sample};
+use pagewise_page::PAGE;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::plots::colours::Colours;
-use pagewise_report::{csv, json, markdown, page, plots, screen, svg, table, vmstat};
+use pagewise_report::{csv, json, markdown, screen, table, vmstat};
 
 /// What a report may take: the largest case has some hundred KiB, and what is made of a number in
 /// it is GiB.
@@ -74,9 +74,8 @@ fn report(text: &[u8], width: usize) -> bool {
     judged::check_csv(&out, run.header.plan.cells.len());
     out.clear();
     markdown::write(&mut out, &documented).expect("written to memory");
-    let colours = Colours::of(&documented);
-    plots::all(&documented[0], &colours).iter().for_each(|plot| out.extend(svg::file(plot).bytes()));
-    page::write(&mut out, &documented).expect("written to memory");
+    (PAGE.plots)(&documented).iter().for_each(|drawn| out.extend(drawn.svg.bytes()));
+    (PAGE.runs)(&mut out, &documented).expect("written to memory");
     // The libraries at the end of a page have the word.
     let text = std::str::from_utf8(&out).expect("documents are text");
     assert!(!text.split("<script>").next().unwrap_or_default().contains("NaN"));

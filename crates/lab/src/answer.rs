@@ -10,11 +10,15 @@ use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_model::{Role, Untrusted};
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::{json, page, screen, table};
+use pagewise_report::{json, screen, table};
 
 use crate::choices::PrintArguments;
 use crate::exit::Exit;
+use crate::format_door::{self, FormatDoor};
 use crate::{output, store};
+
+/// The format of the page beside a run.
+pub const PAGE: &str = "html";
 
 /// Print the answer of runs that were just measured: on one screen, below all tables if they are
 /// asked for, or as JSON. The page is written beside them.
@@ -35,25 +39,26 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     let names: Vec<PathBuf> = paths.iter().map(|path| store::name_of(path).to_path_buf()).collect();
     print_answer(&judged, &names, &mut out, true)?;
     if !arguments.no_html && !paths.iter().any(|path| store::went_to_stdout(path)) {
-        match write_page(paths, &runs, &judged) {
-            Ok(page) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
+        match format_door::of(PAGE).map(|door| write_page(door, paths, &runs, &judged)) {
+            Some(Ok(page)) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
             // The run is complete and shown; its page can be written at any time.
-            Err(error) => output::say(format_args!("warning: there is no page: {error:#}")),
+            Some(Err(error)) => output::say(format_args!("warning: there is no page: {error:#}")),
+            None => writeln!(out, "There is no page: this build of pagewise is without the format {PAGE}")?,
         }
     }
     Ok(ending(&judged))
 }
 
 /// Write the page of runs beside them. One of the same runs is replaced, any other file is not.
-fn write_page(paths: &[PathBuf], runs: &[Run], judged: &[Judged]) -> Result<PathBuf> {
+fn write_page(door: &FormatDoor, paths: &[PathBuf], runs: &[Run], judged: &[Judged]) -> Result<PathBuf> {
     let page = page_of(paths);
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let documented: Vec<JudgedRun<'_>> = (runs.iter().zip(judged).zip(&names))
         .map(|((run, judged), path)| JudgedRun { path, run, judged })
         .collect();
-    let mark = page::mark(judged);
+    let mark = (door.mark)(judged);
     let is_ours = |text: &[u8]| String::from_utf8_lossy(text).contains(&mark);
-    output::file_again(&page, is_ours, |out| page::write(out, &documented))?;
+    output::file_again(&page, is_ours, |out| (door.runs)(out, &documented))?;
     Ok(page)
 }
 
@@ -68,8 +73,8 @@ fn page_of(paths: &[PathBuf]) -> PathBuf {
         shared = same.map(|(letter, _)| letter).collect::<String>().trim_end_matches('-').to_string();
     }
     match paths {
-        [only] => only.with_extension("html"),
-        _ => first.with_file_name(format!("{shared}.html")),
+        [only] => only.with_extension(PAGE),
+        _ => first.with_file_name(format!("{shared}.{PAGE}")),
     }
 }
 

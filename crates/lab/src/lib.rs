@@ -16,6 +16,7 @@ pub mod consent;
 mod descriptors;
 pub mod door;
 pub mod exit;
+pub mod format_door;
 pub mod labels;
 pub mod measure;
 pub mod output;

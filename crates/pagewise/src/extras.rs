@@ -1,5 +1,5 @@
-//! The extras: commands and workers whose folder, line and feature can be deleted, and everything
-//! else works.
+//! The extras: commands, workers and formats whose folder, line and feature can be deleted, and
+//! everything else works.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, value_parser};
 use pagewise_lab::door::Door;
 use pagewise_lab::exit::Exit;
+use pagewise_lab::format_door::FormatDoor;
 use pagewise_lab::worker_door::{WorkerDoor, WorkerOption};
 
 /// The place in lists behind `report`.
@@ -79,6 +80,12 @@ pub const EXTRAS: &[Extra] = &[
 pub const WORKERS: &[WorkerDoor] = &[
     #[cfg(feature = "toolchain")]
     pagewise_toolchain::WORKERS,
+];
+
+/// Formats that the extras of this build offer.
+pub const FORMATS: &[FormatDoor] = &[
+    #[cfg(feature = "page")]
+    pagewise_page::PAGE,
 ];
 
 /// Names of the workers, each with its door.
@@ -222,6 +229,12 @@ mod tests {
         let read = command.find_subcommand_mut("read").expect("a question");
         let help = read.render_long_help().to_string();
         assert_eq!(help.contains("jvm"), is_built_in, "{help}");
+    }
+
+    #[test]
+    fn a_format_is_known_if_an_extra_offers_it() {
+        let names: Vec<&str> = FORMATS.iter().map(|door| door.name).collect();
+        assert_eq!(names, if cfg!(feature = "page") { &["html"][..] } else { &[] });
     }
 
     #[test]

@@ -16,13 +16,14 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use pagewise_lab::exit::{self, Exit};
-use pagewise_lab::{command_lines, output, supervise, worker_door};
+use pagewise_lab::{command_lines, format_door, output, supervise, worker_door};
 
 use arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
     output::outlive_size_limits();
     worker_door::offer(extras::WORKERS);
+    format_door::offer(extras::FORMATS);
     let arguments = match Arguments::try_parse_from(arguments::words()) {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),

@@ -22,25 +22,27 @@ pub struct JudgedRun<'a> {
 }
 
 /// A cell with everything that is known of it.
-pub(crate) struct CellView<'a> {
-    pub(crate) cell: &'a CellJudgement,
-    pub(crate) planned: &'a Cell,
+pub struct CellView<'a> {
+    /// The judgement.
+    pub cell: &'a CellJudgement,
+    /// The cell of the plan.
+    pub planned: &'a Cell,
     /// Place as a word; empty for a ceiling or a control.
-    pub(crate) place: String,
+    pub place: String,
     /// The leader compared with it; `None` for the leader, and if it is not ranked.
-    pub(crate) ratio: Option<&'a RatioToLeader>,
+    pub ratio: Option<&'a RatioToLeader>,
 }
 
 impl<'a> JudgedRun<'a> {
     /// Conclusions of a search or of the tables of methods, as sentences.
-    pub(crate) fn conclusions(&self) -> Vec<String> {
+    pub fn conclusions(&self) -> Vec<String> {
         let groups = self.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
         let tables = self.judged.tables.iter().flat_map(words::method_tables::sentences);
         groups.flat_map(words::cliff::printed).chain(tables).collect()
     }
 
     /// Every cell in the order of the plan.
-    pub(crate) fn cells(&self) -> Vec<CellView<'a>> {
+    pub fn cells(&self) -> Vec<CellView<'a>> {
         let mut places: HashMap<&str, (String, Option<&RatioToLeader>)> = HashMap::new();
         let by_id = self.judged.by_id();
         for comparison in &self.judged.comparisons {

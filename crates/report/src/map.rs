@@ -1,4 +1,4 @@
-//! A map as data: which method to use where. [`crate::page`] draws it.
+//! A map as data: which method to use where. A page draws it.
 
 /// A row for each machine or run, and a column for each situation.
 #[derive(Clone, Debug)]

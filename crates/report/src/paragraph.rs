@@ -8,7 +8,7 @@ pub const NARROWEST: usize = 80;
 pub const WIDEST: usize = 200;
 
 /// A text in lines of at most `width` columns; lines after the first are indented further.
-pub(crate) fn wrapped(indent: &str, text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(indent: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = indent.to_string();
     let mut empty = true;

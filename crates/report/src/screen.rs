@@ -96,7 +96,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
 }
 
 /// The answer for a page, which has no rows and columns.
-pub(crate) fn document(judged: &[&Judged], most_choices: usize) -> Document {
+pub fn document(judged: &[&Judged], most_choices: usize) -> Document {
     let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
     let situations = situation::all(judged.iter().copied());
     let mut choices = choices::table(&choices::all(&situations));

@@ -4,15 +4,15 @@
 //! valid samples.
 
 mod append;
-pub(crate) mod columns;
+pub mod columns;
 mod fill;
 mod grid;
-pub(crate) mod heading;
+pub mod heading;
 mod one_shot;
-pub(crate) mod positions;
+pub mod positions;
 mod reads;
 mod replay;
-pub(crate) mod rows;
+pub mod rows;
 mod said;
 mod scan;
 mod update;

@@ -54,7 +54,7 @@ impl TextTable {
     }
 
     /// Columns that say most, for what is neither narrow nor complete.
-    pub(crate) fn important(&self) -> Self {
+    pub fn important(&self) -> Self {
         let says_most = |column: &TextColumn| column.spare <= MOST_SPARE || column.is_kept_below;
         let columns = 0..self.columns.len();
         self.only(&columns.filter(|column| says_most(&self.columns[*column])).collect::<Vec<usize>>())
@@ -87,7 +87,7 @@ impl TextCell {
     }
 
     /// The mark of an unknown value.
-    pub(crate) fn missing() -> Self {
+    pub fn missing() -> Self {
         MISSING.into()
     }
 

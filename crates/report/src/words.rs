@@ -6,10 +6,10 @@ pub(crate) mod cliff;
 pub(crate) mod expected;
 pub mod figures;
 pub mod limit;
-pub(crate) mod method_tables;
+pub mod method_tables;
 pub mod reasons;
 pub mod replay;
-pub(crate) mod waits;
+pub mod waits;
 pub mod warnings;
 
 use pagewise_model::format::counted;

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use pagewise_lab::answer::PAGE;
 use pagewise_lab::exit::Exit;
+use pagewise_lab::format_door::{self, FormatDoor};
 use pagewise_lab::output;
 use pagewise_lab::store;
 use pagewise_model::run::Run;
 use pagewise_model::run_identity::RunIdentity;
-use pagewise_report::{json, page};
+use pagewise_report::json;
 
 use crate::arguments::CompareArguments;
 use crate::document as text;
@@ -25,11 +27,18 @@ use crate::judgement::{Difference, Digest, ExpectedValues, Gated, MissingRun, Sp
 /// Most bytes that are read of a file of values.
 const MAX_VALUES_BYTES: u64 = 16 << 20;
 
+/// The file of a page, and its format.
+type Page<'a> = (&'a Path, &'static FormatDoor);
+
 /// `pagewise compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     if arguments.together {
         return together(arguments);
     }
+    let page: Option<Page<'_>> = match arguments.html.as_deref() {
+        Some(path) => Some((path, format_door::needed(PAGE, "--html")?)),
+        None => None,
+    };
     if let Some(fact) = &arguments.by {
         let expected = arguments.all_of.as_deref().map(expected_values).transpose()?;
         let (runs, left_out) = digests_that_can(&arguments.base)?;
@@ -39,7 +48,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
             let files = left_out.iter().cloned();
             by.missing.extend(files.map(|reason| MissingRun { value: None, file: None, reason }));
         }
-        split(&by, arguments)?;
+        split(&by, arguments, page)?;
         let is_whole = left_out.is_empty() && by.missing.is_empty();
         return Ok(if is_whole { Exit::Answered } else { Exit::FellShort });
     }
@@ -55,12 +64,10 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
     let gated = difference.and_then(|difference| Gated::of(difference, &arguments.fail_on));
     let gated = gated.map_err(|sentence| anyhow!(sentence))?;
     let document = || text::document(&gated);
-    match arguments {
-        CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), &gated)?,
-        CompareArguments { markdown: true, .. } => document().markdown(&mut output::stdout())?,
-        CompareArguments { html: Some(path), .. } => {
+    match (page, arguments) {
+        (Some((path, door)), _) => {
             let document = document();
-            output::document(path, |out| page::write_document(out, "pagewise: runs compared", &document))?;
+            output::document(path, |out| (door.document)(out, "pagewise: runs compared", &document))?;
             // What a gate found decides the status, so it is printed too.
             if !gated.gates.is_empty() {
                 let lines = document.conclusion().lines(output::width());
@@ -70,6 +77,8 @@ pub fn compare(arguments: &CompareArguments) -> Result<Exit> {
                 }
             }
         }
+        (_, CompareArguments { json: true, .. }) => json::write_one(&mut output::stdout(), &gated)?,
+        (_, CompareArguments { markdown: true, .. }) => document().markdown(&mut output::stdout())?,
         _ => output::lines(&document().lines(output::width()))?,
     }
     Ok(if gated.failed() { Exit::FellShort } else { Exit::Answered })
@@ -90,14 +99,14 @@ fn together(arguments: &CompareArguments) -> Result<Exit> {
     Ok(Exit::Answered)
 }
 
-fn split(split: &Split, arguments: &CompareArguments) -> Result<()> {
-    match arguments {
-        CompareArguments { json: true, .. } => json::write_one(&mut output::stdout(), split)?,
-        CompareArguments { html: Some(path), .. } => {
+fn split(split: &Split, arguments: &CompareArguments, page: Option<Page<'_>>) -> Result<()> {
+    match (page, arguments) {
+        (Some((path, door)), _) => {
             let (title, document) = (text::split_title(split), text::split_page(split));
-            output::document(path, |out| page::write_document(out, &title, &document))?;
+            output::document(path, |out| (door.document)(out, &title, &document))?;
         }
-        CompareArguments { markdown: true, .. } => {
+        (_, CompareArguments { json: true, .. }) => json::write_one(&mut output::stdout(), split)?,
+        (_, CompareArguments { markdown: true, .. }) => {
             text::split_document(split).markdown(&mut output::stdout())?
         }
         _ => output::lines(&text::split_document(split).lines(output::width()))?,

@@ -10,7 +10,7 @@ use pagewise_model::date;
 use pagewise_model::format::{MISSING, counted, grouped, percent_up, times, times_interval};
 use pagewise_report::document::{Block, Document};
 use pagewise_report::line::{Emphasis, Line};
-use pagewise_report::plots::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
 use pagewise_report::text_table::{TextCell, TextTable};
 use pagewise_report::words::figures;
 

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_analysis::{Judged, judge_at};
-use pagewise_lab::answer::{print, print_answer};
+use pagewise_lab::answer::{PAGE, print, print_answer};
 use pagewise_lab::exit::Exit;
+use pagewise_lab::format_door::{self, FormatDoor};
 use pagewise_lab::output::{self, STANDARD_STREAM};
 use pagewise_lab::store;
 use pagewise_model::Untrusted;
@@ -16,15 +17,17 @@ use pagewise_model::format::counted;
 use pagewise_model::run::Run;
 use pagewise_model::run_identity::{RunIdentity, refuse_twice};
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::plots::colours::Colours;
 use pagewise_report::vmstat::VmstatRow;
-use pagewise_report::{csv, json, markdown, page, plots, svg, vmstat};
+use pagewise_report::{csv, json, markdown, vmstat};
 
 use crate::arguments::{CsvRows, ReportArguments};
 
 /// `pagewise report`.
 pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     let out = arguments.out.as_deref();
+    let page = arguments.html.as_ref().map(|path| (path, "--html"));
+    let plots = arguments.svg.as_ref().map(|path| (path, "--svg"));
+    let drawn = page.or(plots).map(|(_, option)| format_door::needed(PAGE, option)).transpose()?;
     if arguments.vmstat {
         let rows = seconds(&arguments.runs)?;
         return put(out, |out| vmstat::write(out, &rows));
@@ -48,11 +51,10 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     let both = runs.iter().zip(&judged).zip(&paths);
     let documented: Vec<JudgedRun<'_>> =
         both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
-    if let Some(directory) = &arguments.svg {
-        return write_plots(directory, &documented);
-    }
-    if let Some(path) = &arguments.html {
-        return put(Some(path), |out| page::write(out, &documented));
+    match (drawn, &arguments.svg) {
+        (Some(door), Some(directory)) => return write_plots(door, directory, &documented),
+        (Some(door), None) => return put(arguments.html.as_deref(), |out| (door.runs)(out, &documented)),
+        (None, _) => {}
     }
     put(out, |out| match arguments {
         ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),
@@ -142,17 +144,14 @@ fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
 }
 
 /// Write each plot as a file, and print their names. Nothing is written if one of them exists.
-fn write_plots(directory: &Path, runs: &[JudgedRun<'_>]) -> Result<Exit> {
+fn write_plots(door: &FormatDoor, directory: &Path, runs: &[JudgedRun<'_>]) -> Result<Exit> {
     let mut files: Vec<(PathBuf, String)> = Vec::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
-    let colours = Colours::of(runs);
-    for run in runs {
-        for plot in plots::all(run, &colours) {
-            let name = format!("{}-{}", file_name(&run.judged.run.question), plot.id);
-            let count = counts.entry(name.clone()).or_default();
-            *count += 1;
-            files.push((directory.join(format!("{name}-{count}.svg")), svg::file(&plot)));
-        }
+    for drawn in (door.plots)(runs) {
+        let name = format!("{}-{}", file_name(&drawn.question), drawn.plot.id);
+        let count = counts.entry(name.clone()).or_default();
+        *count += 1;
+        files.push((directory.join(format!("{name}-{count}.svg")), drawn.svg));
     }
     if files.is_empty() {
         bail!("there is nothing to plot: no cell has a valid sample");

@@ -29,6 +29,7 @@ const EXTRAS: &[(&str, &[&str])] = &[
     ("claims", &["lab", "report", "analysis", "host", "model"]),
     ("compare", &["lab", "report", "analysis", "model"]),
     ("conformance", &["lab", "report", "analysis", "host", "protocol", "model"]),
+    ("page", &["lab", "report", "analysis", "model"]),
     ("toolchain", &["lab", "host", "protocol", "model", "sys"]),
     ("watch", &["lab", "report", "analysis", "host", "model", "sys"]),
 ];
@@ -184,7 +185,7 @@ fn an_extra_has_doors_only() {
         let path = root().join("extras").join(name).join("src/lib.rs");
         let text = fs::read_to_string(&path).expect("lib.rs");
         let public: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("pub ")).collect();
-        let kinds = [": Door = ", ": WorkerDoor = "];
+        let kinds = [": Door = ", ": WorkerDoor = ", ": FormatDoor = "];
         let is_door =
             |line: &&str| line.starts_with("pub const ") && kinds.iter().any(|kind| line.contains(kind));
         assert!(!public.is_empty() && public.iter().all(is_door), "{name}: {public:?}");
@@ -210,6 +211,12 @@ fn the_words_know_no_machine() {
         "extras/compare/src/document.rs",
         "extras/compare/src/document",
         "extras/compare/src/judgement",
+        "extras/page/src/page",
+        "extras/page/src/page.rs",
+        "extras/page/src/plots",
+        "extras/page/src/plots.rs",
+        "extras/page/src/svg",
+        "extras/page/src/svg.rs",
         "extras/watch/src/observed",
         "extras/watch/src/recording.rs",
         "extras/watch/src/trace_text.rs",

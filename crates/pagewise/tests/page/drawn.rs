@@ -4,10 +4,9 @@
 use pagewise_analysis::judge;
 use pagewise_model::run::Run;
 use pagewise_model::{HostCounters, HostSecond};
+use pagewise_page::PAGE;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::plots;
-use pagewise_report::plots::colours::Colours;
-use pagewise_report::plots::plot::{Plot, Scale};
+use pagewise_report::plot::{Plot, Scale};
 use serde_json::json;
 
 use crate::browser::browser;
@@ -42,8 +41,8 @@ fn every_plot_has_the_marks_of_its_data() {
     for (name, run) in runs() {
         let judged = judge(&run);
         let shown = JudgedRun { path: "run.jsonl", run: &run, judged: &judged };
-        let plots = plots::all(&shown, &Colours::of(std::slice::from_ref(&shown)));
-        let wanted: Vec<usize> = plots.iter().map(marks).collect();
+        let plots = (PAGE.plots)(std::slice::from_ref(&shown));
+        let wanted: Vec<usize> = plots.iter().map(|drawn| marks(&drawn.plot)).collect();
         browser.open(&written(name, &run));
         browser.draw_all();
         let found = browser.evaluate(

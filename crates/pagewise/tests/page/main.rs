@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
+use pagewise_page::PAGE;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::page;
 
 /// A folder of the build, but not on the filesystem that other tests measure, where that is one of
 /// its own.
@@ -34,7 +34,7 @@ fn folder(name: &str) -> PathBuf {
 /// The page of a run as a file of this name.
 fn written(name: &str, run: &Run) -> PathBuf {
     let judged: Judged = judge(run);
-    file(name, |out| page::write(out, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }]))
+    file(name, |out| (PAGE.runs)(out, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }]))
 }
 
 /// A page as a file of this name.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use pagewise_analysis::{Judged, judge};
+use pagewise_page::PAGE;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::page;
 use serde_json::json;
 
 use crate::browser::{Browser, browser};
@@ -26,7 +26,7 @@ pub fn overview(invalid: usize) -> PathBuf {
     let paths: Vec<String> = runs.iter().map(path).collect();
     let all: Vec<JudgedRun<'_>> =
         both.zip(&paths).map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
-    file(&format!("overview-{invalid}"), |out| page::write(out, &all))
+    file(&format!("overview-{invalid}"), |out| (PAGE.runs)(out, &all))
 }
 
 /// Sheets of A4 that the open page is printed on: no later one can be asked for.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
+use pagewise_page::PAGE;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::page;
 use serde_json::json;
 
 use crate::accessible::{expect_accessible, expect_narrow};
@@ -59,7 +59,7 @@ fn a_page_of_several_runs_has_each_of_them_and_a_map() {
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let all: Vec<JudgedRun<'_>> =
         runs.iter().zip(&judged).map(|(run, judged)| JudgedRun { path: "run.jsonl", run, judged }).collect();
-    let page = file("several", |out| page::write(out, &all));
+    let page = file("several", |out| (PAGE.runs)(out, &all));
     browser.open(&page);
     let links = browser.evaluate(
         "[...document.querySelectorAll('nav a')].map(link => document.querySelector(link.getAttribute('href')) !== null)",

@@ -1,9 +1,8 @@
 //! Tables: sorted by the numbers behind their texts, and filtered.
 
 use pagewise_analysis::judge;
+use pagewise_page::PAGE;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::plots;
-use pagewise_report::plots::colours::Colours;
 use pagewise_report::text_table::TextCell;
 use serde_json::json;
 
@@ -18,10 +17,10 @@ fn a_heading_sorts_by_number_and_back() {
     // The numbers behind the texts of each table that stands beside a plot.
     let judged = judge(&run);
     let shown = JudgedRun { path: "run.jsonl", run: &run, judged: &judged };
-    let plots = plots::all(&shown, &Colours::of(std::slice::from_ref(&shown)));
+    let plots = (PAGE.plots)(std::slice::from_ref(&shown));
     let numbers = |row: &Vec<TextCell>| row.iter().map(|cell| cell.value).collect::<Vec<_>>();
     let values: Vec<Vec<_>> =
-        plots.iter().map(|plot| plot.table.rows.iter().map(numbers).collect()).collect();
+        plots.iter().map(|drawn| drawn.plot.table.rows.iter().map(numbers).collect()).collect();
     // Every column of every table: by number if any cell has one, with the unknown last, else by
     // text.
     let wrong = browser.evaluate(&format!(

@@ -119,7 +119,7 @@ fn a_page_takes_the_place_of_no_other_file_and_loses_no_run() {
     assert!(!without.stdout.contains("page:") && !place.file("run.html").exists(), "{without:?}");
     let json = place.run(&["read", "--resume", "--out=run.jsonl", "--json"]);
     assert!(json.judged()["run"].is_object() && !place.file("run.html").exists(), "{json:?}");
-    let other = pagewise_report::page::mark([]);
+    let other = (pagewise_page::PAGE.mark)(&[]);
     for text in ["mine", &format!("<!doctype html>{other}")] {
         place.write("run.html", text);
         let resumed = place.run(&["read", "--resume", "--out=run.jsonl"]).expect_code(without.code());

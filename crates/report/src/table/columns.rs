@@ -153,7 +153,7 @@ pub(super) const INTERVAL: Column = Column::of("95 % interval", 2, |view, cell| 
 const KNOWN_WITHIN: f64 = 10_000.0;
 
 /// `1.18x to 1.51x` behind, `within 6 %`, or, if open, `0.90x to 1.40x`.
-pub(crate) fn against_leader(ratio: &RatioToLeader) -> String {
+pub fn against_leader(ratio: &RatioToLeader) -> String {
     match (ratio.place, ratio.low, ratio.high, ratio.bound) {
         _ if ratio.changed => "changed during the run".to_string(),
         _ if ratio.is_gap() => format!("about {}x, {} rounds", times(ratio.ratio), ratio.rounds),

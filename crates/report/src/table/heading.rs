@@ -26,7 +26,7 @@ pub(super) fn blocks(judged: &Judged) -> Vec<Block> {
 }
 
 /// Run, machine and storage.
-pub(crate) fn described(judged: &Judged) -> [String; 3] {
+pub fn described(judged: &Judged) -> [String; 3] {
     [run(judged), machine(&judged.environment), storage(judged)]
 }
 
@@ -60,7 +60,7 @@ fn rounds(judged: &Judged) -> String {
 }
 
 /// A worker with its flags, which are conditions too.
-pub(crate) fn found(worker: &WorkerSummary) -> String {
+pub fn found(worker: &WorkerSummary) -> String {
     let version = worker.version.as_ref().map_or_else(String::new, |version| format!(" · {version}"));
     let command = match worker.command.is_empty() {
         true => String::new(),
@@ -115,7 +115,7 @@ fn storage(judged: &Judged) -> String {
 }
 
 /// The number of valid samples.
-pub(crate) fn validity(judged: &Judged) -> String {
+pub fn validity(judged: &Judged) -> String {
     let validity = &judged.validity;
     let mut text = match validity.share {
         Some(share) => format!(

@@ -12,7 +12,7 @@ use pagewise_model::format::counted;
 use crate::words::reasons;
 
 /// Positions of the cells of a comparison, for lookup by cell.
-pub(crate) struct Positions<'a> {
+pub struct Positions<'a> {
     /// Place of the leader as a word.
     leader_place: &'static str,
     leader: Option<&'a str>,
@@ -24,7 +24,7 @@ pub(crate) struct Positions<'a> {
 
 impl<'a> Positions<'a> {
     /// Positions of the cells of a comparison.
-    pub(crate) fn of(comparison: &'a Comparison) -> Self {
+    pub fn of(comparison: &'a Comparison) -> Self {
         let unranked = comparison.unranked.iter();
         Self {
             leader_place: leader_place(comparison),
@@ -35,22 +35,22 @@ impl<'a> Positions<'a> {
     }
 
     /// True if it is shown without a rank.
-    pub(crate) fn is_unranked(&self, cell: &CellJudgement) -> bool {
+    pub fn is_unranked(&self, cell: &CellJudgement) -> bool {
         self.unranked.contains_key(cell.id.as_str())
     }
 
     /// True if it is ahead of the others.
-    pub(crate) fn leads(&self, cell: &CellJudgement) -> bool {
+    pub fn leads(&self, cell: &CellJudgement) -> bool {
         self.leader == Some(cell.method.as_str())
     }
 
     /// The leader compared with the cell.
-    pub(crate) fn ratio(&self, cell: &CellJudgement) -> Option<&'a RatioToLeader> {
+    pub fn ratio(&self, cell: &CellJudgement) -> Option<&'a RatioToLeader> {
         self.ratios.get(cell.id.as_str()).copied()
     }
 
     /// Place of a cell as a word.
-    pub(crate) fn place(&self, cell: &CellJudgement) -> String {
+    pub fn place(&self, cell: &CellJudgement) -> String {
         let word = match cell.status {
             Status::Unavailable => "unavailable",
             Status::Invalid => "invalid",

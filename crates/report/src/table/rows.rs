@@ -30,7 +30,7 @@ fn columns(workload: Workload) -> &'static [Column] {
 }
 
 /// A comparison below a heading of this level.
-pub(crate) fn section(
+pub fn section(
     by_id: &ById<'_>,
     comparison: &Comparison,
     advice: Option<&Recommendation>,
@@ -159,7 +159,7 @@ pub(crate) fn contradicted(figures: &[(&str, f64)]) -> Option<String> {
 
 /// The leader, then the others by their ratio to it within rounds rather than by their medians;
 /// then those that are not ranked, then those without figures.
-pub(crate) fn sorted<'a>(
+pub fn sorted<'a>(
     cells: &ById<'a>,
     comparison: &Comparison,
     positions: &Positions<'_>,

@@ -30,6 +30,6 @@ pub fn interval(figure: MedianInterval, form: impl Fn(f64) -> String) -> String 
 }
 
 /// `1.62x [1.58, 1.66]`.
-pub(crate) fn ratio(ratio: &PairedRatio) -> String {
+pub fn ratio(ratio: &PairedRatio) -> String {
     factor(ratio.ratio, ratio.low.zip(ratio.high))
 }

@@ -6,12 +6,8 @@ mod cliff_run;
 mod constructed;
 #[path = "../golden/mod.rs"]
 mod goldens;
-mod page;
-mod plots;
-mod scripts;
 mod tables;
 mod warnings;
-mod well_formed;
 
 use constructed::hostile;
 use pagewise_analysis::judge;

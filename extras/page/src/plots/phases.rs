@@ -3,11 +3,11 @@
 use pagewise_analysis::judge::{CellJudgement, Comparison};
 use pagewise_model::format::time;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::table::positions::Positions;
-use crate::table::rows::sorted;
-use crate::text_table::{TextCell, TextTable};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::table::positions::Positions;
+use pagewise_report::table::rows::sorted;
+use pagewise_report::text_table::{TextCell, TextTable};
 
 /// Name and duration.
 type Phase = (&'static str, fn(&CellJudgement) -> Option<u64>);

@@ -2,11 +2,11 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::line::{Emphasis, Line};
 use crate::markup::escaped;
 use crate::svg::COLOURS;
-use crate::text_table::TextTable;
-use crate::words;
+use pagewise_report::line::{Emphasis, Line};
+use pagewise_report::text_table::TextTable;
+use pagewise_report::words;
 
 /// Columns of numbers that have a class of their own, by which they are aligned: the last is for
 /// all from there on.
@@ -39,6 +39,12 @@ pub(super) struct MapCell {
     /// Number of its colour.
     pub(super) colour: Option<usize>,
     pub(super) text: String,
+}
+
+/// Something that a page shows.
+pub(super) trait OnPage {
+    /// Add it to a page; its plots may take about `room` bytes.
+    fn add_to(&self, page: &mut Html, room: usize);
 }
 
 /// The body of a page as it grows.

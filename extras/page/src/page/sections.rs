@@ -5,15 +5,16 @@ use pagewise_model::FailureKind;
 use pagewise_model::format::counted;
 use pagewise_model::untrusted::shell_word;
 
-use super::html::Html;
-use crate::csv::cells;
-use crate::judged_run::JudgedRun;
+use super::html::{Html, OnPage};
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
-use crate::plots::plot::Plot;
-use crate::table::{heading, rows};
-use crate::text_table::{TextCell, TextTable};
-use crate::{inspect, plots, svg, words};
+use crate::{plots, svg};
+use pagewise_report::csv::cells;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::Plot;
+use pagewise_report::table::{heading, rows};
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::{inspect, words};
 
 /// Warnings and failed checks that are listed.
 const MOST_DOUBTS: usize = 100;

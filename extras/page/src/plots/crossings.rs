@@ -2,10 +2,10 @@
 
 use pagewise_model::format::{MISSING, bytes, multiple, rate};
 
-use super::plot::{Axis, AxisQuantity, Band, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::text_table::{TextCell, TextTable};
-use crate::words::{figures, reasons};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Band, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::words::{figures, reasons};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let groups = run.judged.cliff.iter().flat_map(|cliff| &cliff.groups);

@@ -2,10 +2,10 @@
 
 use pagewise_model::format::time;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::text_table::{TextCell, TextTable};
-use crate::vmstat::{COLUMNS, VmstatRow, rows};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::vmstat::{COLUMNS, VmstatRow, rows};
 
 /// More seconds are thinned out evenly: `--vmstat` prints each of them.
 const MOST_SECONDS: usize = 60;

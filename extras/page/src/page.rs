@@ -5,6 +5,7 @@
 //! with its table, the verdicts, then details: environment, checks, definitions,
 //! the command.
 
+mod document;
 pub(crate) mod html;
 pub(crate) mod map;
 mod scripts;
@@ -14,12 +15,13 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 
-use crate::document::{Block, Document};
-use crate::judged_run::JudgedRun;
 use crate::markup::escaped;
 use crate::plots::colours::Colours;
-use crate::{screen, svg};
-use html::Html;
+use crate::svg;
+use html::{Html, OnPage};
+use pagewise_report::document::{Block, Document};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::screen;
 use scripts::Scripts;
 use sections::Shared;
 

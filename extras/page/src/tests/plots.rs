@@ -2,17 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::plots::colours::Colours;
+use crate::{plots, svg};
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::run::Run;
 use pagewise_model::sample::Outcome;
 use pagewise_model::{HostCounters, HostSecond};
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::plots::colours::Colours;
-use pagewise_report::plots::plot::{MarkText, Plot, Scale};
-use pagewise_report::{plots, svg};
+use pagewise_report::plot::{MarkText, Plot, Scale};
 
-use crate::well_formed::elements;
-use crate::{all, constructed, hostile};
+use super::well_formed::elements;
+use super::{all, constructed, hostile};
 
 pub fn plots_of(run: &Run, judged: &Judged) -> Vec<Plot> {
     let run = JudgedRun { path: "run.jsonl", run, judged };
@@ -59,7 +59,7 @@ fn every_plot_has_its_marks() {
             let text = svg::file(&plot);
             elements(&text);
             let marks = || plot.series.iter().flat_map(|series| &series.marks);
-            let is_placed = |mark: &&pagewise_report::plots::plot::Mark| {
+            let is_placed = |mark: &&pagewise_report::plot::Mark| {
                 (plot.x.scale != Scale::Log || mark.x > 0.0) && (plot.y.scale != Scale::Log || mark.y > 0.0)
             };
             let invalid = marks().filter(is_placed).filter(|mark| mark.invalid).count();

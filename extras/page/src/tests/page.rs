@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
+use crate::page;
 use pagewise_analysis::{Judged, judge};
 use pagewise_model::FailureKind;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Sample;
 use pagewise_report::judged_run::JudgedRun;
-use pagewise_report::page;
 use pagewise_report::words::warnings;
 
-use crate::plots::{plots_of, seconds};
-use crate::well_formed::elements;
-use crate::{all, constructed, hostile};
+use super::plots::{plots_of, seconds};
+use super::well_formed::elements;
+use super::{all, constructed, hostile};
 
 fn page_of(runs: &[(&str, &Run)]) -> String {
     let judged: Vec<Judged> = runs.iter().map(|(_, run)| judge(run)).collect();
@@ -46,10 +46,10 @@ fn a_page_has_every_plot_and_its_table() {
         assert_eq!((count("script"), count("link"), count("img")), (scripts, 0, 0), "{name}");
         for (advice, comparison) in judged.advice.iter().zip(&judged.comparisons) {
             let sentence = pagewise_report::words::advice::sentence(advice, comparison);
-            assert!(text.contains(&pagewise_report::markup::escaped(&sentence)), "{name}");
+            assert!(text.contains(&crate::markup::escaped(&sentence)), "{name}");
         }
         for warning in warnings::all(&judged) {
-            assert!(text.contains(&pagewise_report::markup::escaped(&warning)), "{name}: {warning}");
+            assert!(text.contains(&crate::markup::escaped(&warning)), "{name}: {warning}");
         }
         // Every check, with how often it failed.
         for kind in FailureKind::ALL {

@@ -12,11 +12,11 @@ pub(crate) mod scale;
 use std::fmt::Write as _;
 
 use crate::markup::escaped;
-use crate::paragraph::wrapped;
-use crate::plots::plot::{Axis, Plot, Scale};
 use frame::Frame;
 pub(crate) use marks::COLOURS;
 use marks::dashes;
+use pagewise_report::paragraph::wrapped;
+use pagewise_report::plot::{Axis, Plot, Scale};
 use scale::Placed;
 
 /// Colours and forms; part of every file, and once in a page.

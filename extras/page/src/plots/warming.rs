@@ -3,9 +3,9 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{bytes, rate, time};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::text_table::{TextCell, TextTable};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();

@@ -9,10 +9,10 @@ use pagewise_model::format::{percent, rate};
 use pagewise_model::groups::by_key;
 use pagewise_model::planned_table::TableColumn;
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::{CellView, JudgedRun};
-use crate::text_table::{TextCell, TextTable};
-use crate::words::figures;
+use pagewise_report::judged_run::{CellView, JudgedRun};
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::words::figures;
 
 const COLUMNS: [&str; 6] =
     ["method", "at", "operations/s", "on a CPU", "waiting for a CPU", "waiting for anything else"];

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pagewise_analysis::judge::label::{LabelPart, label_without};
 
-use super::plot::Plot;
-use crate::judged_run::JudgedRun;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::Plot;
 
 /// Numbers of the colours of methods.
 #[derive(Debug, Default)]

@@ -1,13 +1,13 @@
 //! A document on a page.
 
-use super::{Block, Document};
-use crate::page::html::Html;
-use crate::page::{map, sections};
+use pagewise_report::document::{Block, Document};
+
+use super::html::{Html, OnPage};
+use super::{map, sections};
 use crate::plots::colours::Colours;
 
-impl Document {
-    /// Add it to a page; its plots may take about `room` bytes.
-    pub(crate) fn add_to(&self, page: &mut Html, room: usize) {
+impl OnPage for Document {
+    fn add_to(&self, page: &mut Html, room: usize) {
         self.blocks().into_iter().for_each(|block| add(page, block, room));
     }
 }

@@ -3,12 +3,12 @@
 use pagewise_analysis::judge::Comparison;
 use pagewise_model::format::{MISSING, percent, rate};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::table::positions::Positions;
-use crate::table::rows::sorted;
-use crate::text_table::{TextCell, TextTable};
-use crate::words;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::table::positions::Positions;
+use pagewise_report::table::rows::sorted;
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::words;
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let by_id = run.judged.by_id();

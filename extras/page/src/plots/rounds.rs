@@ -9,10 +9,10 @@ use pagewise_analysis::proof;
 use pagewise_model::sample::Sample;
 use pagewise_model::{Cell, Outcome, groups};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, PARTS, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::text_table::{TextCell, TextTable};
-use crate::words::figures;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, PARTS, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
+use pagewise_report::words::figures;
 
 pub(super) fn plots(run: &JudgedRun<'_>) -> Vec<Plot> {
     let checked = proof::again(run.run).run;

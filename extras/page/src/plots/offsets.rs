@@ -3,9 +3,9 @@
 use pagewise_model::access_map::{AccessMap, COLUMNS, ROWS};
 use pagewise_model::format::{bytes, counted, time};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::text_table::{TextCell, TextTable};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::text_table::{TextCell, TextTable};
 
 /// Series by the reads of a mark, and the most of each.
 const SERIES: [(&str, u64); 4] =

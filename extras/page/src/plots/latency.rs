@@ -4,11 +4,11 @@ use pagewise_analysis::judge::Comparison;
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_model::format::{grouped, time};
 
-use super::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
-use crate::judged_run::JudgedRun;
-use crate::table::positions::Positions;
-use crate::table::rows::sorted;
-use crate::text_table::{TextCell, TextTable};
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::plot::{Axis, AxisQuantity, Form, Mark, MarkText, Plot, Scale, Series};
+use pagewise_report::table::positions::Positions;
+use pagewise_report::table::rows::sorted;
+use pagewise_report::text_table::{TextCell, TextTable};
 
 /// Name and value.
 type Quantile = (&'static str, fn(&Latency) -> Option<u64>);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::{constructed, document};
+use super::{constructed, document};
 
 /// The hash of a script as a policy has it.
 fn hash(script: &str) -> String {
@@ -28,7 +28,7 @@ fn scripts(page: &str) -> Vec<&str> {
 
 #[test]
 fn the_policy_has_the_hash_of_each_script_and_allows_nothing_else() {
-    let page = document(&constructed::complete(), pagewise_report::page::write);
+    let page = document(&constructed::complete(), crate::page::write);
     let hashes: Vec<String> = scripts(&page).into_iter().map(hash).collect();
     assert_eq!(hashes.len(), 2);
     // What is written passes a writer that shows what is invisible, which would change a script.
@@ -56,5 +56,5 @@ fn a_page_without_plots_has_no_script_of_plots() {
     let mut run = constructed::complete();
     run.samples.clear();
     run.header.plan.cells.clear();
-    assert_eq!(scripts(&document(&run, pagewise_report::page::write)).len(), 1);
+    assert_eq!(scripts(&document(&run, crate::page::write)).len(), 1);
 }

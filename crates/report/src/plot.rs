@@ -55,12 +55,12 @@ pub struct AxisQuantity {
     /// Text of a value.
     pub text: fn(f64) -> String,
     /// The distance of ticks.
-    pub(crate) steps: Steps,
+    pub steps: TickSteps,
 }
 
 /// Distances of ticks whose labels are short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Steps {
+pub enum TickSteps {
     /// 1, 2 and 5 of each decade.
     Decimal,
     /// The same, of whole numbers.
@@ -71,22 +71,22 @@ pub(crate) enum Steps {
 
 impl AxisQuantity {
     /// Nanoseconds.
-    pub(crate) const TIME: Self = Self { text: format::time, steps: Steps::Decimal };
+    pub const TIME: Self = Self { text: format::time, steps: TickSteps::Decimal };
     /// Bytes.
-    pub(crate) const BYTES: Self = Self { text: format::bytes, steps: Steps::Binary };
+    pub const BYTES: Self = Self { text: format::bytes, steps: TickSteps::Binary };
     /// A number of things.
-    pub(crate) const COUNT: Self = Self { text: |value| format!("{value:.0}"), steps: Steps::Whole };
+    pub const COUNT: Self = Self { text: |value| format!("{value:.0}"), steps: TickSteps::Whole };
     /// Things in a second.
-    pub(crate) const RATE: Self = Self { text: format::rate, steps: Steps::Decimal };
+    pub const RATE: Self = Self { text: format::rate, steps: TickSteps::Decimal };
     /// A number without a unit.
-    pub(crate) const PLAIN: Self = Self { text: format::plain, steps: Steps::Decimal };
+    pub const PLAIN: Self = Self { text: format::plain, steps: TickSteps::Decimal };
     /// A multiple that was chosen.
-    pub(crate) const MULTIPLE: Self = Self { text: format::multiple, steps: Steps::Decimal };
+    pub const MULTIPLE: Self = Self { text: format::multiple, steps: TickSteps::Decimal };
     /// A ratio that was measured.
     pub const RATIO: Self =
-        Self { text: |value| format!("{}x", format::times(value)), steps: Steps::Decimal };
+        Self { text: |value| format!("{}x", format::times(value)), steps: TickSteps::Decimal };
     /// A share of 1.
-    pub(crate) const SHARE: Self = Self { text: format::percent, steps: Steps::Decimal };
+    pub const SHARE: Self = Self { text: format::percent, steps: TickSteps::Decimal };
 }
 
 /// Scale of an axis.
@@ -148,7 +148,7 @@ impl Default for MarkText {
 }
 
 /// Between the parts of a cell.
-pub(crate) const PARTS: &str = ", ";
+pub const PARTS: &str = ", ";
 
 /// A range of the horizontal axis.
 #[derive(Clone, Debug)]

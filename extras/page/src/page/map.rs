@@ -4,9 +4,9 @@
 use pagewise_analysis::judge::label::{LabelPart, label_without};
 
 use super::html::{Html, MapCell};
-use crate::judged_run::JudgedRun;
-use crate::map::MethodMap;
 use crate::plots::colours::Colours;
+use pagewise_report::judged_run::JudgedRun;
+use pagewise_report::map::MethodMap;
 
 /// Cells of a map; the situations that it has no room for are named.
 const MOST_CELLS: usize = 6_000;

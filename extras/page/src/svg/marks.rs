@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::frame::Frame;
 use crate::markup::escaped;
-use crate::plots::plot::{Form, Mark, MarkText, Plot, Scale};
+use pagewise_report::plot::{Form, Mark, MarkText, Plot, Scale};
 
 /// Colours of series; others have dashes.
 pub(crate) const COLOURS: usize = 8;

@@ -1,6 +1,6 @@
 //! Values of an axis as positions, and its ticks, whose labels name their values exactly.
 
-use crate::plots::plot::{Axis, Form, Plot, Scale, Steps};
+use pagewise_report::plot::{Axis, Form, Plot, Scale, TickSteps};
 
 /// Values beyond are not shown: differences of larger ones lose all digits.
 const LARGEST: f64 = 1e30;
@@ -75,10 +75,10 @@ impl Placed {
     }
 
     /// Round values between the ends.
-    fn rounded(&self, steps: Steps) -> Vec<f64> {
+    fn rounded(&self, steps: TickSteps) -> Vec<f64> {
         let (base, parts): (f64, [&[f64]; 2]) = match steps {
-            Steps::Binary => (2.0, [&[1.0], &[1.0, 1.5]]),
-            Steps::Decimal | Steps::Whole => (10.0, [&[1.0], &[1.0, 2.0, 5.0]]),
+            TickSteps::Binary => (2.0, [&[1.0], &[1.0, 1.5]]),
+            TickSteps::Decimal | TickSteps::Whole => (10.0, [&[1.0], &[1.0, 2.0, 5.0]]),
         };
         if self.is_log {
             let powers = (self.high / self.low).log(base);
@@ -94,10 +94,10 @@ impl Placed {
                 }
             }
         }
-        let least = if steps == Steps::Whole { 1.0 } else { 0.0 };
+        let least = if steps == TickSteps::Whole { 1.0 } else { 0.0 };
         let rough = ((self.high - self.low) / MOST_TICKS).max(least);
         let power = base.powi(rough.log(base).floor() as i32);
-        let multiples: &[f64] = if steps == Steps::Binary { &[1.0, 2.0] } else { &[1.0, 2.0, 5.0, 10.0] };
+        let multiples: &[f64] = if steps == TickSteps::Binary { &[1.0, 2.0] } else { &[1.0, 2.0, 5.0, 10.0] };
         let step = multiples.iter().map(|part| part * power).find(|step| *step >= rough);
         let Some(step) = step.filter(|step| step.is_finite() && *step > 0.0) else { return Vec::new() };
         let first = (self.low / step).ceil();
@@ -153,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plots::plot::AxisQuantity;
+    use pagewise_report::plot::AxisQuantity;
 
     const QUANTITIES: [AxisQuantity; 8] = [
         AxisQuantity::TIME,
@@ -197,7 +197,7 @@ mod tests {
         fn an_axis_over_a_decade_or_more_has_ticks(low in 0.0..6.0f64, decades in 1.0..6.0f64) {
             let (low, factor) = (10f64.powf(low), 10f64.powf(decades));
             for quantity in QUANTITIES {
-                let unit = if quantity.steps == Steps::Binary { 4096.0 } else { 1.0 };
+                let unit = if quantity.steps == TickSteps::Binary { 4096.0 } else { 1.0 };
                 let (low, high) = (low * unit, low * factor * unit);
                 for scale in [Scale::Log, Scale::Linear] {
                     let least = if scale == Scale::Linear { 0.0 } else { low };
