@@ -22,13 +22,12 @@ const USUAL_CASES: u64 = 4_000;
 
 /// The targets with their share of the cases in thousandths, weighing the risk of each against the
 /// cost of a case.
-pub const TARGETS: [(&str, u64); 10] = [
+pub const TARGETS: [(&str, u64); 9] = [
     ("run-files", 60),
     ("verdicts", 20),
     ("plans", 120),
     ("command-lines", 60),
-    ("words", 240),
-    ("typed-words", 150),
+    ("words", 390),
     ("worker-lines", 100),
     ("judged-samples", 50),
     ("kernel-texts", 150),

@@ -459,5 +459,30 @@ mod tests {
             let list = CpuList::new(cpus).expect("not empty");
             prop_assert_eq!(list.to_string().parse(), Ok(list));
         }
+
+        #[test]
+        fn ranges_of_cpus_are_read_as_their_numbers(
+            ranges in proptest::collection::vec((0u32..8192, 0u32..20), 1..7),
+        ) {
+            let ranges: Vec<_> = ranges.into_iter().map(|(first, more)| first..=(first + more).min(8191)).collect();
+            let texts: Vec<String> =
+                ranges.iter().map(|range| format!("{}-{}", range.start(), range.end())).collect();
+            let numbers: std::collections::BTreeSet<u32> = ranges.into_iter().flatten().collect();
+            let list: CpuList = texts.join(",").parse().expect("a list");
+            prop_assert_eq!(list.numbers(), numbers.into_iter().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn a_cap_parses_back(iops in 1u64.., bandwidth in proptest::option::of(1..=i64::MAX as u64)) {
+            let cap =
+                DeviceCap { read_iops: Some(iops), read_bytes_per_second: bandwidth.map(Bytes) };
+            prop_assert_eq!(cap.to_string().parse(), Ok(cap));
+        }
+
+        #[test]
+        fn a_skew_parses_back(theta_thousandths in 1u32..=10_000) {
+            let skew = Skew::Zipf { theta_thousandths };
+            prop_assert_eq!(skew.to_string().parse(), Ok(skew));
+        }
     }
 }

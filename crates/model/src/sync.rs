@@ -108,6 +108,7 @@ as_text!(Sync);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn sync_is_written_as_typed() {
@@ -125,5 +126,13 @@ mod tests {
             assert_eq!(call.name().parse::<SyncCall>().as_ref(), Ok(call));
         }
         assert!("sync".parse::<SyncCall>().expect_err("no call").ends_with("RWF_DSYNC, O_DSYNC"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_sync_of_any_size_parses_back(bytes in 1..=i64::MAX as u64) {
+            let sync = Sync::Every(Bytes(bytes));
+            prop_assert_eq!(sync.to_string().parse(), Ok(sync));
+        }
     }
 }

@@ -268,10 +268,33 @@ mod tests {
         assert!(refused.contains("(ns, us, ms, s, min)"), "{refused}");
     }
 
+    /// Whole numbers of every length in bits.
+    fn edges() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0u32..64).prop_map(|(bits, shift)| bits >> shift)
+    }
+
     proptest! {
         #[test]
         fn what_is_printed_parses_back(count in 0u64..=i64::MAX as u64) {
             prop_assert_eq!(Bytes(count).to_string().parse(), Ok(Bytes(count)));
+        }
+
+        #[test]
+        fn a_size_is_read_as_its_digits_say(
+            whole in edges(), digits in 0u32..10, share in 0.0..1.0, unit in 0usize..5, space in any::<bool>(),
+        ) {
+            let scale = 10u64.pow(digits);
+            let fraction = (share * scale as f64) as u64;
+            let (unit, shift) = [("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)][unit];
+            let space = if space { " " } else { "" };
+            let text = match digits {
+                0 => format!("{whole}{space}{unit}"),
+                _ => format!("{whole}.{fraction:0width$}{space}{unit}", width = digits as usize),
+            };
+            let scaled = (u128::from(whole) * u128::from(scale) + u128::from(fraction)) << shift;
+            let bytes = scaled.is_multiple_of(u128::from(scale)).then_some(scaled / u128::from(scale));
+            let wanted = bytes.and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes <= i64::MAX as u64);
+            prop_assert_eq!(text.parse::<Bytes>().ok(), wanted.map(Bytes), "{}", text);
         }
     }
 }
