@@ -51,6 +51,24 @@ pub struct ConditionGuard {
     mark: Option<(&'static str, String)>,
 }
 
+/// The host settings of a sample, and how they are set.
+#[derive(Clone, Copy)]
+pub struct InForce<'a> {
+    /// The settings of the sample.
+    pub guard: &'a ConditionGuard,
+    /// The setter of the run.
+    pub setter: &'a ConditionSetter,
+    /// True if the device is capped only once the cache is warm.
+    pub warmed_first: bool,
+}
+
+impl InForce<'_> {
+    /// Cap the device as the cell requests.
+    pub fn cap_device(&self) -> Result<(), NoState> {
+        self.setter.cap_device(self.guard)
+    }
+}
+
 pub(super) fn setting_mismatch(detail: String) -> NoState {
     NoState::Failed(Failure { kind: FailureKind::SettingMismatch, detail })
 }

@@ -19,7 +19,7 @@ use pagewise_protocol::{Conversation, ConversationError, EXIT_PATIENCE, Wait, di
 
 use super::actor::ReadyActor;
 use super::actor_task::KeptAccesses;
-use super::conditions::{ConditionGuard, ConditionSetter};
+use super::conditions::{ConditionGuard, ConditionSetter, InForce};
 use super::files::{FileUse, Input, Inputs, NoState};
 use super::follower::Unfollowed;
 use super::memory_speed::MemorySpeeds;
@@ -28,7 +28,7 @@ use super::records::RecordTask;
 use super::sample_round::SampleRound;
 use super::task::{Task, Tasks};
 use super::warming::{self, WarmSettings};
-use super::worker_session::{WorkerSession, idle_ns};
+use super::worker_session::{Storage, WorkerSession, idle_ns};
 use crate::state::State;
 
 /// Share of the available memory that a ceiling may use.
@@ -204,11 +204,11 @@ impl<'a> Sampler<'a> {
             input,
             task: self.tasks.of(cell),
             round: of_round,
-            direct_alignment: self.machine.direct_alignment,
-            device: self.machine.device.as_ref(),
-            guard: &guard,
-            setter: &self.machine.setter,
-            warmed_first,
+            storage: Storage {
+                direct_alignment: self.machine.direct_alignment,
+                device: self.machine.device.as_ref(),
+            },
+            conditions: InForce { guard: &guard, setter: &self.machine.setter, warmed_first },
             actor,
             context: self.context,
             host: &mut self.host,

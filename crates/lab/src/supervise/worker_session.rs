@@ -28,7 +28,7 @@ use pagewise_sys::SharedMemory;
 use super::accesses::Accesses;
 use super::actor::ReadyActor;
 use super::actor_task::ActorRecords;
-use super::conditions::{ConditionGuard, ConditionSetter};
+use super::conditions::InForce;
 use super::dirty_polls::{self, DirtyPolls};
 use super::evidence::{ActivitySum, CounterReading, CpuWait, Moment, Totals, between, wait_until_asleep};
 use super::files::{Input, NoState, slowest};
@@ -56,16 +56,10 @@ pub struct WorkerSession<'a> {
     pub task: Task<'a>,
     /// The round.
     pub round: SampleRound<'a>,
-    /// Alignment of direct reads on this filesystem.
-    pub direct_alignment: u64,
-    /// The device behind the file, if there is one.
-    pub device: Option<&'a BlockDevice>,
-    /// The conditions in force.
-    pub guard: &'a ConditionGuard,
-    /// The conditions of the run.
-    pub setter: &'a ConditionSetter,
-    /// The device is capped only once the cache is warm.
-    pub warmed_first: bool,
+    /// Under the file.
+    pub storage: Storage<'a>,
+    /// The host settings of the sample.
+    pub conditions: InForce<'a>,
     /// The actor that will be at work beside it.
     pub actor: Option<ReadyActor>,
     /// The facts that checks need.
@@ -76,12 +70,28 @@ pub struct WorkerSession<'a> {
     pub follower: &'a mut dyn Follower,
 }
 
+/// The filesystem and the device of the file.
+#[derive(Clone, Copy)]
+pub struct Storage<'a> {
+    /// Alignment of direct reads.
+    pub direct_alignment: u64,
+    /// The block device, if there is one.
+    pub device: Option<&'a BlockDevice>,
+}
+
 /// Memory that a worker opens by its path.
 pub struct SessionMemory {
     /// Memory of the table, if its work has one.
     table: Option<TableMemory>,
     /// Memory for reads that are compared byte for byte.
     handover: SharedMemory,
+}
+
+/// A worker that is asked, request by request.
+struct Exchange<'a> {
+    worker: &'a mut Conversation,
+    memory: &'a mut SessionMemory,
+    progress: GoProgress,
 }
 
 /// Progress of the threads.
@@ -168,18 +178,18 @@ impl WorkerSession<'_> {
         self.follower.ready(worker);
         let mut idling = ActivitySum::default();
         let (idle, since) = self.idle(worker, &mut idling, ready)?;
-        let mut progress = GoProgress::default();
-        progress.waiting.begin_at(pid, since);
+        let mut exchange = Exchange { worker, memory, progress: GoProgress::default() };
+        exchange.progress.waiting.begin_at(pid, since);
         let conditions = &self.cell.conditions;
         let span_bytes = conditions.span_bytes.0;
         // What an actor does to a warm cache belongs to the sample.
         let before_actor = conditions.shares_cache().then(|| self.input.residency(span_bytes));
         let actor = self.actor.take().map(ReadyActor::begin);
-        if self.warmed_first {
+        if self.conditions.warmed_first {
             if conditions.cache == CacheState::Warm && !conditions.stays_in_memory() {
-                self.settle(worker, memory, &mut progress, actor.as_ref())?;
+                self.settle(&mut exchange, actor.as_ref())?;
             }
-            self.setter.cap_device(self.guard).map_err(lost_state)?;
+            self.conditions.cap_device().map_err(lost_state)?;
         }
         let residency_before = before_actor.unwrap_or_else(|| self.input.residency(span_bytes));
         if let Some(actor) = &actor {
@@ -192,27 +202,27 @@ impl WorkerSession<'_> {
         let cold_start = conditions.cache == CacheState::ColdStart;
         let as_planned = || Some((0, self.round.plan.lead_in_ns(self.cell)?));
         if let Some((first, lead_in_ns)) = self.follower.lead_in().or_else(as_planned) {
-            progress.first_operation = first;
-            let lead_in = self.go(worker, memory, &mut progress, false, (lead_in_ns, 0))?;
+            exchange.progress.first_operation = first;
+            let lead_in = self.go(&mut exchange, false, (lead_in_ns, 0))?;
             // Each pass is the first operation.
             let passed = if conditions.reads().is_some() { furthest(&lead_in.reply) } else { 0 };
-            progress.first_operation = first.saturating_add(passed);
+            exchange.progress.first_operation = first.saturating_add(passed);
         }
-        let first_operation = progress.first_operation;
+        let first_operation = exchange.progress.first_operation;
         let mut written = self.input.new_file().map(WrittenFile::state_before);
-        let before = self.totals(worker);
+        let before = self.totals(exchange.worker);
         let actor_before = actor.as_ref().map(|actor| actor.moment(pid));
         let outcome = match cold_start {
-            true => self.cold_start(worker, memory, &mut progress)?,
+            true => self.cold_start(&mut exchange)?,
             false => {
                 // The worker knows the order of earlier operations.
-                let anew = progress.first_operation > 0;
-                self.go(worker, memory, &mut progress, anew, self.phases_ns())?
+                let anew = exchange.progress.first_operation > 0;
+                self.go(&mut exchange, anew, self.phases_ns())?
             }
         };
         let reply = &outcome.reply;
         let actor_after = actor.as_ref().map(|actor| actor.moment(pid));
-        let after = self.totals(worker);
+        let after = self.totals(exchange.worker);
         let residency_after = self.input.residency(span_bytes);
         let mut evidence = between(&before, &after, pid, &self.input.keys, reply);
         evidence.heartbeats = heartbeats(&idle, &reply.beats)?;
@@ -236,19 +246,19 @@ impl WorkerSession<'_> {
         (evidence.recorded_missing_bytes, evidence.recorded_added_bytes) = unlike_recorded.unzip();
         evidence.resident_after_bytes = residency_after.resident_bytes;
         evidence.residency_source = residency_before.source;
-        evidence.settings = self.setter.settings().now();
+        evidence.settings = self.conditions.setter.settings().now();
         evidence.readahead_bytes = evidence.settings.get("readahead").and_then(|bytes| bytes.parse().ok());
-        evidence.windows = std::mem::take(&mut progress.windows);
-        evidence.placement = self.guard.placed(self.input, span_bytes);
-        progress.waiting.end(pid);
+        evidence.windows = std::mem::take(&mut exchange.progress.windows);
+        evidence.placement = self.conditions.guard.placed(self.input, span_bytes);
+        exchange.progress.waiting.end(pid);
         self.follower.sampled(reply, outcome.order.as_ref(), first_operation);
         (evidence.verified_reads, evidence.differing_reads) =
-            self.verify(worker, &outcome, first_operation, memory)?;
-        progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
+            self.verify(&mut exchange, &outcome, first_operation)?;
+        exchange.progress.first_operation = first_operation.saturating_add(furthest(&outcome.reply));
         let region_began = outcome.began;
         let gaps_ns = self.cell.conditions.gaps_ns();
         let mut measurement = measurement(outcome.reply, outcome.unaccounted_ns, gaps_ns);
-        self.take_latencies(worker, memory, &mut progress, &mut measurement, &mut evidence)?;
+        self.take_latencies(&mut exchange, &mut measurement, &mut evidence)?;
         let mut actor_records = None;
         if let (Some(actor), Some(before), Some(after)) = (actor, actor_before, actor_after) {
             let ended = actor.end(region_began, evidence.wall_ns, (&before, &after));
@@ -262,14 +272,14 @@ impl WorkerSession<'_> {
         let mut closing = ActivitySum::default();
         closing.begin(pid);
         let asked_to_close = Instant::now();
-        let (teardown_ns, sync_ns) = worker.close(self.setup_wait())?;
+        let (teardown_ns, sync_ns) = exchange.worker.close(self.setup_wait())?;
         let teardown_wall_ns = asked_to_close.elapsed().as_nanos() as u64;
         closing.end(pid);
         evidence.setup_wall_ns = Some(setup_wall_ns);
         evidence.warmup_wall_ns = Some(ready_wall_ns.saturating_sub(setup_wall_ns));
         evidence.before_ready = before_ready.total();
         evidence.idling = idling.total();
-        evidence.waiting = progress.waiting.total();
+        evidence.waiting = exchange.progress.waiting.total();
         evidence.closing = closing.total();
         evidence.teardown_wall_ns = Some(teardown_wall_ns);
         evidence.mappings_left = process::mappings_of_any(pid, &self.input.keys).ok();
@@ -323,12 +333,11 @@ impl WorkerSession<'_> {
     /// clock starts.
     fn go(
         &self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
+        exchange: &mut Exchange<'_>,
         anew: bool,
         (sample_ns, latency_ns): (u64, u64),
     ) -> Result<GoOutcome, ConversationError> {
+        let Exchange { worker, memory, progress } = exchange;
         let first_operation = progress.first_operation;
         let order = self.task.order(anew, first_operation);
         let pid = worker.pid();
@@ -389,7 +398,7 @@ impl WorkerSession<'_> {
             heartbeat_ns: self.round.plan.workers.heartbeat_ns,
             path: self.input.worker_path(),
             direct_flag: rustix::fs::OFlags::DIRECT.bits(),
-            direct_alignment: self.direct_alignment,
+            direct_alignment: self.storage.direct_alignment,
             warm_page_tables: u32::from(
                 mapped && conditions.cache == CacheState::Warm && conditions.stays_in_memory(),
             ),
@@ -423,7 +432,7 @@ impl WorkerSession<'_> {
     }
 
     fn totals(&mut self, worker: &Conversation) -> Totals {
-        Totals::read(worker.pid(), self.device, self.guard, self.host)
+        Totals::read(worker.pid(), self.storage.device, self.conditions.guard, self.host)
     }
 
     /// Allocate the memory that the worker opens by its path.
@@ -442,10 +451,9 @@ impl WorkerSession<'_> {
     /// files are read back.
     fn verify(
         &mut self,
-        worker: &mut Conversation,
+        exchange: &mut Exchange<'_>,
         outcome: &GoOutcome,
         first_operation: u64,
-        memory: &SessionMemory,
     ) -> Result<(u64, u64), ConversationError> {
         let (Task::Reads(Accesses { table, .. }), Some(order)) = (&self.task, &outcome.order) else {
             return Ok((0, 0));
@@ -474,6 +482,7 @@ impl WorkerSession<'_> {
         if offsets.is_empty() {
             return Ok((0, 0));
         }
+        let Exchange { worker, memory, .. } = exchange;
         let reads = worker.verify(offsets.clone(), self.sample_wait(0))?;
         self.follower.verified(reads, &offsets, memory.handover.bytes());
         let read_bytes = read_bytes as usize;

@@ -9,12 +9,12 @@ use pagewise_lab::exit::Exit;
 use pagewise_lab::plan::resolve::RETAKES;
 use pagewise_lab::supervise::accesses::Accesses;
 use pagewise_lab::supervise::answer_time::answer_ns;
-use pagewise_lab::supervise::conditions::{ConditionGuard, ConditionSetter};
+use pagewise_lab::supervise::conditions::{ConditionGuard, ConditionSetter, InForce};
 use pagewise_lab::supervise::files::NoState;
 use pagewise_lab::supervise::program::{Program, Stated};
 use pagewise_lab::supervise::sample_round::SampleRound;
 use pagewise_lab::supervise::task::{Task, Tasks};
-use pagewise_lab::supervise::worker_session::{WorkerSession, idle_ns};
+use pagewise_lab::supervise::worker_session::{Storage, WorkerSession, idle_ns};
 use pagewise_model::random::mix;
 use pagewise_model::{Beating, CheckContext, FailureKind, HostSettings, Plan, WorkerChoices};
 use pagewise_protocol::claims::ANSWER_NS;
@@ -328,11 +328,8 @@ impl<'a> Examiner<'a> {
             input,
             task: task(),
             round,
-            direct_alignment: files.alignment.direct_bytes,
-            device: None,
-            guard,
-            setter,
-            warmed_first: false,
+            storage: Storage { direct_alignment: files.alignment.direct_bytes, device: None },
+            conditions: InForce { guard, setter, warmed_first: false },
             actor: None,
             context,
             host,

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use pagewise_analysis::proof::steady;
-use pagewise_protocol::{Conversation, ConversationError, SampleReply};
+use pagewise_protocol::{ConversationError, SampleReply};
 
-use super::{GoOutcome, GoProgress, SessionMemory, WorkerSession};
+use super::{Exchange, GoOutcome, WorkerSession};
 
 /// Maximum time of a cold start, to which reading the span at this rate is added; after it, the
 /// sample has no time to warm.
@@ -15,12 +15,7 @@ const COLD_START_WINDOWS: usize = 600;
 
 impl WorkerSession<'_> {
     /// Run the workload from an empty cache until it is steady; return the sum of its windows.
-    pub(super) fn cold_start(
-        &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
-    ) -> Result<GoOutcome, ConversationError> {
+    pub(super) fn cold_start(&mut self, exchange: &mut Exchange<'_>) -> Result<GoOutcome, ConversationError> {
         let (span, began) = (self.cell.conditions.span_bytes.0, Instant::now());
         let deadline = Instant::now() + COLD_START + Duration::from_secs(span / COLD_START_BYTES_PER_SECOND);
         let window_ns = self.round.plan.sample_ns;
@@ -28,8 +23,8 @@ impl WorkerSession<'_> {
         let (mut wall_ns, mut unaccounted_ns, mut supervisor_run_queue_ns) = (0, 0, Some(0u64));
         let (mut checksum, mut expected) = (0u64, Some(0u64));
         let mut go_unix_ns = None;
-        while progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
-            let outcome = self.window(worker, memory, progress, window_ns)?;
+        while exchange.progress.windows.len() < COLD_START_WINDOWS && Instant::now() < deadline {
+            let outcome = self.window(exchange, window_ns)?;
             let reply = outcome.reply;
             go_unix_ns = go_unix_ns.or(Some(outcome.go_unix_ns));
             wall_ns += outcome.wall_ns;
@@ -49,7 +44,7 @@ impl WorkerSession<'_> {
             for (sum, window) in total.thread_operations.iter_mut().zip(&reply.thread_operations) {
                 *sum = sum.saturating_add(*window);
             }
-            if steady::is_steady(self.cell.conditions.op_bytes(), &progress.windows) {
+            if steady::is_steady(self.cell.conditions.op_bytes(), &exchange.progress.windows) {
                 break;
             }
         }

@@ -7,10 +7,10 @@
 use pagewise_analysis::statistics::total;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{CacheState, Evidence, Failure, FailureKind};
+use pagewise_protocol::ConversationError;
 use pagewise_protocol::claims::{Asked, false_time};
-use pagewise_protocol::{Conversation, ConversationError};
 
-use super::{GoOutcome, GoProgress, SessionMemory, WorkerSession};
+use super::{Exchange, GoOutcome, WorkerSession};
 
 /// Throughput phase of that request, which is in no figure: batches grow meanwhile.
 const LEAD_NS: u64 = 1_000_000;
@@ -27,9 +27,7 @@ impl WorkerSession<'_> {
     /// sample has none: what the device delivers for it is bounded.
     pub(super) fn take_latencies(
         &self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
+        exchange: &mut Exchange<'_>,
         measurement: &mut Measurement,
         evidence: &mut Evidence,
     ) -> Result<(), ConversationError> {
@@ -39,7 +37,7 @@ impl WorkerSession<'_> {
         if latency_ns == 0 || self.context.forgives_answers || has_all || is_cold {
             return Ok(());
         }
-        let outcome = self.go(worker, memory, progress, true, (LEAD_NS, latency_ns))?;
+        let outcome = self.go(exchange, true, (LEAD_NS, latency_ns))?;
         evidence.observed.extend(self.false_reply(&outcome));
         let reply = outcome.reply;
         // Operations that took long were timed one by one in its throughput phase.

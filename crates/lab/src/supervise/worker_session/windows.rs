@@ -7,10 +7,10 @@ use pagewise_host::ProcessCounters;
 use pagewise_host::process;
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_model::RateWindow;
-use pagewise_protocol::{Conversation, ConversationError};
+use pagewise_protocol::ConversationError;
 
 use super::super::actor::ActorAtWork;
-use super::{GoOutcome, GoProgress, SessionMemory, WorkerSession, furthest};
+use super::{Exchange, GoOutcome, WorkerSession, furthest};
 
 /// Length of a window in which the workload warms a cache that does not hold the span; a shorter
 /// one says too little about a method of a hundred operations per second.
@@ -25,16 +25,15 @@ impl WorkerSession<'_> {
     /// Request a `go` and record it as a window.
     pub(super) fn window(
         &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
+        exchange: &mut Exchange<'_>,
         sample_ns: u64,
     ) -> Result<GoOutcome, ConversationError> {
-        let before = process::totals(worker.pid());
-        let outcome = self.go(worker, memory, progress, false, (sample_ns, 0))?;
-        let during = ProcessCounters::difference(&before, &process::totals(worker.pid()));
-        progress.first_operation = progress.first_operation.saturating_add(furthest(&outcome.reply));
-        progress.windows.push(RateWindow {
+        let before = process::totals(exchange.worker.pid());
+        let outcome = self.go(exchange, false, (sample_ns, 0))?;
+        let during = ProcessCounters::difference(&before, &process::totals(exchange.worker.pid()));
+        exchange.progress.first_operation =
+            exchange.progress.first_operation.saturating_add(furthest(&outcome.reply));
+        exchange.progress.windows.push(RateWindow {
             elapsed_ns: outcome.reply.elapsed_ns,
             unaccounted_ns: outcome.unaccounted_ns,
             operations: outcome.reply.operations,
@@ -51,24 +50,22 @@ impl WorkerSession<'_> {
     /// much of the cache as its popular positions may need.
     pub(super) fn settle(
         &mut self,
-        worker: &mut Conversation,
-        memory: &mut SessionMemory,
-        progress: &mut GoProgress,
+        exchange: &mut Exchange<'_>,
         actor: Option<&ActorAtWork>,
     ) -> Result<(), ConversationError> {
         if let Some(actor) = actor {
             let bytes = self.cell.conditions.actor_bytes_before().0;
             while !actor.is_at_pace(bytes) {
-                self.window(worker, memory, progress, FILLING_WINDOW_NS)?;
+                self.window(exchange, FILLING_WINDOW_NS)?;
             }
             // Until then the cache is on its way to what both make of it.
-            progress.windows.clear();
+            exchange.progress.windows.clear();
         }
         let deadline = Instant::now() + SETTLING;
-        while progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
-            self.window(worker, memory, progress, WINDOW_NS)?;
+        while exchange.progress.windows.len() < SETTLING_WINDOWS && Instant::now() < deadline {
+            self.window(exchange, WINDOW_NS)?;
             reached(RunStep::Settling);
-            let windows = &progress.windows;
+            let windows = &exchange.progress.windows;
             if steady::is_lasting(self.cell, windows, self.round.page_bytes)
                 && steady::settled(self.cell, windows)
             {
