@@ -42,8 +42,7 @@ pub struct ActorWrites {
 pub struct ActorEvidence {
     /// Bytes that it had read or written when the region began.
     pub bytes_before: u64,
-    /// Requests of the actor that overlap the region, or the [`ActorEvidence::SHORTEST_NS`] before
-    /// it, in their order.
+    /// Requests of the actor that overlap the region, or the 50 ms before it, in their order.
     pub windows: Vec<ActorWindow>,
     /// Bytes that storage read for it in the region; `None`: unknown.
     pub device_read_bytes: Option<u64>,
