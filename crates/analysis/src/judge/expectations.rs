@@ -5,6 +5,7 @@
 //! ten thousand, so a quantile needs a number of samples that grows with it.
 
 use pagewise_model::expectation::{Expectation, Quantile};
+use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Actor, Conditions, Role};
 use serde::Serialize;
@@ -55,6 +56,9 @@ pub struct JudgedExpectation {
     pub samples: u32,
     /// Samples that it needs.
     pub samples_needed: u32,
+    /// Of one that is open for all that: the number of samples that would decide it if further ones
+    /// were like these; `None` if that is more than a run can have, or not known.
+    pub samples_to_decide: Option<u32>,
     /// Samples that failed a check, as where other programs used the device: theirs is not judged.
     pub rejected: u32,
     /// Samples that did not keep the rate at which operations were due.
@@ -114,6 +118,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
         verdict: Fulfilment::Open,
         samples: 0,
         samples_needed: samples_needed(&expectation),
+        samples_to_decide: None,
         rejected: samples.attempts.iter().filter(|attempt| attempt.valid().is_none()).count() as u32,
         rate_missed: 0,
         operations: 0,
@@ -169,9 +174,12 @@ fn of_quantile(
         _ if samples >= nothing.samples_needed && high <= allowed => Fulfilment::Holds,
         _ => Fulfilment::Open,
     };
+    let is_open = verdict == Fulfilment::Open && samples >= nothing.samples_needed;
+    let to_decide = if is_open { share::samples_to_decide(&parts, allowed, MAX_ROUNDS) } else { None };
     JudgedExpectation {
         verdict,
         samples,
+        samples_to_decide: to_decide,
         operations,
         beyond,
         found: Some(beyond as f64 / operations as f64),
@@ -264,6 +272,9 @@ mod tests {
             assert_eq!([verdict(12, 8), verdict(12, 12)], [Open, Open], "{figure}: near the limit");
             assert_eq!([verdict(11, 0), verdict(11, 60)], [Open, Open], "{figure}: too few samples");
         }
+        let to_decide = |slow| judged("p99<10ms", 12, slow).samples_to_decide;
+        assert_eq!([to_decide(1), to_decide(60), to_decide(10)], [None; 3], "decided, or at the limit");
+        assert!(to_decide(8).is_some_and(|samples| (13..1000).contains(&samples)), "{:?}", to_decide(8));
         let found = judged("p99<10ms", 12, 1);
         assert_eq!(
             (found.beyond, found.operations, found.samples, found.samples_needed),

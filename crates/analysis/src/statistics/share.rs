@@ -33,6 +33,31 @@ pub fn interval(parts: &[Part]) -> Option<(f64, f64)> {
     Some(ends(beyond / effect, of / effect))
 }
 
+/// The least number of samples like these, of at most `most`, whose interval lies on one side of
+/// `allowed`; `None` if there is none.
+pub fn samples_to_decide(parts: &[Part], allowed: f64, most: u32) -> Option<u32> {
+    let sum = |number: fn(&Part) -> u64| parts.iter().map(|part| number(part) as f64).sum::<f64>();
+    let (beyond, of, samples) = (sum(|part| part.beyond), sum(|part| part.of), parts.len() as f64);
+    if of == 0.0 {
+        return None;
+    }
+    let each = design_effect(parts, beyond / of) * samples;
+    let decides = |samples: u32| {
+        let (low, high) = ends(beyond / each * f64::from(samples), of / each * f64::from(samples));
+        low > allowed || high <= allowed
+    };
+    let (mut open, mut decided) = (0, most);
+    if !decides(most) {
+        return None;
+    }
+    // Intervals get shorter with the samples.
+    while decided - open > 1 {
+        let middle = open + (decided - open) / 2;
+        *(if decides(middle) { &mut decided } else { &mut open }) = middle;
+    }
+    Some(decided)
+}
+
 /// Operations that stand for one.
 fn design_effect(parts: &[Part], share: f64) -> f64 {
     let samples: Vec<(f64, f64)> = (parts.iter().filter(|part| part.of > 0))
@@ -87,6 +112,22 @@ mod tests {
         // A correlation of 0.02 makes 17 of 800 one; R: binom.test-like bounds of 0 of 564.9.
         let none = interval(&[Part { beyond: 0, of: 800 }; 12]).expect("operations");
         assert!(none.0 == 0.0 && (none.1 - 0.00651).abs() < 1e-4, "{none:?}");
+    }
+
+    #[test]
+    fn samples_like_these_decide_when_there_are_enough() {
+        // A slow disk: sixteen commits in each of twelve samples say too little of one in a hundred.
+        let slow = [Part { beyond: 0, of: 16 }; 12];
+        assert!(interval(&slow).expect("operations").1 > 0.01);
+        let needed = samples_to_decide(&slow, 0.01, 10_000).expect("a number");
+        let high = |samples: u32| interval(&vec![slow[0]; samples as usize]).expect("operations").1;
+        assert!(high(needed) <= 0.01 && high(needed - 1) > 0.01, "{needed}");
+        assert_eq!(samples_to_decide(&slow, 0.01, needed - 1), None, "more than there may be");
+        let at_limit = [Part { beyond: 8, of: 800 }; 12];
+        assert_eq!(samples_to_decide(&at_limit, 0.01, 10_000), None);
+        let above = [Part { beyond: 16, of: 800 }; 12];
+        assert!(samples_to_decide(&above, 0.01, 10_000).is_some());
+        assert_eq!(samples_to_decide(&[], 0.01, 10_000), None);
     }
 
     /// Samples of which a burst hits some: shares of a beta distribution with this mean and

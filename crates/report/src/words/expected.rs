@@ -26,13 +26,17 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
         Expectation::Written(_) => of_figure(expected, "bytes written by the device for each byte", plain),
     };
     let is_open = expected.verdict == Fulfilment::Open;
-    let missing = match is_open && expected.samples < expected.samples_needed {
-        true => format!(
+    let missing = match expected.samples_to_decide {
+        _ if is_open && expected.samples < expected.samples_needed => format!(
             "; it needs {} (--rounds) and has {}",
             counted(u64::from(expected.samples_needed), "sample"),
             grouped(u64::from(expected.samples))
         ),
-        false => String::new(),
+        Some(samples) => format!(
+            "; {} like these would decide (--rounds {samples})",
+            counted(u64::from(samples), "sample")
+        ),
+        None => String::new(),
     };
     let found = match expected.rate_missed {
         0 => found,

@@ -2,7 +2,10 @@
 
 use super::*;
 use pagewise_analysis::Judged;
+use pagewise_analysis::judge::expectations::{Fulfilment, JudgedExpectation};
 use pagewise_analysis::judge::self_replay::SelfReplay;
+use pagewise_model::Role;
+use pagewise_report::line::Line;
 
 #[test]
 fn where_a_ring_is_best_the_screen_names_what_needs_no_rewrite() {
@@ -48,6 +51,39 @@ fn the_row_of_the_program_itself_is_marked() {
     let marked = text(&judged);
     let rows: Vec<&str> = marked.lines().filter(|line| line.contains("(the program)")).collect();
     assert!(rows.len() == 1 && rows[0].starts_with("  pread (the program)"), "{marked}");
+}
+
+#[test]
+fn an_open_expectation_names_the_samples_that_would_decide() {
+    let mut judged = judge(&constructed::complete());
+    let cell = judged.cells.iter_mut().find(|cell| cell.role == Role::Measured).expect("a method");
+    let open = JudgedExpectation {
+        expectation: "p99<10ms".parse().expect("an expectation"),
+        verdict: Fulfilment::Open,
+        samples: 12,
+        samples_needed: 12,
+        samples_to_decide: Some(31),
+        rejected: 0,
+        rate_missed: 0,
+        operations: 192,
+        beyond: 0,
+        found: Some(0.0),
+        low: Some(0.0),
+        high: Some(0.025),
+    };
+    let few = JudgedExpectation { samples: 7, samples_to_decide: None, ..open.clone() };
+    let at_limit = JudgedExpectation { samples_to_decide: None, ..open.clone() };
+    cell.expected = vec![open, few, at_limit];
+    let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 100);
+    let text: Vec<String> = lines.iter().map(Line::text).collect();
+    let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = "p99<10ms is open: 0 of 192 operations took 10 ms or longer, 0 % [0 %, 2.5 %], and 1 % may";
+    for end in
+        ["; 31 samples like these would decide (--rounds 31)", "; it needs 12 samples (--rounds) and has 7"]
+    {
+        assert!(text.contains(&format!("{found}{end}")), "{end}: {text}");
+    }
+    assert_eq!(text.matches(found).count(), 3, "{text}");
 }
 
 #[test]
