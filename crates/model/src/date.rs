@@ -16,6 +16,12 @@ pub fn utc(unix_s: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
+/// `2026-11-22T11:11:05Z` (RFC 3339).
+pub fn rfc_3339(unix_s: u64) -> String {
+    let ((year, month, day), [hour, minute, second]) = split(unix_s);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 /// Parse a point in time, as `2026-11-22T11:11:05Z` (RFC 3339) or `1795345865` seconds since 1970,
 /// both with a fraction if wanted; in nanoseconds since 1970.
 pub fn parse_unix_ns(text: &str) -> Result<u64, String> {
@@ -99,6 +105,8 @@ mod tests {
             assert_eq!(compact_utc(unix_s), date);
         }
         assert_eq!(utc(1_795_345_865), "2026-11-22 11:11 UTC");
+        assert_eq!(rfc_3339(1_795_345_865), "2026-11-22T11:11:05Z");
+        assert_eq!(parse_unix_ns(&rfc_3339(951_868_800)), Ok(951_868_800_000_000_000));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const COUNTS: [&str; 10] = [
 /// Ends of the names of columns with whole numbers.
 const WHOLE: [&str; 2] = ["_bytes", "_ns"];
 /// Ends of the names of columns with fractions.
-const FRACTIONS: [&str; 5] = ["ratio", "_share", "_median", "_low", "_high"];
+const FRACTIONS: [&str; 6] = ["ratio", "span_over_cache", "_share", "_median", "_low", "_high"];
 
 /// A cell as a row.
 struct Row<'a> {
@@ -89,6 +89,7 @@ mod tests {
     fn a_column_has_one_type() {
         assert_eq!(value("threads", "2"), 2);
         assert_eq!(value("ratio_low", "1.5"), 1.5);
+        assert_eq!(value("span_over_cache", "4").to_string(), "4.0");
         assert_eq!(value("cpus", "0"), "0", "other machines have 0-3");
         assert_eq!(value("total_ns_median", ""), Value::Null);
         assert_eq!(value("total_ns_median", "7").to_string(), "7.0", "another row has 7.5");

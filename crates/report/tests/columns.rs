@@ -86,7 +86,7 @@ fn first_sentence(text: &str) -> String {
 fn unit(column: &str) -> &'static str {
     let name = ["_median", "_low", "_high"].iter().fold(column, |name, end| name.trim_end_matches(end));
     match name {
-        "ratio" => "ratio",
+        "ratio" | "span_over_cache" => "ratio",
         _ if name.ends_with("_ns") => "ns",
         _ if name.ends_with("bytes_per_second") => "B/s",
         _ if name.ends_with("_per_second") => "1/s",

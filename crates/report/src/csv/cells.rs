@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::label::label;
+use pagewise_analysis::judge::label::{data_over_cache, label};
 use pagewise_analysis::judge::latency::Latency;
 use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_analysis::judge::{CellJudgement, MedianInterval};
+use pagewise_model::date;
 
 use super::flat::CsvField;
 use super::{Described, rows, samples, write_row};
@@ -25,6 +26,12 @@ struct Column(&'static str, &'static str, fn(&Row<'_>) -> CsvField);
 const COLUMNS: &[Column] = &[
     Column("run", "Number of the run file on the command line, from 0.", |row| row.index.to_string()),
     Column("question", "The question, or the name of the plan.", |row| row.run.judged.run.question.clone()),
+    Column("host", "Name of the machine; empty if it was not kept.", |row| {
+        row.run.judged.environment.host_name.clone().unwrap_or_default()
+    }),
+    Column("started", "Date and time at which the run began, in UTC (RFC 3339).", |row| {
+        date::rfc_3339(row.run.judged.environment.started_unix_s)
+    }),
     Column("role", "Reason for the cell to be in the run: `measured`, `control` or `ceiling`.", |row| {
         row.view.cell.role.to_string()
     }),
@@ -37,7 +44,16 @@ const COLUMNS: &[Column] = &[
     Column("threads", "Threads of the worker.", |row| row.view.cell.threads.to_string()),
     Column("file_bytes", "Size of the file.", |row| row.view.cell.file_bytes.0.to_string()),
     Column("span_bytes", "The accessed part of the file.", |row| row.view.cell.span_bytes.0.to_string()),
-    Column("cache", "State of the page cache at the start.", |row| row.view.cell.cache.to_string()),
+    Column(
+        "cache",
+        "State of the page cache at the start: `warm` is the steady state where `span_over_cache` is above 1.",
+        |row| row.view.cell.cache.to_string(),
+    ),
+    Column(
+        "span_over_cache",
+        "The accessed part of the file over the page cache that fits under the memory limit by the plan, as in `conditions`: the same for all methods; empty without a limit.",
+        |row| or_empty(data_over_cache(&row.view.planned.conditions)),
+    ),
     Column(
         "status",
         "`ok` with at least one valid sample, `invalid` without, `unavailable` if the machine refused it.",

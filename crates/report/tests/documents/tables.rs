@@ -1,8 +1,10 @@
 //! Markdown, and CSV of cells.
 
 use pagewise_analysis::judge;
+use pagewise_model::format::multiple;
 use pagewise_report::{csv, markdown};
 
+use crate::cliff_run::cliff;
 use crate::goldens::assert_golden;
 use crate::{all, constructed, document, hostile};
 
@@ -63,4 +65,31 @@ fn the_csv_of_cells_has_a_row_for_each() {
     assert!(
         !text.contains('\u{1b}') && text.lines().count() == 1 + constructed::killed().header.plan.cells.len()
     );
+}
+
+#[test]
+fn cells_of_several_machines_can_be_put_below_each_other() {
+    let mut run = cliff();
+    run.header.environment.host_name = Some("rack-a4".into());
+    run.header.environment.started_unix_s = 1_700_000_000;
+    let text = document(&run, csv::cells::write);
+    let mut rows = csv_rows(&text);
+    let names = rows.remove(0);
+    let column = |name: &str| names.iter().position(|other| other == name).expect("a column");
+    let (host, started, ratio) = (column("host"), column("started"), column("span_over_cache"));
+    for row in &rows {
+        assert_eq!((row[host].as_str(), row[started].as_str()), ("rack-a4", "2023-11-14T22:13:20Z"));
+    }
+    // One value for all methods at a size, as the label of their comparison has it.
+    let measured = rows.iter().filter(|row| row[column("role")] == "measured");
+    for row in measured {
+        let of_label = &row[column("conditions")];
+        let ratio: f64 = row[ratio].parse().expect("a number");
+        assert!(of_label.contains(&format!("data {} the cache", multiple(ratio))), "{of_label}: {ratio}");
+    }
+}
+
+/// Rows of fields without quotes.
+fn csv_rows(text: &str) -> Vec<Vec<String>> {
+    text.lines().map(|line| line.split(',').map(str::to_string).collect()).collect()
 }
