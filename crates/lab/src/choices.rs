@@ -44,8 +44,8 @@ pub struct AllArguments {
     /// Wait so long for another run on this machine to end, as in 10min, before status 4
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     pub wait: Option<u64>,
-    /// Print the resolved plan (with --json as JSON), the bytes it will write and the time it will
-    /// take; measure nothing
+    /// Print a summary of the plan (with --json all of it), the bytes it will write and the time it
+    /// will take; measure nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Output.

@@ -56,7 +56,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
         return Ok(Taken::Ended(Exit::Interrupted));
     }
     if options.all.dry_run {
-        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options.all.print.json)?));
+        return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options)?));
     }
     let announcement = consent::announcement(std::slice::from_ref(&prepared));
     execute(prepared, options, Some(announcement), None)

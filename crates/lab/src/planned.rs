@@ -1,17 +1,22 @@
 //! The estimates of a run, printed by `--dry-run` for people or as JSON.
 
+mod cells;
+mod missing;
+
 use std::io::{self, Write};
 
-use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_model::format::{bytes, counted, duration, time};
-use pagewise_model::{Bytes, CacheState, Conditions, Plan, Role, Source};
+use pagewise_model::groups::by_key;
+use pagewise_model::{Bytes, CacheState, Plan, Role, Source};
 use pagewise_report::document::{Block, Document};
 use pagewise_report::json;
 use serde::Serialize;
 
+use crate::begin::Options;
 use crate::exit::Exit;
 use crate::output;
 use crate::plan::estimate;
+pub use missing::MissingMethod;
 
 /// A plan as JSON.
 #[derive(Serialize)]
@@ -23,34 +28,43 @@ struct Planned<'a> {
     written_bytes: u64,
     /// Written bytes with later rounds, at most and approximately.
     most_written_bytes: u64,
+    /// Methods of which it is known beforehand that they are unavailable here.
+    unavailable: Vec<MissingMethod>,
     plan: &'a Plan,
 }
 
 impl<'a> Planned<'a> {
-    fn of(plan: &'a Plan) -> Self {
+    fn of(plan: &'a Plan, options: &Options) -> Self {
         Self {
             schema: 1,
             duration_ns: estimate::duration_ns(plan),
             written_bytes: estimate::first_written_bytes(plan),
             most_written_bytes: estimate::most_written_bytes(plan),
+            // Of another program in place of the own worker nothing is known.
+            unavailable: match options.worker_command {
+                Some(_) => Vec::new(),
+                None => missing::all(plan, &options.workers),
+            },
             plan,
         }
     }
 }
 
 /// `--dry-run`: print plans; as JSON one object, or a list of several.
-pub fn dry_run(plans: &[&Plan], json: bool) -> io::Result<Exit> {
+pub fn dry_run(plans: &[&Plan], options: &Options) -> io::Result<Exit> {
     let mut out = output::stdout();
-    let planned: Vec<Planned<'_>> = plans.iter().map(|plan| Planned::of(plan)).collect();
+    let json = options.all.print.json;
+    let planned: Vec<Planned<'_>> = plans.iter().map(|plan| Planned::of(plan, options)).collect();
     match planned.as_slice() {
         [one] if json => json::write_one(&mut out, one)?,
         several if json => json::write_one(&mut out, &several)?,
-        _ => {
-            for (index, plan) in plans.iter().enumerate() {
+        several => {
+            for (index, one) in several.iter().enumerate() {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                out.lines(&document(plan).lines(output::width()), output::is_coloured())?;
+                let lines = document(one.plan, &one.unavailable).lines(output::width());
+                out.lines(&lines, output::is_coloured())?;
             }
         }
     }
@@ -73,8 +87,9 @@ pub fn summary(plans: &[&Plan], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A resolved plan, the bytes it will write and the time it will take.
-pub fn document(plan: &Plan) -> Document {
+/// A summary of a resolved plan: its sampling, the bytes it will write, the time it will take, and
+/// its cells, with the methods that are known to be unavailable apart.
+pub fn document(plan: &Plan, unavailable: &[MissingMethod]) -> Document {
     let mut measured = plan.cells.iter().filter(|cell| cell.role != Role::Ceiling);
     let sample = match measured.all(|cell| cell.conditions.is_one_shot()) {
         true => "each sample is the whole work once".to_string(),
@@ -95,7 +110,7 @@ pub fn document(plan: &Plan) -> Document {
         ),
     };
     let (source, of_source) = source(plan);
-    let facts = [
+    let mut facts = vec![
         ("question", plan.question.clone()),
         (source, of_source),
         ("seed", plan.seed.to_string()),
@@ -103,11 +118,19 @@ pub fn document(plan: &Plan) -> Document {
         ("writes", written(plan)),
         ("takes", format!("about {}", duration(estimate::duration_ns(plan)))),
     ];
-    let groups = [Role::Measured, Role::Control, Role::Ceiling]
-        .into_iter()
-        .flat_map(|role| groups(plan, role).into_iter().flat_map(move |group| group.blocks(role)));
-    let facts = Block::facts(facts.map(|(name, text)| (name.to_string(), text)));
-    Document { body: std::iter::once(facts).chain(groups).collect(), ..Document::default() }
+    let common = cells::common(plan);
+    facts.extend((!common.is_empty()).then(|| ("all cells", common.join(" · "))));
+    facts.extend(cells::beside(plan, Role::Control).map(|text| ("controls", text)));
+    facts.extend(cells::beside(plan, Role::Ceiling).map(|text| ("ceilings", text)));
+    let by_reason = by_key(unavailable.iter().map(|missing| (&missing.reason, missing.method.as_str())));
+    facts.extend(by_reason.into_iter().map(|(reason, methods)| {
+        let cells = plan.cells.iter().filter(|cell| methods.contains(&cell.method.to_string().as_str()));
+        let cells = counted(cells.count() as u64, "cell");
+        ("unavailable", format!("{} ({cells}): {reason}", methods.join(", ")))
+    }));
+    let facts = Block::facts(facts.into_iter().map(|(name, text)| (name.to_string(), text)));
+    let body = std::iter::once(facts).chain(cells::measured(plan, &common)).collect();
+    Document { body, ..Document::default() }
 }
 
 /// The data that a plan reads or writes, and what becomes of them.
@@ -130,53 +153,6 @@ fn source(plan: &Plan) -> (&'static str, String) {
             let name = if others.is_empty() { "file" } else { "files" };
             (name, format!("{}, only read; {cache}{of_actors}", plan.source.shown()))
         }
-    }
-}
-
-/// Conditions under which the same methods are measured.
-struct Group<'a> {
-    methods: Vec<String>,
-    conditions: Vec<&'a Conditions>,
-}
-
-/// The cells of a role, by their methods.
-fn groups(plan: &Plan, role: Role) -> Vec<Group<'_>> {
-    let mut by_conditions: Vec<Group<'_>> = Vec::new();
-    for cell in plan.cells.iter().filter(|cell| cell.role == role) {
-        let method = cell.method.to_string();
-        match by_conditions.iter_mut().find(|group| group.conditions == [&cell.conditions]) {
-            Some(group) => group.methods.push(method),
-            None => by_conditions.push(Group { methods: vec![method], conditions: vec![&cell.conditions] }),
-        }
-    }
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for one in by_conditions {
-        match groups.iter_mut().find(|group| group.methods == one.methods) {
-            Some(group) => group.conditions.extend(one.conditions),
-            None => groups.push(one),
-        }
-    }
-    groups
-}
-
-impl Group<'_> {
-    /// Methods, what all conditions share, and the rest of each.
-    fn blocks(&self, role: Role) -> Vec<Block> {
-        let (methods, conditions) = (self.methods.len() as u64, self.conditions.len() as u64);
-        let (of, cells) = (counted(methods, "method"), counted(methods * conditions, "cell"));
-        let shared = shared(self.conditions.iter().copied());
-        let all = (conditions > 1 && !shared.is_empty()).then(|| format!("all: {}", shared.join(" · ")));
-        let own = |one: &&Conditions| {
-            let own = texts(one, &[]).into_iter().filter(|part| conditions == 1 || !shared.contains(part));
-            let own = own.collect::<Vec<_>>().join(" · ");
-            if own.is_empty() { "no further condition".to_string() } else { own }
-        };
-        let own = self.conditions.iter().map(own).collect();
-        let head = [
-            Block::heading(3, format!("{}: {of}, {cells}", role.name())),
-            Block::paragraph(self.methods.join(", ")),
-        ];
-        head.into_iter().chain(all.map(Block::paragraph)).chain([Block::List(own)]).collect()
     }
 }
 

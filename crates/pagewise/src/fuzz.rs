@@ -126,7 +126,7 @@ fn check(plan: &Plan, typed: &str) {
         assert!(conditions.threads > 0 && conditions.op_bytes() > 0, "{typed}");
     }
     estimate::duration_ns(plan);
-    assert!(!document(plan).lines(80).is_empty(), "{typed}");
+    assert!(!document(plan, &[]).lines(80).is_empty(), "{typed}");
 }
 
 /// Check that an error is one sentence, whatever was typed.

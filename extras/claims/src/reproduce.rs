@@ -66,7 +66,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Exit> {
     if options.all.dry_run {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
         if json || verbose {
-            return Ok(planned::dry_run(&plans, json)?);
+            return Ok(planned::dry_run(&plans, &options)?);
         }
         planned::summary(&plans, &mut output::stdout())?;
         writeln!(output::stdout(), "{}", consent::announcement(&prepared))?;

@@ -3,9 +3,11 @@
 use pagewise_model::format::{bytes, counted, multiple};
 use pagewise_model::{CacheState, Conditions, Descriptor, HostSettings, Numa};
 
-/// Parts of a label that can be left out where they differ anyway.
+/// Parts of a label, by which conditions differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelPart {
+    /// Accesses: their order, size and content.
+    Work,
     /// Threads.
     Threads,
     /// Size of the file and of the accessed part.
@@ -14,8 +16,43 @@ pub enum LabelPart {
     Data,
     /// State of the page cache.
     Cache,
-    /// Anything else.
-    Other,
+    /// Rate at which operations are due.
+    Rate,
+    /// Memory limit.
+    Memory,
+    /// Actor at work meanwhile.
+    Actor,
+    /// Settings of the machine.
+    Settings,
+}
+
+impl LabelPart {
+    /// Every part, in the order of a label.
+    pub const ALL: [LabelPart; 9] = [
+        LabelPart::Work,
+        LabelPart::Cache,
+        LabelPart::Threads,
+        LabelPart::Size,
+        LabelPart::Data,
+        LabelPart::Rate,
+        LabelPart::Memory,
+        LabelPart::Actor,
+        LabelPart::Settings,
+    ];
+
+    /// Several values of it, behind their number.
+    pub fn plural(self) -> &'static str {
+        match self {
+            LabelPart::Work => "workloads",
+            LabelPart::Cache => "cache states",
+            LabelPart::Threads => "thread counts",
+            LabelPart::Size | LabelPart::Data => "sizes",
+            LabelPart::Rate => "rates",
+            LabelPart::Memory => "memory limits",
+            LabelPart::Actor => "actors",
+            LabelPart::Settings => "settings",
+        }
+    }
 }
 
 /// Label of the conditions, without the usual ones.
@@ -39,6 +76,11 @@ pub fn of_any_machine(conditions: &Conditions) -> Conditions {
 pub fn texts(conditions: &Conditions, without: &[LabelPart]) -> Vec<String> {
     let parts = parts(conditions, without).into_iter().filter(|(part, _)| !without.contains(part));
     parts.map(|(_, text)| text).collect()
+}
+
+/// The texts of one part of a label.
+pub fn texts_of(conditions: &Conditions, part: LabelPart) -> Vec<String> {
+    parts(conditions, &[]).into_iter().filter(|(other, _)| *other == part).map(|(_, text)| text).collect()
 }
 
 /// The parts that the labels of all of these have.
@@ -74,9 +116,9 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     let mut all: Vec<(LabelPart, String)> = Vec::new();
     let mut add = |part: LabelPart, text: Option<String>| all.extend(text.map(|text| (part, text)));
     let writes = work.writes().is_some();
-    add(LabelPart::Other, Some(conditions.workload().name().to_string()));
+    add(LabelPart::Work, Some(conditions.workload().name().to_string()));
     for text in work.parameters().operation() {
-        add(LabelPart::Other, Some(text));
+        add(LabelPart::Work, Some(text));
     }
     add(
         LabelPart::Cache,
@@ -91,17 +133,17 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
     add(LabelPart::Size, Some(bytes(*file_bytes)));
     add(LabelPart::Size, (span_bytes != file_bytes).then(|| format!("in its first {}", bytes(*span_bytes))));
     for text in work.parameters().details() {
-        add(LabelPart::Other, Some(text));
+        add(LabelPart::Work, Some(text));
     }
     add(
-        LabelPart::Other,
+        LabelPart::Work,
         (*descriptor == Descriptor::PerThread).then(|| "a descriptor per thread".to_string()),
     );
-    add(LabelPart::Other, conditions.rate_text().map(|rate| format!("{rate} due")));
+    add(LabelPart::Rate, conditions.rate_text().map(|rate| format!("{rate} due")));
     let usual = writes || *content == work.workload().facts().usual_content;
-    add(LabelPart::Other, (!usual).then(|| format!("{content} content")));
+    add(LabelPart::Work, (!usual).then(|| format!("{content} content")));
     let HostSettings { memory_limit_bytes, worker_bytes: _, device_cap, cpus, numa, kernel } = host_settings;
-    add(LabelPart::Other, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
+    add(LabelPart::Memory, memory_limit_bytes.map(|limit| format!("memory {}", bytes(limit))));
     let data = memory_limit_bytes.map(|_| match data_over_cache(conditions) {
         // If the size has no part of its own, it is shown here.
         Some(ratio) if without.contains(&LabelPart::Size) => {
@@ -111,19 +153,19 @@ fn parts(conditions: &Conditions, without: &[LabelPart]) -> Vec<(LabelPart, Stri
         None => "no cache left under the limit".to_string(),
     });
     add(LabelPart::Data, data);
-    add(LabelPart::Other, beside.as_ref().map(|actor| format!("beside {actor}")));
-    add(LabelPart::Other, device_cap.map(|cap| format!("cap {cap}")));
+    add(LabelPart::Actor, beside.as_ref().map(|actor| format!("beside {actor}")));
+    add(LabelPart::Settings, device_cap.map(|cap| format!("cap {cap}")));
     for (name, wanted) in kernel.wanted() {
         let value = |typed: String| typed.parse::<pagewise_model::Bytes>().map_or(typed, bytes);
-        add(LabelPart::Other, wanted.map(|wanted| format!("{name} {}", value(wanted.typed))));
+        add(LabelPart::Settings, wanted.map(|wanted| format!("{name} {}", value(wanted.typed))));
     }
-    add(LabelPart::Other, cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    add(LabelPart::Settings, cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let numa = numa.map(|numa| match numa {
         Numa::Same => "pages on the same node".to_string(),
         Numa::Other => "pages on the other node".to_string(),
         Numa::Node(node) => format!("pages on node {node}"),
     });
-    add(LabelPart::Other, numa);
+    add(LabelPart::Settings, numa);
     all
 }
 

@@ -82,7 +82,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     }
     ensure_settable(&run.header.plan, &Control::detect(), options.all.dry_run)?;
     let Some(Claimed { state, .. }) = claimed else {
-        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options.all.print.json)?));
+        return Ok(Taken::Ended(planned::dry_run(&[&run.header.plan], options)?));
     };
     if let Some(directory) = run.header.plan.source.directory() {
         dataset::check_space(&Path::new(directory).join("dataset"), run.header.plan.space_bytes().0)?;

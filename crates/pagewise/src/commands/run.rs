@@ -68,7 +68,7 @@ pub fn overview(arguments: &OverviewArguments) -> Result<Exit> {
     }
     if options.all.dry_run {
         let plans: Vec<&Plan> = prepared.iter().map(|one| &one.plan).collect();
-        return Ok(planned::dry_run(&plans, options.all.print.json)?);
+        return Ok(planned::dry_run(&plans, &options)?);
     }
     match execute_all(prepared, &options, |taken| {
         format!("See all with: {}", command_lines::answer_of(taken))

@@ -358,3 +358,27 @@ fn an_argument_that_is_not_utf_8_is_refused_like_any_other() {
     assert!(finished.stderr.contains('\u{fffd}'), "{}", finished.stderr);
     assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{}", finished.stderr);
 }
+
+/// A worker that cannot be built here is known before a run: its cells are named apart.
+#[test]
+fn a_dry_run_counts_cells_and_names_what_will_be_unavailable() {
+    let place = Place::new();
+    // No folder for workers, so none can be built, whether there is a toolchain or not.
+    place.write("plain", b"");
+    let words = ["read", "--methods=go/pread,pread", "--file-size=64MiB", "--cache=warm,cold", "--dry-run"];
+    let run = |more: &[&str]| {
+        let mut command = place.command(&[&words[..], more].concat());
+        command.env("XDG_CACHE_HOME", place.file("plain"));
+        place.finish(command.spawn().expect("pagewise starts")).expect_code(0)
+    };
+    let text = run(&["--threads=1,2"]).stdout;
+    let counted = "measured: 2 methods x 2 workloads x 2 cache states x 2 thread counts = 16 cells\n";
+    assert!(text.contains(counted), "{text}");
+    assert!(text.contains("  unavailable  go/pread (8 cells): "), "{text}");
+    assert!(text.contains("  cache states   warm; cold\n"), "{text}");
+    // What all share is there once, and a summary has no line for each cell.
+    assert_eq!((text.matches("64 MiB").count(), text.lines().count() < 25), (2, true), "{text}");
+    let json = run(&["--json"]).judged();
+    assert_eq!(json["unavailable"][0]["method"], "go/pread");
+    assert_eq!(json["unavailable"].as_array().map(Vec::len), Some(1));
+}
