@@ -26,6 +26,8 @@ const OTHER_OPTIONS: [(&str, &str); 8] = [
     ("--filename", "--file"),
     ("--ioengine", "--methods"),
 ];
+/// Words for what is always measured, so that no option asks for it.
+const ALWAYS: [&str; 4] = ["--latency", "--latencies", "--percentiles", "--p99"];
 /// The size of one operation, in other tools.
 const BLOCK_SIZES: [&str; 2] = ["--bs", "--blocksize"];
 
@@ -90,6 +92,12 @@ fn of_option(word: &str, command: &Command, used: Option<&Command>) -> Option<St
     if (used.get_name(), word) == ("inspect", "--pid") {
         return Some("write the number alone, as in pagewise inspect 4321".to_string());
     }
+    if ALWAYS.contains(&word) && options(used).any(|option| option == "--rate") {
+        return Some(
+            "latencies are always measured: the tables of pagewise report have them; --rate counts from when each is due"
+                .to_string(),
+        );
+    }
     let other = match used.get_name() {
         _ if !BLOCK_SIZES.contains(&word) => {
             OTHER_OPTIONS.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
@@ -129,7 +137,10 @@ fn of_path(word: &str) -> Option<String> {
 /// The question after what was probably meant, if a harmless word is like the typed one.
 fn did_you_mean(typed: &str, known: impl Iterator<Item = String>) -> Option<String> {
     let known: Vec<String> = known.filter(|word| !HARMFUL.contains(&word.as_str())).collect();
-    nearest(typed, known.iter().map(String::as_str)).map(|word| format!("did you mean '{word}'?"))
+    // The hyphens that all options share are no likeness.
+    let hyphens = if typed.starts_with("--") { "--" } else { "" };
+    let names = known.iter().map(|word| word.trim_start_matches(hyphens));
+    nearest(typed.trim_start_matches(hyphens), names).map(|word| format!("did you mean '{hyphens}{word}'?"))
 }
 
 #[cfg(test)]
@@ -157,6 +168,12 @@ mod tests {
             ("read --size 1GiB", "unexpected argument '--size' found: did you mean '--file-size'?"),
             ("read --bs 4KiB", "unexpected argument '--bs' found: did you mean '--read-size'?"),
             ("append --bs 4KiB", "unexpected argument '--bs' found: did you mean '--record-size'?"),
+            (
+                "read --latency",
+                "unexpected argument '--latency' found: latencies are always measured: the tables of pagewise report have \
+                 them; --rate counts from when each is due",
+            ),
+            ("compare a --latency x", "unexpected argument '--latency' found"),
             (
                 "inspect --pid 1",
                 "unexpected argument '--pid' found: write the number alone, as in pagewise inspect 4321",
