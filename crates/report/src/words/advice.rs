@@ -8,7 +8,9 @@ use pagewise_analysis::judge::bound::{Bound, BoundName, Certainty};
 use pagewise_analysis::judge::label::{shared, texts};
 use pagewise_analysis::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
 use pagewise_analysis::judge::{ComparedConditions, Comparison, FigureKind, RatioToLeader, Stall};
-use pagewise_model::format::{bytes, capitalized, counted, factor, listed, percent, percent_up, time, times};
+use pagewise_model::format::{
+    bytes, capitalized, counted, factor, listed, percent, percent_up, time, times, times_interval,
+};
 use pagewise_model::{Bytes, CacheState, Consume};
 
 use super::{limit, reasons};
@@ -297,9 +299,15 @@ pub fn sentence(advice: &Recommendation, comparison: &Comparison) -> String {
 /// The methods that are simpler than the chosen one and not behind the leader, with what they may
 /// cost.
 fn simpler(advice: &Recommendation, comparison: &Comparison) -> String {
-    let words = each(&advice.simpler, |other| match comparison.bound(other) {
-        Some(bound) => format!("{other} ({})", slower(bound)),
-        None => format!("{other} (too few rounds)"),
+    let ratio_of = |other: &String| comparison.ratios.iter().find(|ratio| ratio.method == *other);
+    let words = each(&advice.simpler, |other| match (comparison.bound(other), ratio_of(other)) {
+        // The table has its interval, whose upper end is more certain than the bound.
+        (Some(_), Some(RatioToLeader { place: Place::Open, low: Some(low), high: Some(high), .. })) => {
+            let (low, high) = times_interval(*low, *high);
+            format!("{other} (open: {low}x to {high}x)")
+        }
+        (Some(bound), _) => format!("{other} ({})", slower(bound)),
+        (None, _) => format!("{other} (too few rounds)"),
     });
     match words.as_slice() {
         [] => String::new(),

@@ -53,6 +53,8 @@ fn gain(case: &Case<'_>, stream: &str) -> Option<StreamGain> {
         (Place::Behind, Some(low), Some(high), _) => {
             StreamGain::Known(leader, Extent { low, median: ratio.ratio, high })
         }
+        // The table shows its interval, whose upper end is more certain than the bound.
+        (Place::Open, _, Some(high), Some(bound)) => StreamGain::AtMost(leader, bound.max(high - 1.0)),
         (_, _, _, Some(bound)) => StreamGain::AtMost(leader, bound),
         _ => StreamGain::FewRounds(leader),
     })
