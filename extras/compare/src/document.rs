@@ -179,7 +179,18 @@ fn summary(difference: &Difference) -> String {
         true => " The intervals hold together with 95 %.",
         false => "",
     };
-    format!("{}{text}.{together}", counted(all as u64, "comparison"))
+    let has_several = difference.base.files.len().max(difference.new.files.len()) > 1;
+    let figures = match (&difference.relative_to, has_several) {
+        (Some(method), true) => format!(
+            " Figures are geometric means over runs; the ratio is of the times relative to {method} within rounds."
+        ),
+        (Some(method), false) => format!(" The ratio is of the times relative to {method} within rounds."),
+        (None, true) => {
+            " Figures are geometric means over runs, and the ratio is that of the two.".to_string()
+        }
+        (None, false) => String::new(),
+    };
+    format!("{}{text}.{together}{figures}", counted(all as u64, "comparison"))
 }
 
 fn table(situation: &ChangedSituation, relative_to: Option<&str>) -> TextTable {

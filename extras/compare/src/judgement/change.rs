@@ -3,20 +3,21 @@
 use pagewise_analysis::judge::verdict::{CLOSE, SMALLEST_DIFFERENCE};
 use pagewise_analysis::judge::{FigureKind, MedianInterval};
 use pagewise_analysis::statistics::paired::centre;
-use pagewise_analysis::statistics::{Interval, SHOWN_LEVEL, median, paired_log_ratios};
+use pagewise_analysis::statistics::{Interval, SHOWN_LEVEL, paired_log_ratios};
 use serde::Serialize;
 
 use super::digest::{RunFigure, SituationDigest};
-use super::unpaired::{FEWEST_RUNS, difference, intervals};
+use super::unpaired::{FEWEST_RUNS, difference, intervals, mean};
 
 /// A method on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// The method.
     pub method: String,
-    /// Median of the first side's figures, in the unit of the situation; `None` without one.
+    /// Geometric mean of the first side's figures, in the unit of the situation; `None` without
+    /// one. The ratio is that of the two means, unless it is relative to another method.
     pub base: Option<f64>,
-    /// Median of the second side's figures.
+    /// Geometric mean of the second side's figures.
     pub new: Option<f64>,
     /// Runs of the first side that have a figure.
     pub base_runs: usize,
@@ -154,8 +155,10 @@ impl Series {
         series
     }
 
+    /// The figure of a side, as its ratio takes it.
     fn shown(&self) -> Option<f64> {
-        median(&self.medians())
+        let logs: Vec<f64> = self.medians().into_iter().map(f64::ln).collect();
+        mean(&logs).map(f64::exp)
     }
 
     /// The figures of its runs.

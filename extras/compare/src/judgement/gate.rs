@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use pagewise_analysis::judge::verdict::SMALLEST_DIFFERENCE;
 use pagewise_model::format::{percent, times, times_interval};
 use serde::Serialize;
 
@@ -228,6 +229,12 @@ impl FromStr for Gate {
             Some(("slower", share)) => {
                 let number = share.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
                 match number.filter(|number| (0.0..=1000.0).contains(number)) {
+                    // Sides that differ by less are the same, and a gate must not fail on those.
+                    Some(number) if number / 100.0 < SMALLEST_DIFFERENCE => Err(format!(
+                        "'{text}' would fail on sides that are the same, within {}: write slower={} or more",
+                        percent(SMALLEST_DIFFERENCE),
+                        percent(SMALLEST_DIFFERENCE).replace(' ', "")
+                    )),
                     Some(number) => Ok(Self::Slower(number / 100.0)),
                     None => Err(format!("invalid share '{share}': write a per cent, as in slower=5%")),
                 }

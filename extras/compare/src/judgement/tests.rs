@@ -80,6 +80,25 @@ fn a_build_that_is_slower_is_found_with_its_factor() {
     assert!(!gated.failed() && gated.gates[0].undecided.is_empty());
 }
 
+/// A reader divides the columns: of medians the quotient would be another number than the ratio.
+#[test]
+fn the_ratio_is_that_of_the_figures_beside_it() {
+    let (base, new) =
+        (side("a", &[1.0, 1.0, 1.3], &[("pread", 400e3)]), side("b", &[0.6, 1.1, 1.1], &[("pread", 380e3)]));
+    let difference = Difference::of(&base, &new, None).expect("comparable");
+    let change = only_change(&difference);
+    let (base, new, ratio) =
+        (change.base.expect("base"), change.new.expect("new"), change.ratio.expect("ratio"));
+    assert!((base / new - ratio).abs() < 1e-9, "reads/s {base} over {new}, times {ratio}");
+    let text: String = crate::document::document(&Gated::of(difference, &[]).expect("no gate"))
+        .lines(200)
+        .iter()
+        .map(|line| line.text() + "\n")
+        .collect();
+    let sentence = "Figures are geometric means over runs, and the ratio is that of the two.";
+    assert!(text.contains(sentence), "{text}");
+}
+
 #[test]
 fn equal_builds_are_the_same_and_loud_ones_are_open() {
     let of = |noises: &[f64]| {
@@ -346,9 +365,18 @@ fn each_method_is_compared_with_the_first_value_of_a_fact() {
 fn gates_are_read_or_refused_with_what_would_do() {
     let read = |text: &str| text.parse::<Gate>();
     assert_eq!(read("slower=2.5%"), Ok(Gate::Slower(0.025)));
+    assert_eq!(read("slower=2%"), Ok(Gate::Slower(0.02)));
     assert_eq!(read("crossover-moved"), Ok(Gate::CrossoverMoved));
     for (text, phrase) in [
         ("slower=5", "invalid share '5': write a per cent, as in slower=5%"),
+        (
+            "slower=0%",
+            "'slower=0%' would fail on sides that are the same, within 2 %: write slower=2% or more",
+        ),
+        (
+            "slower=1.9%",
+            "'slower=1.9%' would fail on sides that are the same, within 2 %: write slower=2% or more",
+        ),
         ("slower=-1%", "invalid share '-1%': write a per cent, as in slower=5%"),
         ("slower=NaN%", "invalid share 'NaN%': write a per cent, as in slower=5%"),
         ("slower", "unknown condition 'slower': write slower=5%, advice-changed or crossover-moved"),

@@ -73,7 +73,8 @@ impl Scatter {
     }
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
+/// The mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
