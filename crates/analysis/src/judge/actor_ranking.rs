@@ -5,6 +5,7 @@ use pagewise_model::{Cell, Evidence, Role};
 use serde::Serialize;
 
 use super::collected::CellSamples;
+use super::elimination::leader;
 use super::figure::MedianInterval;
 use super::label::label;
 use super::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, decide};
@@ -41,7 +42,7 @@ pub enum ActorPlace {
     Unknown,
 }
 
-/// The actors of a plan beside one method, the one that leaves most first.
+/// The actors of a plan beside one method, the one that leaves most by ratios within rounds first.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ActorRanking {
     /// The method beside which they were at work.
@@ -114,6 +115,11 @@ fn ranking(alone: &Cell, is_measured: bool, rivals: &[&CellSamples<'_>]) -> Opti
     (known > 1).then_some(())?;
     let median = |left: &Option<MedianInterval>| left.map_or(f64::NEG_INFINITY, |left| left.median);
     all.sort_by(|(_, one, _), (_, other, _)| median(other).total_cmp(&median(one)));
+    // The others stand by their medians, and the first by ratios within rounds, as a leader does:
+    // medians of other rounds may have another order.
+    let first =
+        leader(&all.iter().map(|(.., figures)| figures).collect::<Vec<_>>(), &(0..known).collect::<Vec<_>>());
+    all[..=first].rotate_right(1);
     let claims = known - 1;
     let (_, _, most) = &all[0];
     let actors = all.iter().enumerate().filter_map(|(index, (cell, left, figures))| {
@@ -211,6 +217,19 @@ mod tests {
         assert!((3.4..4.0).contains(&times), "{times}");
         assert_eq!(ranking.actors[0].cell, cells[1].id());
         assert_eq!(ranking.alone, None, "it was not measured");
+        // What leaves a little less in each round has the higher median, because of a round in
+        // which the other has no valid sample.
+        let mut slower = samples(&cells[0], [59, 49, 54, 39, 44, 34, 29]);
+        let steady = samples(&cells[1], [60, 50, 55, 40, 45, 35, 30]);
+        slower.retain(|sample| !matches!(sample.round, 5 | 6));
+        let of_rounds = [(&cells[0], &slower), (&cells[1], &steady)]
+            .map(|(cell, samples)| collected::of_samples(cell, samples));
+        let [ranking] = &all(&of_rounds)[..] else { panic!("one method") };
+        let first = &ranking.actors[0];
+        assert_eq!((first.cell.as_str(), first.place), (cells[1].id().as_str(), ActorPlace::Most));
+        let second = &ranking.actors[1];
+        assert!(second.times_less.is_some_and(|times| times > 1.0), "{second:?}");
+        assert!(second.left.zip(first.left).is_some_and(|(second, first)| second.median > first.median));
         assert_eq!(all(&collected[..1]), [], "one actor has no place");
     }
 }

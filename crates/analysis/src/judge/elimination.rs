@@ -390,7 +390,7 @@ fn shows_behind(log_ratios: &[f64]) -> bool {
 /// The method that is ahead of the most others by the estimate of their ratio (Copeland); among
 /// equals the one that is further ahead of all. Rates by themselves would favour a method whose
 /// invalid samples fell into slow rounds.
-fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
+pub(super) fn leader(methods: &[&Rates], ranked: &[usize]) -> usize {
     let (mut wins, mut ahead) = (vec![0; methods.len()], vec![0.0; methods.len()]);
     for (index, left) in ranked.iter().enumerate() {
         for right in &ranked[index + 1..] {
