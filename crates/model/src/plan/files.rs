@@ -92,7 +92,7 @@ impl Plan {
                     _ => ring.records(),
                 };
                 let records = count.saturating_mul(writes.record_bytes.0);
-                let syncs = match writes.sync {
+                let syncs = match writes.sync_of_records() {
                     Sync::None => 0,
                     Sync::End => 1,
                     Sync::Every(bytes) => records / bytes.0.max(1),
@@ -281,6 +281,12 @@ mod tests {
         assert_eq!(writes("pwrite", CacheState::Cold, each_kib), 4 * MIB + 4096 * 2 * 4096);
         // 100 ms and a third of them more take 13,333 commits.
         assert_eq!(writes("pwrite", CacheState::Cold, Sync::Commit), 13_333 * (128 + 2 * 4096));
+        let each_byte = Sync::Every(Bytes(1));
+        assert_eq!(
+            writes("pwrite", CacheState::Cold, each_byte),
+            4 * MIB + (4 * MIB / 128) * 2 * 4096,
+            "a sync for each record"
+        );
         assert_eq!(writes("mmap", CacheState::Cold, each_kib), 4 * MIB + 4096 * 2 * 4096);
         assert_eq!(writes("mmap", CacheState::Warm, Sync::Every(Bytes::mib(1))), 8 * MIB + 4 * 2 * MIB);
     }

@@ -175,7 +175,7 @@ pub fn unanswerable(reason: Unanswerable) -> &'static str {
             "the device writes for the actor too, and its bytes are not those of the worker"
         }
         Unanswerable::NoSync => {
-            "no sync is in the measured region: write --sync every:SIZE, or commit for append"
+            "no sync is in the measured region: write --sync every:SIZE, or commit for append and update"
         }
     }
 }
