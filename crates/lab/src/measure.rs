@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
-use pagewise_analysis::judge::self_replay;
+use pagewise_analysis::judge::{expectations::more_samples, self_replay};
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
+use pagewise_model::expectation::Expectation;
 use pagewise_model::format::{counted, only_or_counted};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Alignment, Cell, Conditions, Method, Plan, Replay, Source, Work, Workload};
+use pagewise_model::{Alignment, Cell, Conditions, Method, Plan, Replay, Role, Source, Work, Workload};
 use pagewise_report::words::replay;
 
 use crate::begin::{
@@ -51,6 +52,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
     ensure_provable(&prepared.plan, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared)).chain(without_gaps(&prepared));
+    let notes = notes.chain(too_few_syncs(&prepared.plan));
     notes.for_each(|note| say(format_args!("note: {note}")));
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
@@ -204,6 +206,23 @@ fn without_gaps(prepared: &Prepared) -> Option<String> {
     let traced = traced.as_ref().filter(|_| !keeps && asked.is_none_or(|asked| asked.contains(&false)))?;
     let reason = traced.no_gaps.as_deref().unwrap_or("of the workers only pagewise's own one keeps them");
     Some(format!("the replay is as fast as possible, without the program's gaps between its reads: {reason}"))
+}
+
+/// Notes on expectations that as many samples as there are cannot show, each with so few syncs.
+fn too_few_syncs(plan: &Plan) -> Vec<String> {
+    let measured = || plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let of_one = |expectation: &Expectation| {
+        let needs = measured().filter_map(|cell| more_samples(expectation, &cell.conditions));
+        let (syncs, fewest) = needs.max_by_key(|(_, fewest)| *fewest)?;
+        let rounds = plan.first_rounds();
+        (rounds < fewest).then(|| {
+            format!(
+                "{expectation} is open after {rounds} samples of {}, even if none is slow: write --rounds {fewest}, or have more syncs in each",
+                counted(syncs, "sync")
+            )
+        })
+    };
+    plan.expectations.iter().filter_map(of_one).collect()
 }
 
 /// Methods that nobody named and that cannot do the work, or not all of it, with the reasons.

@@ -7,7 +7,7 @@
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Actor, Conditions, Role};
+use pagewise_model::{Actor, Conditions, Outcome, Role, Sync};
 use serde::Serialize;
 
 use super::collected::CellSamples;
@@ -54,12 +54,14 @@ pub struct JudgedExpectation {
     pub verdict: Fulfilment,
     /// Samples that count.
     pub samples: u32,
-    /// Samples that it needs.
+    /// Samples that it needs: of a quantile at least as many as show it with none beyond, if each
+    /// has as many operations as these.
     pub samples_needed: u32,
     /// Of one that is open for all that: the number of samples that would decide it if further ones
     /// were like these; `None` if that is more than a run can have, or not known.
     pub samples_to_decide: Option<u32>,
-    /// Samples that failed a check, as where other programs used the device: theirs is not judged.
+    /// Samples that were taken and failed a check, as where other programs used the device: what
+    /// they show is not judged.
     pub rejected: u32,
     /// Samples that did not keep the rate at which operations were due.
     pub rate_missed: u32,
@@ -76,13 +78,23 @@ pub struct JudgedExpectation {
     pub high: Option<f64>,
 }
 
-/// Samples that a plan with this expectation needs of each method.
+/// Samples that a plan with this expectation needs of each method, if they have many operations.
 pub fn samples_needed(expectation: &Expectation) -> u32 {
     let rarer = match expectation {
         Expectation::Operations(quantile) | Expectation::Syncs(quantile) => OF_P99 / quantile.allowed(),
         Expectation::Rate(_) | Expectation::Written(_) => 1.0,
     };
     (f64::from(SAMPLES) * rarer.max(1.0)).round() as u32
+}
+
+/// Syncs of a sample under these conditions, and the samples that an expectation of syncs needs for
+/// so few of them, if that is known before and no amount of the usual ones does.
+pub fn more_samples(expectation: &Expectation, conditions: &Conditions) -> Option<(u64, u32)> {
+    let Expectation::Syncs(quantile) = expectation else { return None };
+    let Sync::Every(interval) = conditions.writes()?.sync_of_records() else { return None };
+    let syncs = conditions.bytes_of(conditions.fixed_operations()?) / interval.0.max(1);
+    let fewest = share::fewest_samples(syncs as f64, quantile.allowed());
+    (fewest > samples_needed(expectation)).then_some((syncs, fewest))
 }
 
 /// Reason that samples under these conditions say nothing of an expectation; `None` if they do.
@@ -119,7 +131,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
         samples: 0,
         samples_needed: samples_needed(&expectation),
         samples_to_decide: None,
-        rejected: samples.attempts.iter().filter(|attempt| attempt.valid().is_none()).count() as u32,
+        rejected: samples.attempts.iter().filter(|attempt| is_rejected(&attempt.outcome)).count() as u32,
         rate_missed: 0,
         operations: 0,
         beyond: 0,
@@ -152,6 +164,16 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
     }
 }
 
+/// True if a sample was taken or begun, and is not valid: of a method that cannot be had there is
+/// none.
+fn is_rejected(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Taken { failures, .. } => !failures.is_empty(),
+        Outcome::Broken { .. } => true,
+        Outcome::Unavailable { .. } => false,
+    }
+}
+
 /// The operations of a histogram that may have taken as long as the limit: a bucket is known by its
 /// upper end.
 fn part(upper_ns: &[u64], counts: &[u64], quantile: Quantile) -> Part {
@@ -169,16 +191,19 @@ fn of_quantile(
     let beyond = total(parts.iter().map(|part| &part.beyond));
     let operations = total(parts.iter().map(|part| &part.of));
     let (allowed, samples) = (quantile.allowed(), parts.len() as u32);
+    let fewest = share::fewest_samples(operations as f64 / f64::from(samples), allowed);
+    let samples_needed = nothing.samples_needed.max(fewest);
     let verdict = match samples {
         SAMPLES.. if low > allowed => Fulfilment::DoesNotHold,
         _ if samples >= nothing.samples_needed && high <= allowed => Fulfilment::Holds,
         _ => Fulfilment::Open,
     };
-    let is_open = verdict == Fulfilment::Open && samples >= nothing.samples_needed;
+    let is_open = verdict == Fulfilment::Open && samples >= samples_needed;
     let to_decide = if is_open { share::samples_to_decide(&parts, allowed, MAX_ROUNDS) } else { None };
     JudgedExpectation {
         verdict,
         samples,
+        samples_needed,
         samples_to_decide: to_decide,
         operations,
         beyond,
@@ -197,7 +222,9 @@ fn of_rate(judged: JudgedExpectation, samples: &CellSamples<'_>) -> JudgedExpect
         _ if samples.misses_rate() && judged.samples >= SAMPLES => Fulfilment::DoesNotHold,
         _ => judged.verdict.min(Fulfilment::Open),
     };
-    JudgedExpectation { rate_missed, verdict, ..judged }
+    // More samples would not make it keep the rate.
+    let samples_to_decide = judged.samples_to_decide.filter(|_| rate_missed == 0);
+    JudgedExpectation { rate_missed, verdict, samples_to_decide, ..judged }
 }
 
 fn of_median(
@@ -218,7 +245,8 @@ fn of_median(
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Append, Bytes, Cell, Conditions, Evidence, Outcome, Sample, Sync, Work};
+    use pagewise_model::work::Update;
+    use pagewise_model::{Append, Bytes, Cell, Conditions, Evidence, Sample, Work};
 
     use super::*;
     use crate::judge::collected;
@@ -318,6 +346,40 @@ mod tests {
     }
 
     #[test]
+    fn few_operations_need_more_samples() {
+        let work = |updates| Update {
+            block_bytes: Bytes::kib(4),
+            updates,
+            reads_per_update: 0,
+            sync: Sync::Every(Bytes::kib(256)),
+            sync_call: None,
+        };
+        let more = |text: &str, updates| {
+            let conditions = Conditions::of(Work::Update(work(updates)), Bytes::mib(32));
+            more_samples(&text.parse().expect(text), &conditions)
+        };
+        assert_eq!(more("sync-p99<10ms", 256), Some((4, 98)));
+        assert_eq!([more("sync-p99<10ms", 8192), more("p99<10ms", 256)], [None, None]);
+        assert_eq!(more_samples(&"sync-p99<1s".parse().expect("one"), &cell().conditions), None);
+        // The same of what was found.
+        let cell = cell();
+        let few = |round| {
+            let mut sample = sample(&cell, round, 0);
+            let Outcome::Taken { measurement, .. } = &mut sample.outcome else { panic!("it was taken") };
+            measurement.sync_duration_counts = vec![4, 0];
+            sample
+        };
+        let of = |samples: u32| {
+            let samples: Vec<Sample> = (0..samples).map(few).collect();
+            let samples = collected::of_samples(&cell, &samples);
+            let judged = judge("sync-p99<10ms".parse().expect("an expectation"), &samples);
+            (judged.verdict, judged.samples_needed)
+        };
+        assert_eq!([of(12), of(97)], [(Fulfilment::Open, 98); 2]);
+        assert_eq!(of(98), (Fulfilment::Holds, 98));
+    }
+
+    #[test]
     fn rates_and_written_bytes_are_compared_with_their_intervals() {
         use Fulfilment::{DoesNotHold, Holds, Open};
         let verdict = |text: &str, samples| judged(text, samples, 0).verdict;
@@ -337,5 +399,6 @@ mod tests {
         let expectations = ["p99<1s".parse().expect("an expectation")];
         let judged = judge_all(&expectations, &collected::of_samples(&cell, &[none]));
         assert_eq!((judged[0].verdict, judged[0].samples, judged[0].found), (Fulfilment::Open, 0, None));
+        assert_eq!(judged[0].rejected, 0, "there was none that could fail a check");
     }
 }

@@ -58,13 +58,26 @@ pub fn samples_to_decide(parts: &[Part], allowed: f64, most: u32) -> Option<u32>
     Some(decided)
 }
 
+/// Fewest samples of so many operations each, none of them beyond the limit, whose interval ends at
+/// `allowed`.
+pub fn fewest_samples(operations: f64, allowed: f64) -> u32 {
+    let independent = ALPHA.ln() / (1.0 - allowed).ln();
+    let operations = operations.max(1.0);
+    (independent * assumed_effect(operations) / operations).ceil() as u32
+}
+
+/// Operations of samples of so many that stand for one, at least.
+fn assumed_effect(operations: f64) -> f64 {
+    1.0 + CORRELATION * (operations - 1.0).max(0.0)
+}
+
 /// Operations that stand for one.
 fn design_effect(parts: &[Part], share: f64) -> f64 {
     let samples: Vec<(f64, f64)> = (parts.iter().filter(|part| part.of > 0))
         .map(|part| (part.beyond as f64 / part.of as f64, part.of as f64))
         .collect();
     let mean = samples.iter().map(|(_, of)| of).sum::<f64>() / samples.len() as f64;
-    let assumed = 1.0 + CORRELATION * (mean - 1.0).max(0.0);
+    let assumed = assumed_effect(mean);
     let by_chance = share * (1.0 - share) / mean;
     if samples.len() < 2 || by_chance <= 0.0 {
         return assumed;
@@ -100,6 +113,18 @@ mod tests {
         close(ends(20.0, 20.0), (0.8316, 1.0));
         assert_eq!(interval(&[]), None);
         assert_eq!(interval(&[Part { beyond: 0, of: 0 }]), None);
+    }
+
+    #[test]
+    fn the_fewest_samples_are_those_that_decide() {
+        for (operations, allowed, fewest) in [(4, 0.01, 98), (128, 0.01, 11), (1000, 0.001, 78)] {
+            let high = |samples: u32| {
+                let parts = vec![Part { beyond: 0, of: operations }; samples as usize];
+                interval(&parts).expect("operations").1
+            };
+            assert_eq!(fewest_samples(operations as f64, allowed), fewest);
+            assert!(high(fewest) <= allowed && high(fewest - 1) > allowed, "{operations}");
+        }
     }
 
     #[test]
