@@ -364,6 +364,8 @@ def soak(programs, words, report):
 
     # Each script measures for a moment, so it runs before others keep the CPUs busy.
     scripts = [Test(script, [script], str(ROOT), skipping=NOTHING_DONE) for script in SCRIPTS]
+    programs = ["python3", "bench/replay.py", "--pagewise=target/debug/pagewise", "--dir=target", "--venv=target/check/programs"]
+    scripts.append(Test("replays of programs", programs, str(ROOT), skipping=NOTHING_DONE))
     scripts = [test for test in scripts if not words or any(word in test.name for word in words)]
     for test in scripts:
         run(test)
