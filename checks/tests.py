@@ -20,7 +20,7 @@ test ran.
 
 The *soak* is what neither of them holds: rates that are known beforehand, many kills at random
 moments, long fuzz, every simulation of the judge, each check of proof turned off once, which a test
-must notice, the packages, and the recipes of many machines.
+must notice, the packages, the recipes of many machines, and the replays of real programs.
 
 A test that cannot run here prints `skipped: NEED: DETAIL`. `checks/needs` lists the needs that may
 be missing, and when.
@@ -364,8 +364,8 @@ def soak(programs, words, report):
 
     # Each script measures for a moment, so it runs before others keep the CPUs busy.
     scripts = [Test(script, [script], str(ROOT), skipping=NOTHING_DONE) for script in SCRIPTS]
-    programs = ["python3", "bench/replay.py", "--pagewise=target/debug/pagewise", "--dir=target", "--venv=target/check/programs"]
-    scripts.append(Test("replays of programs", programs, str(ROOT), skipping=NOTHING_DONE))
+    replays = ["python3", "bench/replay.py", "--pagewise=target/debug/pagewise", "--dir=target", "--venv=target/check/programs"]
+    scripts.append(Test("replays of programs", replays, str(ROOT), skipping=NOTHING_DONE))
     scripts = [test for test in scripts if not words or any(word in test.name for word in words)]
     for test in scripts:
         run(test)
