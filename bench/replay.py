@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import programs
@@ -28,6 +29,8 @@ PAGEWISE = Path(__file__).resolve().parent.parent / "target/release/pagewise"
 SELF, OTHER, SAME_TIME = 0.05, 0.15, 1.1
 RUNS = 3
 MISSING, TRIES = 3, 4
+# The exit status of pagewise while another run measures.
+OTHER_MEASURES = 4
 
 
 def in_venv(folder):
@@ -65,7 +68,11 @@ def real_run(pagewise, folder, files, command, memory):
     """What the device reads for a run of the command from an empty cache, and its time, as its
     recording says."""
     trace = folder / "real.trace"
-    ended = run([pagewise, "record", *given("--cold", files), "--memory", memory, "-o", trace, "--", *command])
+    words = [pagewise, "record", *given("--cold", files), "--memory", memory, "-o", trace, "--", *command]
+    ended = run(words)
+    while ended.returncode == OTHER_MEASURES:
+        time.sleep(1)
+        ended = run(words)
     if not trace.exists():
         raise RuntimeError(ended.stderr.strip())
     program = json.loads(b"{" + trace.read_bytes().rsplit(b"T{", 1)[1].split(b"\n")[0])["program"]
@@ -78,7 +85,7 @@ def advised(pagewise, folder, program, memory):
     out = folder / "advise.jsonl"
     windows = ["--windows"] if program.windows else []
     methods = ["--methods", program.other_method or "pread"]
-    words = [pagewise, "advise", "--wait", "600s", "--evict", "--quick", "--memory", memory, *windows, *given("--file", program.files), *methods]
+    words = [pagewise, "advise", "--wait", "60min", "--evict", "--quick", "--memory", memory, *windows, *given("--file", program.files), *methods]
     ended = run([*words, "--json", "--no-html", "-o", out, "--", *program.command])
     for left in folder.glob("advise*"):
         left.unlink()
@@ -97,17 +104,17 @@ def order(own_ns, other_ns):
 
 
 def row(pagewise, folder, program, memory):
-    """A row of the table, and whether it reaches the bars."""
+    """A row of the table, and whether it reaches the bars; `None` if nothing was measured."""
     for _ in range(TRIES):
         judged = advised(pagewise, folder, program, memory)
         if isinstance(judged, str):
-            return f"refused: {judged}", False
+            return f"refused: {judged}", None
         own = judged["self_replay"]
         # Others may disturb every sample of a try.
         if own["replayed_bytes"] is not None:
             break
     if own["program_bytes"] is None or own["replayed_bytes"] is None:
-        return own["sentence"], False
+        return own["sentence"], None
     apart = own["replayed_bytes"] / own["program_bytes"] - 1
     shown = f"{own['program_bytes'] / 1e6:.1f} MB | {own['method']} {apart * 100:+.1f} %"
     reached = abs(apart) <= SELF
@@ -147,7 +154,8 @@ def main():
             for memory in program.limits:
                 shown, reached = row(arguments.pagewise, folder, program, memory)
                 known = program.known_misses.get(memory)
-                all_reached &= reached or known is not None
+                # What is known excuses a bar that is missed, and nothing that was not measured.
+                all_reached &= bool(reached) or (reached is False and known is not None)
                 missed = "**missed**" + (f": {known}" if known else "")
                 print(f"| {name} | {memory} | {shown} | {'reached' if reached else missed} |", flush=True)
     return 0 if all_reached else 1
