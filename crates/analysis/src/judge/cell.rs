@@ -35,17 +35,20 @@ pub enum Status {
     Ok,
     /// Samples, none of them valid.
     Invalid,
-    /// The machine does not support it, or the run ended before it.
+    /// The machine does not support it.
     Unavailable,
+    /// The run has not come to it.
+    NotMeasured,
 }
 
 impl Status {
-    /// Name in tables and in the judged JSON.
+    /// Name in tables; in the judged JSON it has hyphens.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Ok => "ok",
             Status::Invalid => "invalid",
             Status::Unavailable => "unavailable",
+            Status::NotMeasured => "not measured",
         }
     }
 }
@@ -228,7 +231,8 @@ impl CellJudgement {
     /// not of all of the work.
     pub fn fell_short(&self) -> bool {
         let partly = self.covered.is_some_and(|share| share < 1.0);
-        self.status != Status::Unavailable && (self.samples < self.rounds_asked || partly)
+        !matches!(self.status, Status::Unavailable | Status::NotMeasured)
+            && (self.samples < self.rounds_asked || partly)
     }
 
     /// Time before the clock started, if that counts: set-up, and the worker's activity until it
@@ -439,7 +443,7 @@ fn status(samples: &CellSamples<'_>) -> (Status, Option<CellReason>) {
         return (Status::Unavailable, Some(CellReason::Unavailable(reason.to_string())));
     }
     if samples.attempts.is_empty() {
-        return (Status::Unavailable, Some(CellReason::NotSampled));
+        return (Status::NotMeasured, Some(CellReason::NotSampled));
     }
     let shortfall = samples.rate_shortfall().filter(|_| samples.rates().count() == 0);
     let (failure, refused) = (main_failure(samples), refused(samples));

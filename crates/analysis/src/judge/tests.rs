@@ -152,6 +152,23 @@ fn simplicity_does_not_advise_what_may_be_far_behind() {
     assert!(sentence(&judged).contains(&simpler), "{}", sentence(&judged));
 }
 
+/// An interrupted run says nothing of the machine about a cell to which it did not come.
+#[test]
+fn a_cell_without_an_attempt_is_not_measured_and_not_unavailable() {
+    let mut run = run(&three(CacheState::Warm));
+    let (first, second) = (run.header.plan.cells[0].id(), run.header.plan.cells[1].id());
+    run.samples.retain(|sample| sample.cell != first);
+    let refused = Outcome::Unavailable { reason: "io_uring_setup: EPERM".into() };
+    let sample = run.samples.iter_mut().filter(|sample| sample.cell == second);
+    sample.for_each(|sample| sample.outcome = refused.clone());
+    let judged = judge(&run);
+    let of = |index: usize| (judged.cells[index].status, judged.cells[index].reason.clone());
+    assert_eq!(of(0), (Status::NotMeasured, Some(CellReason::NotSampled)));
+    assert_eq!(of(1), (Status::Unavailable, Some(CellReason::Unavailable("io_uring_setup: EPERM".into()))));
+    assert_eq!(serde_json::to_value(&judged.cells[0]).expect("JSON")["status"], "not-measured");
+    assert!(!judged.cells[0].fell_short());
+}
+
 #[test]
 fn slow_processes_are_counted_not_averaged_away() {
     let mut run = run(&three(CacheState::Warm));
@@ -480,7 +497,7 @@ fn a_plan_without_samples_is_judged_too() {
     empty.samples.clear();
     let judged = judge(&empty);
     assert_eq!((judged.validity.share, judged.comparisons[0].verdict), (None, Verdict::NotComparable));
-    assert!(judged.cells.iter().all(|cell| cell.status == Status::Unavailable));
+    assert!(judged.cells.iter().all(|cell| cell.status == Status::NotMeasured));
 }
 
 #[test]

@@ -56,7 +56,7 @@ const COLUMNS: &[Column] = &[
     ),
     Column(
         "status",
-        "`ok` with at least one valid sample, `invalid` without, `unavailable` if the machine refused it.",
+        "`ok` with at least one valid sample, `invalid` without, `unavailable` if the machine refused it, `not measured` if the run has not come to it.",
         |row| row.view.cell.status.name().to_string(),
     ),
     Column("reason", "Reason that it has no figures, or that some samples are missing.", |row| {
@@ -64,7 +64,7 @@ const COLUMNS: &[Column] = &[
     }),
     Column(
         "place",
-        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind`, `not ranked`, `not comparable` (no other is ranked), `invalid` or `unavailable`.",
+        "Place in its comparison: `best`, `ahead`, `tie`, `close`, `open`, `behind`, `not ranked`, `not comparable` (no other is ranked), `invalid`, `unavailable` or `not measured`.",
         |row| row.view.place.clone(),
     ),
     Column(

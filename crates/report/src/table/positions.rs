@@ -53,6 +53,7 @@ impl<'a> Positions<'a> {
     pub fn place(&self, cell: &CellJudgement) -> String {
         let word = match cell.status {
             Status::Unavailable => "unavailable",
+            Status::NotMeasured => "not measured",
             Status::Invalid => "invalid",
             Status::Ok if self.is_unranked(cell) => "not ranked",
             Status::Ok if self.leads(cell) => self.leader_place,
@@ -94,7 +95,7 @@ pub(crate) fn failure_alone<'a>(
 pub(crate) fn note(positions: &Positions<'_>, cell: &CellJudgement) -> Option<String> {
     let reason = reasons::cell(cell.reason.as_ref());
     match cell.status {
-        Status::Unavailable => Some(format!("unavailable: {reason}")),
+        Status::Unavailable | Status::NotMeasured => Some(format!("{}: {reason}", cell.status.name())),
         Status::Invalid => {
             let attempts = counted(cell.invalid_samples as u64, "attempt");
             Some(format!("invalid: no valid sample in {attempts}; {reason}"))

@@ -19,7 +19,7 @@ pub fn cell(reason: Option<&CellReason>) -> String {
 pub fn of_cell(reason: &CellReason) -> String {
     match reason {
         CellReason::Unavailable(reason) => reason.clone(),
-        CellReason::NotSampled => "the run has no sample of it".to_string(),
+        CellReason::NotSampled => "the run has not come to it yet".to_string(),
         CellReason::NoValidSample => "no sample is valid".to_string(),
         CellReason::Lacking { shortfall, failure, refused } => {
             let parts = [
@@ -229,7 +229,7 @@ mod tests {
         let lacking = |shortfall, failure, refused| CellReason::Lacking { shortfall, failure, refused };
         let said = [
             (CellReason::Unavailable("io_uring_setup: EPERM".into()), "io_uring_setup: EPERM"),
-            (CellReason::NotSampled, "the run has no sample of it"),
+            (CellReason::NotSampled, "the run has not come to it yet"),
             (CellReason::NoValidSample, "no sample is valid"),
             (lacking(None, Some(failure(None)), None), "wrong-bytes: 1 of 64 differ"),
             (lacking(None, None, Some(refused(0))), "unavailable in 1 of 8 attempts: no huge page"),
