@@ -27,6 +27,16 @@ struct Field {
     size: usize,
 }
 
+/// The reason that a user may not read tracefs, with the narrowest way first: whoever may read it
+/// sees what all users do.
+fn closed(mounted: &str) -> String {
+    format!(
+        "{mounted} is closed to this user; run pagewise with sudo, or open it until the next boot to a group, whose \
+         members then see the traces of all users, as root: mount -o remount,mode=750,gid=GROUP {}",
+        MOUNT_POINTS[0]
+    )
+}
+
 impl Tracefs {
     /// The tracefs that this user may read; otherwise the reason, with what would open it.
     pub(super) fn find() -> Result<Self, String> {
@@ -38,11 +48,7 @@ impl Tracefs {
                 Ok(_) => return Ok(Self { events }),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     // Above the other one is a directory of root.
-                    reason = format!(
-                        "{mounted} is closed to this user; as root: mount -o remount,mode=755,gid={} {}",
-                        rustix::process::getgid().as_raw(),
-                        MOUNT_POINTS[0]
-                    );
+                    reason = closed(mounted);
                     break;
                 }
                 Err(_) => {}
@@ -100,6 +106,14 @@ impl Tracepoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A command that opens the traces of all users to everybody is not what a user should type.
+    #[test]
+    fn what_is_closed_is_opened_to_few_and_sudo_comes_first() {
+        let reason = closed("/sys/kernel/tracing");
+        let (sudo, remount) = (reason.find("with sudo"), reason.find("mode=750,gid=GROUP"));
+        assert!(sudo.is_some() && sudo < remount && !reason.contains("mode=755"), "{reason}");
+    }
 
     const ADDED: &str = "name: mm_filemap_add_to_page_cache\nID: 683\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
