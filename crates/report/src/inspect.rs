@@ -35,7 +35,7 @@ pub fn document(inspection: &Inspection, shown: Shown<'_>) -> Document {
     let (code, data): (Vec<&InspectedFile>, Vec<&InspectedFile>) =
         inspection.files.iter().partition(|file| file.code);
     let data: Vec<&InspectedFile> = data.into_iter().filter(|file| was_used(file)).collect();
-    let named = significant(&data, inspection.page_bytes, shown.most);
+    let named = significant(&data, inspection, shown.most);
     for file in &named {
         let facts = facts(file, inspection.page_bytes);
         let facts = facts.into_iter().map(|(name, text)| (name.to_string(), text));
@@ -59,12 +59,19 @@ pub fn document(inspection: &Inspection, shown: Shown<'_>) -> Document {
 }
 
 /// At most so many files, without those that nobody waited for and that are less than 1 % of all
-/// bytes, such as locales and modules of a runtime. The first one is always shown.
-fn significant<'a>(files: &[&'a InspectedFile], page_bytes: u64, most: usize) -> Vec<&'a InspectedFile> {
+/// bytes, such as locales and modules of a runtime. The first one is always shown. Where calls are
+/// not seen, all bytes are those that /proc counted.
+fn significant<'a>(
+    files: &[&'a InspectedFile],
+    inspection: &Inspection,
+    most: usize,
+) -> Vec<&'a InspectedFile> {
+    let page_bytes = inspection.page_bytes;
     let faulted =
         |file: &InspectedFile| file.mapping.as_ref().map_or(0, |mapping| mapping.faulted_pages * page_bytes);
     let bytes = |file: &InspectedFile| file.bytes().max(faulted(file));
     let all = files.iter().map(|file| bytes(file)).fold(0, u64::saturating_add);
+    let all = all.max(inspection.totals.read_call_bytes.unwrap_or(0));
     let matters = |(index, file): &(usize, &&InspectedFile)| {
         most == usize::MAX || *index == 0 || file.waited_ns() > 0 || bytes(file) > all / 100
     };
@@ -458,9 +465,23 @@ Threads
             seen.files
                 .push(InspectedFile { path: Some(format!("/usr/share/locale/{index}")), ..small.clone() });
         }
+        let mut seen_faults = seen.files[0].mapping.clone();
+        let faults = seen_faults.as_mut().expect("a mapping");
+        (faults.major_faults, faults.waits) = (0, Waits::default());
         let phrase = text(&seen);
         assert!(phrase.contains("/data/log · 1 MiB") && !phrase.contains("locale"), "{phrase}");
         assert!(phrase.contains("5 files more: --all shows them"), "{phrase}");
+        // Without calls a file has only its faults, and /proc has how much was read.
+        for file in &mut seen.files {
+            file.reads = None;
+            file.mapping = seen_faults.clone();
+            (file.prefaults, file.syncs) = (None, None);
+        }
+        seen.threads[0].waits.clear();
+        assert!(text(&seen).contains("/locale/"), "each is as much as the others: {}", text(&seen));
+        seen.totals.read_call_bytes = Some(300 << 20);
+        assert!(!text(&seen).contains("/locale/"), "{}", text(&seen));
+        assert!(text(&seen).contains("6 files more: --all shows them"), "{}", text(&seen));
         let all = document(&seen, Shown { most: usize::MAX, replayed: &[], is_own: true, others: Some(ALL) })
             .lines(120);
         assert_eq!(all.iter().filter(|line| line.text().contains("locale")).count(), 5);
