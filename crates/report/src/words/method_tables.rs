@@ -141,6 +141,36 @@ fn by<'a>(ratios: impl Iterator<Item = &'a PairedRatio>) -> String {
     if least == most { format!(", by {least}x") } else { format!(", by {least}x to {most}x") }
 }
 
+/// The conditions in which comparisons differ, besides the size that is named with each.
+fn differing(tables: &[MethodTable]) -> Vec<&'static str> {
+    fn count<Value: PartialEq>(values: impl Iterator<Item = Value>) -> usize {
+        distinct(values).len()
+    }
+    let parts = |table: &MethodTable| table.label.split(" · ").map(str::to_string).collect::<Vec<_>>();
+    // A label has the pattern, the reads and the state of the cache, then the rest.
+    let reads = |table: &MethodTable| parts(table).get(1).cloned();
+    let is_named =
+        |part: &String| ["memory ", "data ", "in its first "].iter().any(|word| part.starts_with(word));
+    let rest = |table: &MethodTable| {
+        let sizes = [bytes(table.span_bytes)];
+        let rest = parts(table).into_iter().skip(3);
+        rest.filter(|part| !is_named(part) && !sizes.contains(part)).collect::<Vec<_>>()
+    };
+    let columns = tables.iter().any(|table| table.columns.len() > 1);
+    let all_reads = count(tables.iter().map(reads));
+    // Reads of a page or less have no alignment of their own.
+    let of_reads = count(tables.iter().map(|table| (reads(table), rest(table))));
+    let differing = [
+        ("patterns", count(tables.iter().map(|table| table.workload)) > 1),
+        ("sizes of reads", all_reads > 1),
+        ("threads", columns && tables.iter().any(has_threads)),
+        ("warm-ups", count(tables.iter().map(|table| table.cache)) > 1),
+        ("memory limits", count(tables.iter().map(|table| table.memory_limit_bytes)) > 1),
+        ("other conditions", of_reads > all_reads),
+    ];
+    differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+}
+
 fn advantages(tables: &[MethodTable]) -> Vec<String> {
     let sentence = |(method, over): &(&String, &String)| {
         let at = |size: &String| {
@@ -159,7 +189,11 @@ fn advantages(tables: &[MethodTable]) -> Vec<String> {
         };
         let distinct_sizes = distinct(tables.iter().map(size_of));
         let sizes: Vec<String> = distinct_sizes.iter().map(at).collect();
-        format!("{method} against {over}, over patterns, threads and warm-ups: {}.", sizes.join("; "))
+        let over_what = match differing(tables).as_slice() {
+            [] => String::new(),
+            what => format!(", over {}", listed(what)),
+        };
+        format!("{method} against {over}{over_what}: {}.", sizes.join("; "))
     };
     pairs(tables).iter().map(sentence).collect()
 }
@@ -358,15 +392,30 @@ mod tests {
         assert_eq!(
             of_tables(vec![ahead, large]),
             [
-                "jvm/pread against jvm/mmap, over patterns, threads and warm-ups: data 0.5x the cache: ahead in 2 of 2 \
+                "jvm/pread against jvm/mmap, over threads: data 0.5x the cache: ahead in 2 of 2 \
                  comparisons, by 1.50x; data 2x the cache: behind in 2 of 2 comparisons, by 2.00x.",
                 "Added threads, against the fewest: jvm/filechannel:direct-buffer gains in 1 and loses in 1 of 2 comparisons."
             ]
         );
         let of_data = [0.5, 2.0].map(TableColumn::OfCache);
         let sentences = of_tables(vec![table(&of_data, &[ratio(1.0, Finding::Indistinguishable)])]);
-        assert!(sentences[0].contains("over patterns, threads and warm-ups: all sizes: "), "{sentences:?}");
+        assert!(sentences[0].contains("jvm/pread against jvm/mmap: all sizes: "), "{sentences:?}");
         assert!(sentences[1].starts_with("More data, against the least: "), "{sentences:?}");
+        // What differs is what is named.
+        let of_reads = |reads: &str, align: &str| {
+            let label = format!("random-read · {reads} · warm · 64 MiB{align}");
+            MethodTable { label, ..table(&threads, &[ratio(1.5, Finding::Higher)]) }
+        };
+        let (small, large) =
+            (of_reads("reads of 4 KiB", ""), of_reads("reads of 16 KiB", " · aligned to 4 KiB"));
+        let skewed = of_reads("reads of 4 KiB", " · zipf 0.99");
+        let sentences = of_tables(vec![small.clone(), large.clone()]);
+        assert!(sentences[0].contains(", over sizes of reads and threads: "), "{sentences:?}");
+        let sentences = of_tables(vec![small, large, skewed]);
+        assert!(
+            sentences[0].contains(", over sizes of reads, threads and other conditions: "),
+            "{sentences:?}"
+        );
         let nothing = of_tables(vec![table(&threads, &[])]);
         assert!(nothing.len() == 1 && nothing[0].ends_with("x the cache: 2 without data."), "{nothing:?}");
     }
