@@ -138,6 +138,7 @@ impl Victim {
             "your file is not that of the actors alone: write file=same in the victim if both read it, or name a directory instead of your file"
         );
         let beside = self.actors(question, &mut axes)?;
+        let is_of_both = self.reads_same_file();
         let (question, workload) = match self.order {
             ActorOrder::Read => ("read", Workload::RandomRead),
             ActorOrder::Scan => ("scan", Workload::Scan),
@@ -172,6 +173,10 @@ impl Victim {
             ActorOrder::Read => {
                 axes.read_size = Some(vec![self.op_bytes]);
                 axes.reads_per_op.get_or_insert(vec![1]);
+                axes.cache.get_or_insert(vec![CacheState::Warm]);
+            }
+            // Actors bring in what both read.
+            ActorOrder::Scan if is_of_both => {
                 axes.cache.get_or_insert(vec![CacheState::Warm]);
             }
             ActorOrder::Scan => {}
@@ -297,6 +302,10 @@ mod tests {
         assert_eq!((typed.axes.file_size, typed.axes.span), (size, Some(vec![Size::Times(500)])));
         let free = of(Axes::default()).axes;
         assert_eq!((free.file_size, free.span), (None, None));
+        let scanned = victim("scan:pread,file=same").exchanged("scan", Axes::default(), Vec::new());
+        assert_eq!(scanned.expect("a question").axes.cache, Some(vec![CacheState::Warm]));
+        let alone = victim("scan:pread").exchanged("scan", Axes::default(), Vec::new());
+        assert_eq!(alone.expect("a question").axes.cache, None, "the states of the question");
         let files = vec![PathBuf::from("index.bin")];
         let own = of_both().exchanged("scan", limited(), files.clone()).expect("a question");
         assert_eq!((own.own_files, own.axes.file_size), (files.clone(), None));
