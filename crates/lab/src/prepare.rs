@@ -193,7 +193,8 @@ impl Prepared {
         self.plan.max_written_bytes = self.max_written_bytes;
         self.plan.trace = self.asked.traced.as_ref().map(|traced| traced.planned.clone());
         ensure!(
-            self.device.is_some() || !Plan::has_actor(&self.plan.cells),
+            self.device.is_some()
+                || !self.plan.cells.iter().any(|cell| cell.conditions.drops_file_of_actor()),
             "the file of an actor leaves memory before each sample, and {} is in memory: name a directory on a disk",
             self.plan.source.path()
         );

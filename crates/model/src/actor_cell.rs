@@ -162,6 +162,17 @@ mod tests {
                 actor.check(&Conditions { cache, ..warm.clone() }, Alignment::ANY).expect_err("refused");
             assert!(error.contains("write --cache warm"), "{cache}: {error}");
         }
+        let beside = |text: &str, memory_limit_bytes| {
+            let mut both = Conditions { beside: text.parse().ok(), ..warm.clone() };
+            both.host_settings.memory_limit_bytes = memory_limit_bytes;
+            both.drops_file_of_actor()
+        };
+        let limit = Some(crate::Bytes::mib(8));
+        let own = "scan:pread,rate=max";
+        let both = "scan:pread,rate=max,file=same";
+        assert_eq!([beside(own, None), beside(own, limit)], [true; 2]);
+        assert_eq!([beside(both, None), beside(both, limit)], [false, true], "it is warm as it is");
+        assert!(!warm.drops_file_of_actor());
         let direct: Actor = "scan:pread:direct,rate=max,file=same".parse().expect("an actor");
         let cold = Conditions { cache: CacheState::Cold, ..warm.clone() };
         assert_eq!(direct.check(&cold, Alignment::ANY), Ok(()), "it leaves the cache as it is");

@@ -303,6 +303,12 @@ impl Conditions {
         self.beside.is_some() && self.host_settings.memory_limit_bytes.is_some()
     }
 
+    /// True if the file of the actor leaves the page cache before a sample. Without a limit it does
+    /// not matter who brought in what both read.
+    pub fn drops_file_of_actor(&self) -> bool {
+        self.beside.as_ref().is_some_and(|actor| !actor.reads_same_file() || self.shares_cache())
+    }
+
     /// Bytes that the actor reads before the measured region, so that the cache is what both
     /// programs make of it; 0 where that does not matter.
     pub fn actor_bytes_before(&self) -> Bytes {

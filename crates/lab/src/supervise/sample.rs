@@ -290,8 +290,7 @@ impl<'a> Sampler<'a> {
             None => measured,
         };
         let input = input.expect("there is a file of every size in the plan");
-        // Without a limit it does not matter who brought in what both read.
-        if !actor.reads_same_file() || cell.conditions.shares_cache() {
+        if cell.conditions.drops_file_of_actor() {
             input.make_cold(input.file_bytes, self.plan.drop_caches).map_err(NoActor::State)?;
         }
         let program = self.machine.programs.of(actor.method.worker()).expect("it is the native worker");
