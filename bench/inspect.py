@@ -8,7 +8,8 @@ of the program alone and watched.
 Each program reports its own time, so that starting and ending the watch does not count: look-ups of
 sqlite3 in a cached database by read calls and through a mapping, and loops in C of cached 4 KiB
 reads and of page faults. Bars: 5 % with faults and switches (--no-calls), 0.8 us a call, 1.5 us a
-call and 8 bytes an access in a recording. With `--long 100000000` the recorder has 64 MiB of memory.
+call and 8 bytes an access in a recording. With `--long 100000000` the recorder has 64 MiB of
+memory.
 """
 
 import argparse

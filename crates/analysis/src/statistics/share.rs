@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn samples_like_these_decide_when_there_are_enough() {
-        // A slow disk: sixteen commits in each of twelve samples say too little of one in a hundred.
+        // A slow disk: sixteen commits in each of twelve samples say too little of one in 100.
         let slow = [Part { beyond: 0, of: 16 }; 12];
         assert!(interval(&slow).expect("operations").1 > 0.01);
         let needed = samples_to_decide(&slow, 0.01, 10_000).expect("a number");

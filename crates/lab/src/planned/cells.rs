@@ -114,8 +114,8 @@ impl Axis {
     }
 }
 
-/// What differs between conditions, in the order of a label. What follows from another part is
-/// said with it: where data exceed a memory limit, warm is the steady state.
+/// Parts that differ between conditions, in the order of a label. A part that follows from another
+/// stands with it: where data exceed a memory limit, warm is the steady state.
 fn axes(conditions: &[&Conditions], shared: &[String]) -> Vec<Axis> {
     let own = |one: &&Conditions, part: LabelPart| {
         let texts = texts_of(one, part).into_iter().filter(|text| !shared.contains(text));

@@ -368,7 +368,7 @@ fn a_run_that_has_only_begun_has_tables_without_scores() {
     let judged = judge(&run);
     let lucene = judged.tables.as_ref().expect("the plan asks for it");
     assert!(lucene.tables[0].rows.iter().flat_map(|row| row.scores.iter().flatten()).all(|score| {
-        score.status == Status::Unavailable && score.ops_per_ms.is_none() && score.waits.is_none()
+        score.status == Status::NotMeasured && score.ops_per_ms.is_none() && score.waits.is_none()
     }));
     assert_eq!((lucene.tables[0].advantages.len(), lucene.cold_starts.len()), (1, 0));
 }
