@@ -2,7 +2,7 @@
 
 use pagewise_analysis::judge::advice::Recommendation;
 use pagewise_analysis::judge::verdict::{Place, Verdict};
-use pagewise_analysis::judge::{Comparison, RatioToLeader};
+use pagewise_analysis::judge::{Comparison, FigureKind, RatioToLeader};
 use pagewise_model::format::{percent_up, times};
 use pagewise_model::{Access, Method, MethodOption};
 
@@ -11,7 +11,7 @@ use super::syncs;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::text_table::{TextCell, TextTable};
-use crate::words;
+use crate::words::{self, figures};
 
 /// A situation and what to use in it.
 pub(super) struct Choice {
@@ -20,8 +20,9 @@ pub(super) struct Choice {
     /// Certainty in words, in decreasing length.
     certainty: Vec<String>,
     is_certain: bool,
-    /// The best methods for a program that stays what it is, if the method asks for another one.
-    as_it_is: Option<String>,
+    /// The best methods for a program that stays what it is, if the method asks for another one; or
+    /// the figure of one that has no rival.
+    second_line: Option<String>,
 }
 
 /// The choice of each situation. A search and a table of methods have sentences of their own; the
@@ -41,7 +42,7 @@ pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
         method: one.advice.recommended.clone(),
         certainty: certainty(one.advice, one.comparison),
         is_certain: matches!(one.comparison.verdict, Verdict::Best | Verdict::Tie),
-        as_it_is: as_it_is(one.advice, one.comparison),
+        second_line: as_it_is(one.advice, one.comparison).or_else(|| figure_alone(one)),
     };
     shown.map(of).collect()
 }
@@ -71,6 +72,17 @@ fn as_it_is(advice: &Recommendation, comparison: &Comparison) -> Option<String> 
     let others = others.iter().map(|other| format!(", {} {}x", other.method, times(other.ratio)));
     let first = format!("without a rewrite: {} {}x slower", first.method, times(first.ratio));
     Some(first + &others.collect::<String>())
+}
+
+/// `pread: 682k [638k, 698k] reads/s`, of the only method: there is nothing to choose, and it was
+/// measured.
+fn figure_alone(situation: &Situation<'_>) -> Option<String> {
+    let Situation { judged, comparison, .. } = situation;
+    let [only] = &comparison.cells[..] else { return None };
+    let cell = judged.cells.iter().find(|cell| cell.id == *only)?;
+    let kind = FigureKind::of(&comparison.conditions.conditions);
+    let figure = figures::interval(cell.figure(kind)?, |value| figures::shown(kind, value));
+    Some(format!("{}: {figure} {}", cell.method, figures::unit(kind)))
 }
 
 fn certainty(advice: &Recommendation, comparison: &Comparison) -> Vec<String> {
@@ -140,7 +152,7 @@ pub(super) fn table(choices: &[Choice]) -> TextTable {
         vec![
             TextCell::from(&choice.situation),
             choice.method().into(),
-            [choice.certainty.first(), choice.as_it_is.as_ref()]
+            [choice.certainty.first(), choice.second_line.as_ref()]
                 .into_iter()
                 .flatten()
                 .cloned()
@@ -199,7 +211,7 @@ pub(super) fn lines(choices: &[Choice], width: usize) -> Vec<Line> {
                 lines.extend(wrapped("      ", last, width).iter().map(|text| Line(vec![phrase(text)])));
             }
         }
-        if let Some(text) = choice.as_it_is.as_ref().filter(|_| choices.len() <= WITH_SECOND_LINES) {
+        if let Some(text) = choice.second_line.as_ref().filter(|_| choices.len() <= WITH_SECOND_LINES) {
             lines.extend(wrapped("      ", text, width).into_iter().map(Line::weak));
         }
     }

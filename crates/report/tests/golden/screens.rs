@@ -18,6 +18,19 @@ fn where_a_ring_is_best_the_screen_names_what_needs_no_rewrite() {
 }
 
 #[test]
+fn a_method_without_a_rival_has_its_figure() {
+    let mut run = constructed::complete();
+    let is_it = |cell: &Cell| cell.method.to_string() == "pread";
+    run.header.plan.cells.retain(is_it);
+    let cells: Vec<String> = run.header.plan.cells.iter().map(Cell::id).collect();
+    run.samples.retain(|sample| cells.contains(&sample.cell));
+    let text = screen_of(std::slice::from_ref(&run), 100);
+    let of_it: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("pread: ")).collect();
+    assert_eq!(of_it.len(), 2, "warm and cold: {text}");
+    assert!(of_it.iter().all(|line| line.ends_with("reads/s")), "{text}");
+}
+
+#[test]
 fn a_method_that_is_far_behind_says_what_it_read_in_vain() {
     // With cold reads alone nothing says which method to avoid.
     let mut run = constructed::complete();
