@@ -8,9 +8,11 @@ use pagewise_analysis::judge::{expectations::more_samples, self_replay};
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::expectation::Expectation;
-use pagewise_model::format::{counted, only_or_counted};
+use pagewise_model::format::{self, counted, only_or_counted};
 use pagewise_model::run::{Header, SCHEMA_VERSION};
-use pagewise_model::{Alignment, Cell, Conditions, Method, Plan, Replay, Role, Source, Work, Workload};
+use pagewise_model::{
+    Alignment, CacheState, Cell, Conditions, Method, Plan, Replay, Role, Source, Work, Workload,
+};
 use pagewise_report::words::replay;
 
 use crate::begin::{
@@ -52,7 +54,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
     ensure_provable(&prepared.plan, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared)).chain(without_gaps(&prepared));
-    let notes = notes.chain(too_few_syncs(&prepared.plan));
+    let notes = notes.chain(too_few_syncs(&prepared.plan)).chain(unfelt_limit(&prepared.plan));
     notes.for_each(|note| say(format_args!("note: {note}")));
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
         return Ok(Taken::Ended(Exit::Interrupted));
@@ -178,6 +180,15 @@ fn before_time(mut asked: TypedQuestion, options: &Options) -> Result<()> {
 fn not_measured(prepared: &Prepared) -> Option<String> {
     let TypedQuestion { text, variant, chosen, .. } = &prepared.asked;
     let limited = limited(text, *variant, chosen)?;
+    if limited.axes.cache.as_deref() == Some(&[CacheState::Cold]) {
+        let is_typed = chosen.axes.cache.is_some();
+        let name = &text.name;
+        return (!is_typed).then(|| {
+            format!(
+                "under a memory limit {name} is measured not cached: pages that are written before it are not charged to it"
+            )
+        });
+    }
     let mut options = Vec::new();
     if limited.axes.cache.is_some() && chosen.axes.cache.is_none() {
         options.push("--cache warm,cold");
@@ -223,6 +234,26 @@ fn too_few_syncs(plan: &Plan) -> Vec<String> {
         })
     };
     plan.expectations.iter().filter_map(of_one).collect()
+}
+
+/// Note on updates that bring in less than the memory limit holds, so that it hardly acts.
+fn unfelt_limit(plan: &Plan) -> Option<String> {
+    let page = rustix::param::page_size() as u64;
+    let unfelt = plan.cells.iter().filter(|cell| cell.role == Role::Measured).find_map(|cell| {
+        let writes = cell.conditions.writes()?;
+        let updates = writes.updates?;
+        let limit = cell.conditions.host_settings.memory_limit_bytes?.0;
+        let each = writes.record_bytes.0.next_multiple_of(page) * (u64::from(writes.reads_each) + 1);
+        let brought = each.saturating_mul(u64::from(updates));
+        (brought < limit).then(|| (brought, limit, limit.saturating_mul(2).div_ceil(each)))
+    });
+    unfelt.map(|(brought, limit, updates)| {
+        format!(
+            "the updates of a sample bring in {}, and the memory limit of {} acts on more: write --updates {updates}, and a --file-size of more blocks",
+            format::bytes(brought),
+            format::bytes(limit)
+        )
+    })
 }
 
 /// Methods that nobody named and that cannot do the work, or not all of it, with the reasons.
@@ -334,5 +365,33 @@ pub fn text_of_control(parent: Result<&cgroup::ParentGroup, &cgroup::NoControl>)
     match parent {
         Ok(parent) => parent.to_string(),
         Err(refusal) => format!("none: {refusal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::work::Update;
+    use pagewise_model::{Bytes, Sync};
+
+    use super::*;
+
+    #[test]
+    fn a_limit_that_updates_do_not_reach_is_named() {
+        let note = |updates, reads_per_update| {
+            let update = Update {
+                block_bytes: Bytes(200),
+                updates,
+                reads_per_update,
+                sync: Sync::Every(Bytes::kib(256)),
+                sync_call: None,
+            };
+            let mut conditions = Conditions::of(Work::Update(update), Bytes::mib(64));
+            conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(16));
+            let method = "pwrite".parse().expect("a method");
+            unfelt_limit(&Plan::of(vec![Cell { role: Role::Measured, method, conditions }]))
+        };
+        let text = note(256, 1).expect("2 MiB");
+        assert!(text.contains("bring in 2 MiB") && text.contains("write --updates 4096"), "{text}");
+        assert_eq!([note(2048, 1), note(4096, 0)], [None, None], "as much as it holds");
     }
 }

@@ -307,6 +307,15 @@ fn a_memory_limit_leaves_out_what_does_not_depend_on_it() {
     assert!(plan.comparisons().iter().any(|conditions| conditions.cache == CacheState::Cold), "no limit");
 }
 
+#[test]
+fn updates_under_a_memory_limit_are_of_a_file_that_is_not_cached() {
+    let chosen = text::parse("typed", "memory = \"32MiB\"").expect("a layer").base;
+    let plan = resolved("update", Variant::Standard, &chosen);
+    let measured = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let caches: Vec<CacheState> = measured.map(|cell| cell.conditions.cache).collect();
+    assert!(!caches.is_empty() && caches.iter().all(|cache| *cache == CacheState::Cold), "{caches:?}");
+}
+
 const LIMITED: &str = "workload = \"random-read\"\nmethods = [\"mmap\", \"pread\"]\nmemory = \"128MiB\"\n";
 
 #[test]
