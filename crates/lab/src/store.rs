@@ -176,7 +176,10 @@ impl RunFile {
 
     fn write(&mut self, line: &str) -> Result<()> {
         if let Some(stdout) = &mut self.stdout {
-            stdout.write_all(line.as_bytes()).context("the run file cannot be written to stdout")?;
+            // A reader that went away had the only copy of the run, so it is lost.
+            let written =
+                stdout.write_all(line.as_bytes()).context("the run file cannot be written to stdout");
+            written.map_err(|error| Exit::FellShort.because(error))?;
         }
         self.file
             .write_all(line.as_bytes())

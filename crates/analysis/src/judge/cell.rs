@@ -22,6 +22,7 @@ use crate::judge::collected::{CellSamples, bytes_per_second};
 use crate::judge::latency::Latency;
 use crate::proof::measured::{covered, device_written_bytes, ops_per_second, region_ns, total_ns};
 use crate::proof::overrun::cold_bound_bytes;
+use crate::statistics::paired::FEWEST_ROUNDS;
 use crate::statistics::{Extent, median, median_count, total};
 
 /// A process is slow if its time exceeds the median of its cell by this factor.
@@ -233,6 +234,13 @@ impl CellJudgement {
         let partly = self.covered.is_some_and(|share| share < 1.0);
         !matches!(self.status, Status::Unavailable | Status::NotMeasured)
             && (self.samples < self.rounds_asked || partly)
+    }
+
+    /// True if it lacks samples that a verdict needs, of those that were asked for and are supported
+    /// by the machine, or did a part of its work.
+    pub fn lacks_samples(&self) -> bool {
+        let partly = self.covered.is_some_and(|share| share < 1.0);
+        self.fell_short() && (self.samples < FEWEST_ROUNDS || partly)
     }
 
     /// Time before the clock started, if that counts: set-up, and the worker's activity until it

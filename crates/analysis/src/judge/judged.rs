@@ -230,11 +230,12 @@ pub struct InvalidReason {
 }
 
 impl Judged {
-    /// True if a sample that a verdict rests on, and that the machine supports, is invalid or
-    /// missing: the command's exit code. Controls and ceilings carry no verdict.
+    /// True if the run is not complete, or a method lacks samples that a verdict needs, though the
+    /// machine supports it: the command's exit code. Controls and ceilings carry no verdict, and a
+    /// method with five valid samples has one, whatever others disturbed.
     pub fn fell_short(&self) -> bool {
         let mut measured = self.cells.iter().filter(|cell| cell.role == Role::Measured);
-        !self.run.complete || measured.any(CellJudgement::fell_short)
+        !self.run.complete || measured.any(CellJudgement::lacks_samples)
     }
 
     /// True if several methods were to be compared and the machine supports one of them only, so

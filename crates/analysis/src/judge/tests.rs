@@ -17,7 +17,7 @@ use words::reasons;
 
 use super::*;
 use crate::judge::reasons::{CellReason, NoVerdict, UnrankedReason};
-use crate::judge::verdict::{Place, Verdict};
+use crate::judge::verdict::{FEWEST_ROUNDS, Place, Verdict};
 use crate::proof::honest;
 use pagewise_model::format::times_interval;
 use pagewise_model::run::Header;
@@ -468,15 +468,23 @@ fn a_sample_taken_again_counts_once() {
 }
 
 #[test]
-fn a_complete_run_without_some_of_its_samples_fell_short() {
+fn a_complete_run_fell_short_if_a_verdict_lacks_its_samples() {
     let complete = run(&three(CacheState::Warm));
     assert!(!judge(&complete).fell_short());
+    let few = FEWEST_ROUNDS as u32;
     let mut run = complete.clone();
-    run.samples.retain(|sample| sample.round < ROUNDS - 1);
-    assert!(judge(&run).fell_short(), "a round of all");
+    run.samples.retain(|sample| sample.round < few);
+    assert!(!judge(&run).fell_short(), "five rounds of all have verdicts");
+    run.samples.retain(|sample| sample.round < few - 1);
+    assert!(judge(&run).fell_short(), "four rounds of all");
     let mut run = complete.clone();
-    run.samples.remove(0);
-    assert!(judge(&run).fell_short(), "a sample of one");
+    let first = run.header.plan.cells[0].id();
+    run.samples.retain(|sample| sample.cell != first || sample.round < few);
+    assert!(!judge(&run).fell_short(), "five samples of one");
+    // A screen still says that it has fewer than the others.
+    assert_eq!(judge(&run).short_cells().count(), 1);
+    run.samples.retain(|sample| sample.cell != first || sample.round < few - 1);
+    assert!(judge(&run).fell_short(), "four samples of one");
 }
 
 #[test]

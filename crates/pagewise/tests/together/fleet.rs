@@ -129,6 +129,23 @@ fn a_run_starts_at_a_time() {
     assert!(place.entries().is_empty());
 }
 
+/// The reader has the only copy of a run on stdout: where it goes away, the run is lost. Of text for
+/// people it only wants no more.
+#[test]
+fn a_reader_that_goes_away_ends_a_run_on_stdout_and_no_other() {
+    let place = Place::new();
+    let closed = |words: &str| {
+        let mut command = place.command(&words.split(' ').collect::<Vec<_>>());
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        place.finish(command.stdout(writer).spawn().expect("pagewise starts"))
+    };
+    expect_message(&closed(&format!("{READ} --out -")), 1, "the run file cannot be written to stdout: ");
+    place.expect_no_trace();
+    closed("methods read").expect_code(0);
+    closed("read --dry-run").expect_code(0);
+}
+
 #[test]
 fn a_run_goes_to_stdout_with_its_labels() {
     let place = Place::new();
