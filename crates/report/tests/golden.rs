@@ -501,6 +501,28 @@ fn syncs_have_columns_and_a_line_of_the_screen() {
     assert_eq!(judged.pointer(&cell(4, "p50")), Some(&json!(450_000)));
 }
 
+/// With one method there is nothing to choose, and conditions are what differs.
+#[test]
+fn syncs_of_one_method_are_a_table_of_its_calls_and_threads() {
+    let run = constructed::part(constructed::log(), &["pwrite"]);
+    let text = screen_of(std::slice::from_ref(&run), 100);
+    let expected = "
+Syncs of pwrite
+  conditions                            records/s  syncs/s  bytes/sync     p50     p99
+  1 thread, each record committed           2,499    2,499       8 KiB  360 µs  1.2 ms
+  sync every 64 KiB by sync_file_range      73.0k    9,120      64 KiB  360 µs       –
+  conditions                            call
+  1 thread, each record committed       fdatasync
+  sync every 64 KiB by sync_file_range  sync_file_range (not durable)
+";
+    assert!(text.contains(expected), "{text}");
+    assert!(!text.contains("pwrite: 73.0k records/s"), "{text}");
+    for width in [80, 100] {
+        let text = screen_of(std::slice::from_ref(&run), width);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+    }
+}
+
 #[test]
 fn where_no_method_has_figures_nothing_is_said_to_limit_one() {
     for run in [constructed::scan(), constructed::append(), constructed::fill()] {

@@ -1,11 +1,13 @@
 //! Duration of the syncs of an append or fill, by the method that is advised.
 
 use pagewise_analysis::judge::CellJudgement;
+use pagewise_analysis::judge::syncs::Syncs;
 use pagewise_model::format::{MISSING, bytes, grouped, rate, time};
 use pagewise_model::{Access, CacheState, FOLIO_BYTES, Method};
 
 use super::situation::{AMPLIFIED, Situation};
 use crate::document::Block;
+use crate::text_table::{TextCell, TextColumn, TextTable};
 use crate::words;
 
 /// Comparisons that are named; the tables have all.
@@ -16,6 +18,9 @@ const MOST_OF_ONE: usize = 12;
 /// A line for each situation with syncs within the measured region: the call, and how often and how
 /// long it was made.
 pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
+    if let Some(table) = of_one_method(situations) {
+        return table;
+    }
     // One situation needs no name.
     let is_alone = situations.len() == 1;
     let of = |one: &Situation<'_>| {
@@ -33,6 +38,62 @@ pub(super) fn blocks(situations: &[Situation<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = std::iter::once(Block::heading(3, "Syncs")).chain(shown).collect();
     blocks.extend(more);
     blocks
+}
+
+/// The calls and threads of a run with one method as a table; `None` of any other run.
+fn of_one_method(situations: &[Situation<'_>]) -> Option<Vec<Block>> {
+    if situations.len() < 2 || !situations.iter().all(is_alone_with_syncs) {
+        return None;
+    }
+    let rows: Vec<(&str, &CellJudgement, &Syncs)> = situations
+        .iter()
+        .filter_map(|one| {
+            let cell = one.judged.cells.iter().find(|cell| one.comparison.cells.contains(&cell.id))?;
+            Some((one.name.as_str(), cell, cell.syncs.as_ref()?))
+        })
+        .collect();
+    let (_, first, syncs) = *rows.first()?;
+    // At a rate there is a latency beside the syncs, which a sentence has.
+    if rows.iter().any(|(_, cell, _)| cell.method != first.method || cell.usual_latency_ns.is_some()) {
+        return None;
+    }
+    let is_one_call = rows.iter().all(|(_, _, other)| other.call == syncs.call);
+    let by = if is_one_call { format!(" by {}", call(syncs)) } else { String::new() };
+    let heading = format!("Syncs of {}{by}", first.method);
+    let access = format!("{}s/s", first.workload.facts().access);
+    let spare =
+        |heading: &str, spare| TextColumn { heading: heading.to_string(), spare, is_kept_below: false };
+    let mut columns: Vec<TextColumn> = vec!["conditions".into(), access.into()];
+    columns.extend(["syncs/s", "bytes/sync", "p50", "p99"].map(TextColumn::from));
+    columns.extend((!is_one_call).then(|| "call".into()));
+    columns.extend([spare("longest of", 1), spare("device bytes for each", 2)]);
+    let row = |(name, cell, syncs): (&str, &CellJudgement, &Syncs)| {
+        // All are of one workload, which their names begin with.
+        let name = name.split_once(", ").map_or(name, |(_, own)| own);
+        let number = |value: Option<f64>, text: fn(f64) -> String| TextCell::number(value, text);
+        let mut row = vec![name.into(), number(cell.ops_per_second.map(|records| records.median), rate)];
+        row.extend([
+            number(syncs.per_second.map(|syncs| syncs.median), rate),
+            number(syncs.bytes_per_sync.map(|bytes| bytes.median), bytes),
+            TextCell::number(syncs.p50, time),
+            TextCell::number(syncs.p99, time),
+        ]);
+        row.extend((!is_one_call).then(|| call(syncs).into()));
+        row.extend([
+            TextCell::of(format!("{} of {}", time(syncs.max), grouped(syncs.count)), syncs.max as f64),
+            number(syncs.device_bytes_per_byte, rate),
+        ]);
+        row
+    };
+    let more = words::in_tables(rows.len().saturating_sub(MOST_OF_ONE)).map(Block::remark);
+    let rows = rows.into_iter().take(MOST_OF_ONE).map(row).collect();
+    let table = Block::Table(TextTable { columns, rows }, heading.clone());
+    Some([Block::heading(3, heading), table].into_iter().chain(more).collect())
+}
+
+/// The call, and what it does not promise.
+fn call(syncs: &Syncs) -> String {
+    format!("{}{}", syncs.call, if syncs.is_durable { "" } else { " (not durable)" })
 }
 
 /// The mapped method whose device writes most for a byte, in files that were read or written
@@ -91,13 +152,12 @@ fn text(cell: &CellJudgement) -> Option<String> {
         format!(", mean latency of the fastest 95 % {}{}", time(usual.median), p99.unwrap_or_default())
     });
     Some(format!(
-        "{}: {} {}s/s{}; {}{} {}/s of {} each{}, longest {} of {}{}",
+        "{}: {} {}s/s{}; {} {}/s of {} each{}, longest {} of {}{}",
         cell.method,
         cell.ops_per_second.map_or_else(|| MISSING.to_string(), |records| rate(records.median)),
         cell.workload.facts().access,
         at_rate.unwrap_or_default(),
-        syncs.call,
-        if syncs.is_durable { "" } else { " (not durable)" },
+        call(syncs),
         rate(syncs.per_second?.median),
         bytes(syncs.bytes_per_sync?.median),
         quantiles.into_iter().flatten().collect::<String>(),
