@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_host::cgroup::{self, Control};
+use pagewise_host::dataset::DatasetError;
 use pagewise_host::files::DirectoryError;
 use pagewise_host::{BlockDevice, cache, dataset, files, placement};
 use pagewise_model::run::check_of;
@@ -76,6 +77,18 @@ impl TypedQuestion {
             }
         }
         self
+    }
+}
+
+/// The largest size that fits, in whole MiB, or GiB from ten on, where one dataset of this size does not.
+fn fitting(error: &DatasetError, size: Option<Bytes>) -> Option<Bytes> {
+    match error {
+        DatasetError::NoSpace { need, free, reserve, .. } if Some(*need) == size => {
+            let room = free.0.saturating_sub(reserve.0) >> 20;
+            let room = if room >= 10 << 10 { room >> 10 << 10 } else { room };
+            (room > 0).then(|| Bytes::mib(room))
+        }
+        _ => None,
     }
 }
 
@@ -233,15 +246,39 @@ impl Prepared {
 
     /// Check that its files fit on their filesystem.
     pub fn ensure_space(&self) -> Result<()> {
-        if let Some(directory) = self.plan.source.directory() {
-            dataset::check_space(&Path::new(directory).join("dataset"), self.plan.space_bytes().0)?;
-        }
-        Ok(())
+        let Some(directory) = self.plan.source.directory() else { return Ok(()) };
+        let checked = dataset::check_space(&Path::new(directory).join("dataset"), self.plan.space_bytes().0);
+        let largest = self.plan.cells.iter().map(|cell| cell.conditions.file_bytes).max();
+        checked.map_err(|error| match fitting(&error, largest) {
+            Some(size) => anyhow!("{error}: write --file-size {size} or less, or --dir DIR with more space"),
+            None => error.into(),
+        })
     }
 
     /// Limit what its workloads write.
     pub fn limit_writes(&mut self, limit: Bytes) {
         self.max_written_bytes = Some(limit);
         self.plan.max_written_bytes = Some(limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_a_size_that_does() {
+        let refused = |need: u64, free: u64| DatasetError::NoSpace {
+            path: "data".into(),
+            need: Bytes::mib(need),
+            free: Bytes(free),
+            reserve: Bytes::mib(16),
+        };
+        let of = |need, free| fitting(&refused(need, free), Some(Bytes::mib(40)));
+        assert_eq!(of(40, 46_520 << 10), Some(Bytes::mib(29)));
+        assert_eq!(of(40, 16 << 20), None, "nothing fits");
+        let large = refused(200 << 10, 44_230 << 20);
+        assert_eq!(fitting(&large, Some(Bytes::mib(200 << 10))), Some(Bytes::mib(43 << 10)));
+        assert_eq!(of(80, 46_520 << 10), None, "several files need the space together");
     }
 }
