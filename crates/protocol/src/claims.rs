@@ -5,6 +5,7 @@
 //! same tolerances. Each check is one sentence with the numbers if it fails, in the words of
 //! `workers/PROTOCOL.md`.
 
+use pagewise_model::format::time;
 use pagewise_model::sample::Measurement;
 use pagewise_model::{Bytes, Conditions, Method, RateSchedule, Sync, SyncCall};
 
@@ -404,7 +405,11 @@ pub fn false_time(what: &str, claimed_ns: u64, wall_ns: u64, slack_ns: u64) -> O
     let missing = wall_ns - claimed_ns;
     (missing > slack_ns).then(|| {
         format!(
-            "{what} is {claimed_ns} ns, {wall_ns} ns passed: {missing} ns are not accounted for, {slack_ns} ns may be"
+            "{what} is {} of the {} that passed: {} are not accounted for, {} may be",
+            time(claimed_ns as f64),
+            time(wall_ns as f64),
+            time(missing as f64),
+            time(slack_ns as f64)
         )
     })
 }

@@ -1,6 +1,7 @@
 //! Checks that the condition held and that the method did what its name says.
 
-use pagewise_model::{Access, CacheState, Cell, Evidence, MethodOption, Work, format::percent_of};
+use pagewise_model::format::{bytes, percent_of};
+use pagewise_model::{Access, Bytes, CacheState, Cell, Evidence, MethodOption, Work};
 
 use super::mappings;
 use super::subject::Subject;
@@ -278,8 +279,13 @@ pub(super) fn contaminated(subject: &Subject<'_>) -> Option<String> {
         CacheState::Warm | CacheState::WarmSmall => subject.reaches_steady_state() && subject.device_flows(),
     };
     let most = subject.others_allowed(own) + brought_in_by_setup(subject);
-    (reads_device && cell.access() != Access::Anonymous && other > most)
-        .then(|| format!("others moved {other} bytes on the device while the worker read {own}"))
+    (reads_device && cell.access() != Access::Anonymous && other > most).then(|| {
+        format!(
+            "others moved {} on the device while the worker read {}",
+            bytes(Bytes(other)),
+            bytes(Bytes(own))
+        )
+    })
 }
 
 /// A virtual machine that does not get its CPUs measures its neighbours. CPU steal is counted over

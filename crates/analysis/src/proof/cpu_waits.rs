@@ -416,7 +416,7 @@ mod tests {
             details,
             [
                 "threads of the worker waited 61 ms in all for a CPU and the supervisor 7 ms, within 200 ms: elapsed_ns + \
-                 latency_elapsed_ns is 150000000 ns, 200000000 ns passed: 50000000 ns are not accounted for, 20000000 ns may be",
+                 latency_elapsed_ns is 150 ms of the 200 ms that passed: 50 ms are not accounted for, 20 ms may be",
                 "other programs held the CPU for 61 of 200 ms of each thread, and 45 ms may be",
             ]
         );

@@ -1,9 +1,9 @@
 //! Plausibility of numbers: rates that memory does not deliver, latencies that no machine has, more
 //! reads in flight than the method has.
 
-use pagewise_model::format::{counted, time};
+use pagewise_model::format::{bytes, counted, time};
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Access, CacheState, Cell, Consume, MethodOption, Work};
+use pagewise_model::{Access, Bytes, CacheState, Cell, Consume, MethodOption, Work};
 
 use super::subject::Subject;
 use crate::proof::measured::{operations, total_ns};
@@ -117,7 +117,7 @@ fn excess_in_flight(subject: &Subject<'_>) -> Option<String> {
         .saturating_add(IN_FLIGHT_SLACK_NS);
     (busy > most).then(|| {
         format!(
-            "reads kept the device busy for {} in {}, and {} with one read at a time explain at most {}",
+            "the device read for {} in a sample of {}, of which {} with one read at a time explain at most {}",
             time(busy as f64),
             time(evidence.wall_ns as f64),
             counted(threads, "thread"),
@@ -141,8 +141,9 @@ pub(super) fn reads_ahead(subject: &Subject<'_>) -> Option<String> {
 /// More reads in flight while other processes use the device: the owner of the reads is unknown.
 pub(super) fn in_flight_of_others(subject: &Subject<'_>) -> Option<String> {
     let excess = excess_in_flight(subject).filter(|_| is_of_others(subject))?;
-    let others = subject.evidence.device_other_bytes.map_or("unknown".to_string(), |bytes| bytes.to_string());
-    Some(format!("{excess}, and others moved {others} bytes, which may include these reads"))
+    let others = subject.evidence.device_other_bytes.map(|others| bytes(Bytes(others)));
+    let others = others.unwrap_or_else(|| "an unknown number of bytes".to_string());
+    Some(format!("{excess}; others moved {others}, and these reads may be theirs"))
 }
 
 /// Each direct read is a separate request: fewer of them mean that blocks other than the table's
