@@ -155,7 +155,13 @@ pub fn observations() -> Vec<Capability> {
 /// an effect.
 pub fn options() -> Vec<Capability> {
     let ignorable = MethodOption::TABLE.iter().filter(|entry| matches!(entry.since, Since::Ignored(_)));
-    ignorable.filter_map(of_kernel).collect()
+    let named = |entry: &OptionEntry| {
+        let capability = of_kernel(entry)?;
+        // By the name of its advice, as the others have those of their calls.
+        let name = if entry.option == MethodOption::NoReuse { "POSIX_FADV_NOREUSE" } else { capability.name };
+        Some(Capability { name, ..capability })
+    };
+    ignorable.filter_map(named).collect()
 }
 
 /// Capability of the kernel's version to have an option; `None`: all have it.

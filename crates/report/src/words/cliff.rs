@@ -87,14 +87,14 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
         ),
         (precision, _) => {
             let known = match precision {
-                Precision::Undecided => "the data do not give a narrower interval",
-                _ => "no narrower interval is known",
+                Precision::Undecided => "The data do not give a narrower interval",
+                _ => "No narrower interval is known",
             };
             let reason = crossing
                 .reason
-                .map_or_else(String::new, |reason| format!(" ({})", reasons::wide_crossing(reason)));
+                .map_or_else(String::new, |reason| format!(": {}", reasons::wide_crossing(reason)));
             format!(
-                "{after} overtakes {before} somewhere between {} and {} the cache {here}, and {known}{reason}",
+                "{after} overtakes {before} between {} and {} the cache {here}. {known}{reason}",
                 multiple(crossing.low),
                 multiple(crossing.high),
             )
@@ -103,7 +103,7 @@ fn crossing_sentence(crossing: &Crossing, group: &CurveGroup) -> String {
     let facts: Vec<String> =
         [device_bytes(crossing, group), faults(crossing, group)].into_iter().flatten().collect();
     if let Some(behind) = crossing.behind.as_ref().filter(|_| !facts.is_empty()) {
-        sentence.push_str(&format!(": at {} {}", multiple(behind.ratio), facts.join(", and ")));
+        sentence.push_str(&format!(". At {} {}", multiple(behind.ratio), facts.join(", and ")));
     }
     let closing = crossing.behind.as_ref().and_then(|behind| behind.closing.as_ref());
     if let Some(text) = closing.and_then(|closing| closes(closing, &crossing.after)) {
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(text[0], "fastest up to 1.18x the cache: mmap; from 1.22x on: pread");
         assert_eq!(
             text[1],
-            "from 1.19x the cache [1.18, 1.22] on, pread beats plain mmap here at 1 thread: at 1.22x mmap reads 272 bytes \
+            "from 1.19x the cache [1.18, 1.22] on, pread beats plain mmap here at 1 thread. At 1.22x mmap reads 272 bytes \
              from the device for each requested byte (readahead is 8 MiB), pread 1.00; mmap:random closes 50 % of the gap"
         );
         assert_eq!(
@@ -358,11 +358,11 @@ mod tests {
         let stopped = crossing(0.5, 4.0, Precision::Stopped, Some(WideCrossing::NoSearch));
         assert_eq!(
             text(stopped),
-            "pread overtakes plain mmap somewhere between 0.5x and 4x the cache here at 1 thread, and no narrower interval is \
-             known (the plan has no search); 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
+            "pread overtakes plain mmap between 0.5x and 4x the cache here at 1 thread. No narrower interval is known: the plan \
+             has no search; 0.5x is the lowest ratio that was measured; 4x is the highest ratio that was measured"
         );
         let sentence = text(crossing(1.0, 2.0, Precision::Undecided, Some(WideCrossing::Undecided)));
-        let part = "and the data do not give a narrower interval (ratios between these were measured";
+        let part = ". The data do not give a narrower interval: ratios between these were measured";
         assert!(sentence.contains(part), "{sentence}");
     }
 
