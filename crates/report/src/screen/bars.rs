@@ -59,13 +59,8 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
         let Some(slowest) = methods.iter().rposition(|method| !leads(method)) else { break };
         methods.remove(slowest);
     }
-    // Of a replay that stands for its program, which row the program itself is.
-    let stands = judged.self_replay.as_ref().filter(|replay| replay.stands);
-    let named = |method: &&str| match stands.is_some_and(|replay| replay.method == *method) {
-        true => format!("{method} (the program)"),
-        false => method.to_string(),
-    };
-    let name = methods.iter().map(|method| named(method).chars().count()).max().unwrap_or(0);
+    let name =
+        methods.iter().map(|method| words::replay::named(judged, method).chars().count()).max().unwrap_or(0);
     let of_bar =
         (width.saturating_sub(2 + name) / columns.len()).saturating_sub(NUMBERS).clamp(4, LONGEST_BAR);
     let unit = words::figures::unit(columns[0].kind());
@@ -95,7 +90,7 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
         lines.push(Line::plain(heading.trim_end().to_string()));
     }
     for method in &methods {
-        let mut spans = vec![Span::plain(format!("  {:name$}", named(method)))];
+        let mut spans = vec![Span::plain(format!("  {:name$}", words::replay::named(judged, method)))];
         for column in &columns {
             spans.extend(column.spans(method, of_bar));
         }

@@ -39,7 +39,7 @@ pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
     let shown = shown.filter(|one| compares(one) || !others_compare(one));
     let of = |one: &Situation<'_>| Choice {
         situation: one.name.clone(),
-        method: one.advice.recommended.clone(),
+        method: one.advice.recommended.as_deref().map(|method| words::replay::named(one.judged, method)),
         certainty: certainty(one.advice, one.comparison),
         is_certain: matches!(one.comparison.verdict, Verdict::Best | Verdict::Tie),
         second_line: as_it_is(one.advice, one.comparison).or_else(|| figure_alone(one)),

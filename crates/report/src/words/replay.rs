@@ -1,6 +1,7 @@
 //! Sentences about the replay of a trace: whether it stands for its program, and what another
 //! method could bring to that.
 
+use pagewise_analysis::Judged;
 use pagewise_analysis::judge::gain::{Gain, UnknownGain};
 use pagewise_analysis::judge::self_replay::{SLACK_BYTES, SelfReplay, Unproven, WITHIN, spread};
 use pagewise_model::format::{bytes, difference, percent_up, time};
@@ -145,6 +146,15 @@ pub(crate) fn gain(gain: &Gain) -> String {
         "its reads by {} took at most {reads}, and the program {program} {when}: {found}{beyond}",
         gain.method
     )
+}
+
+/// Name of a method, with a mark if it is that of the program for which its replay stands.
+pub(crate) fn named(judged: &Judged, method: &str) -> String {
+    let stands = judged.self_replay.as_ref().filter(|replay| replay.stands);
+    match stands.is_some_and(|replay| replay.method == method) {
+        true => format!("{method} (the program)"),
+        false => method.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -62,8 +62,15 @@ fn the_row_of_the_program_itself_is_marked() {
         unknown: None,
     });
     let marked = text(&judged);
-    let rows: Vec<&str> = marked.lines().filter(|line| line.contains("(the program)")).collect();
-    assert!(rows.len() == 1 && rows[0].starts_with("  pread (the program)"), "{marked}");
+    let rows = |marked: &str| marked.matches("pread (the program)").count();
+    let advised = judged.advice.iter().filter(|advice| advice.recommended.as_deref() == Some("pread"));
+    // A row of the bars, and each situation in which it is the one to use.
+    assert_eq!(rows(&marked), 1 + advised.count(), "{marked}");
+    assert!(marked.lines().any(|line| line.starts_with("  pread (the program)")), "{marked}");
+    let advice = &mut judged.advice[0];
+    advice.recommended = Some("mmap".into());
+    let other = text(&judged);
+    assert_eq!(rows(&other) + 1, rows(&marked), "{other}");
 }
 
 #[test]
