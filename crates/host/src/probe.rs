@@ -158,7 +158,7 @@ pub fn options() -> Vec<Capability> {
     let named = |entry: &OptionEntry| {
         let capability = of_kernel(entry)?;
         // By the name of its advice, as the others have those of their calls.
-        let name = if entry.option == MethodOption::NoReuse { "POSIX_FADV_NOREUSE" } else { capability.name };
+        let name = if entry.word == "noreuse" { "POSIX_FADV_NOREUSE" } else { capability.name };
         Some(Capability { name, ..capability })
     };
     ignorable.filter_map(named).collect()

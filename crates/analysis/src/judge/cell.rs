@@ -236,8 +236,8 @@ impl CellJudgement {
             && (self.samples < self.rounds_asked || partly)
     }
 
-    /// True if it lacks samples that a verdict needs, of those that were asked for and are supported
-    /// by the machine, or did a part of its work.
+    /// True if samples are missing that a verdict needs, of those that were asked for and that the
+    /// machine supports, or if it did a part of its work.
     pub fn lacks_samples(&self) -> bool {
         let partly = self.covered.is_some_and(|share| share < 1.0);
         self.fell_short() && (self.samples < FEWEST_ROUNDS || partly)
