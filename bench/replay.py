@@ -138,6 +138,7 @@ def main():
     arguments.add_argument("--dir", default=".", type=Path, help="where the files are made, on a disk")
     arguments.add_argument("--venv", type=Path, help="a virtual environment for the programs, made if it is not there")
     arguments.add_argument("--only", nargs="*", default=list(programs.PROGRAMS), help="programs to be run")
+    arguments.add_argument("--memory", nargs="*", help="limits to be measured, of those of the programs")
     arguments.add_argument("--pagewise", default=PAGEWISE, type=Path)
     arguments = arguments.parse_args()
     if arguments.venv:
@@ -151,7 +152,7 @@ def main():
             folder = Path(folder).resolve()
             program = programs.PROGRAMS[name](folder)
             os.sync()
-            for memory in program.limits:
+            for memory in (limit for limit in program.limits if limit in (arguments.memory or program.limits)):
                 shown, reached = row(arguments.pagewise, folder, program, memory)
                 known = program.known_misses.get(memory)
                 # What is known excuses a bar that is missed, and nothing that was not measured.

@@ -158,7 +158,8 @@ impl WorkerSession<'_> {
         let mut before_ready = ActivitySum::default();
         before_ready.begin(pid);
         let opening = Instant::now();
-        let job = self.job(memory);
+        let mut job = self.job(memory);
+        job.ballast_bytes = ballast_beside(job.ballast_bytes, process::anonymous_bytes(pid));
         let (setup_ns, ballast_ns) = worker.open(&job, self.setup_wait())?;
         // Where there is none, all of the time is the method's.
         let ballast_ns = if job.ballast_bytes > 0 { ballast_ns } else { 0 };
@@ -543,5 +544,23 @@ fn lost_state(state: NoState) -> ConversationError {
         NoState::Unavailable(detail) => {
             ConversationError::Broken(Failure { kind: FailureKind::SettingMismatch, detail })
         }
+    }
+}
+
+/// Memory without a file that a worker is to hold besides its own, which is under the same limit:
+/// both are to be what the recorded program held.
+fn ballast_beside(held_bytes: u64, own_bytes: Option<u64>) -> u64 {
+    held_bytes.saturating_sub(own_bytes.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_holds_what_the_program_held_and_its_own_is_a_part_of_it() {
+        assert_eq!(ballast_beside(4 << 20, Some(1 << 20)), 3 << 20);
+        assert_eq!(ballast_beside(1 << 20, Some(4 << 20)), 0);
+        assert_eq!(ballast_beside(4 << 20, None), 4 << 20);
     }
 }
