@@ -160,19 +160,23 @@ print(total)
 """
 
 
-def pyarrow(folder, columns=("c0", "c1", "c2", "c3", "c4", "c5"), why=None):
+WILLNEED = "asks for each chunk by MADV_WILLNEED, which no replay does: plain faults read around it"
+
+
+def pyarrow(folder, columns=("c0", "c1", "c2", "c3", "c4", "c5")):
     """A Parquet file, one row group after another, through a mapping or by calls."""
     data = folder / "data.parquet"
     made(python(PYARROW_MAKE, data))
     command = lambda how: python(PYARROW_READ, data, how, *columns)
     limits = ("96MiB", "128MiB", "192MiB")
-    known = dict.fromkeys(limits, why) if why else {}
-    return Program([data], command("mapped"), limits, windows=True, other=command("calls"), other_method="pread", known_misses=known)
+    return Program(
+        [data], command("mapped"), limits, windows=True, other=command("calls"), other_method="pread", known_misses=dict.fromkeys(limits, WILLNEED)
+    )
 
 
 def pyarrow_columns(folder):
     """Three columns of six."""
-    return pyarrow(folder, ("c0", "c2", "c5"), "asks for each chunk by MADV_WILLNEED, which no replay does: plain faults read the rest too")
+    return pyarrow(folder, ("c0", "c2", "c5"))
 
 
 SAFETENSORS_MAKE = """
