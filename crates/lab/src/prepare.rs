@@ -80,8 +80,8 @@ impl TypedQuestion {
     }
 }
 
-/// The largest size that fits, in whole MiB, or GiB from ten on, where one dataset of this size does
-/// not.
+/// The largest size that fits, in whole MiB, or GiB from ten on, where one dataset of this size
+/// does not.
 fn fitting(error: &DatasetError, size: Option<Bytes>) -> Option<Bytes> {
     match error {
         DatasetError::NoSpace { need, free, reserve, .. } if Some(*need) == size => {

@@ -129,8 +129,8 @@ fn a_run_starts_at_a_time() {
     assert!(place.entries().is_empty());
 }
 
-/// The reader has the only copy of a run on stdout, so if it goes away, the run is lost. Of text for
-/// people it only wants no more.
+/// The reader has the only copy of a run on stdout, so if it goes away, the run is lost. Of text
+/// for people it only wants no more.
 #[test]
 fn a_reader_that_goes_away_ends_a_run_on_stdout_and_no_other() {
     let place = Place::new();

@@ -118,7 +118,7 @@ pub fn no_verdict(reason: Option<&NoVerdict>) -> String {
 /// The same, of a reason that is known.
 pub fn of_no_verdict(reason: &NoVerdict) -> String {
     match reason {
-        NoVerdict::NoMethod => "no method could be measured".to_string(),
+        NoVerdict::NoMethod => "no method was measured".to_string(),
         NoVerdict::OneMethod => "there is only one method".to_string(),
         NoVerdict::OneHasRounds => {
             format!("only one method has the {FEWEST_ROUNDS} valid rounds that a verdict needs")
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_comparison_without_a_verdict_says_what_it_lacks() {
         let said = [
-            (NoVerdict::NoMethod, "no method could be measured"),
+            (NoVerdict::NoMethod, "no method was measured"),
             (NoVerdict::OneMethod, "there is only one method"),
             (NoVerdict::OneHasRounds, "only one method has the 5 valid rounds that a verdict needs"),
             (NoVerdict::NoneHasRounds, "no method has the 5 valid rounds that a verdict needs"),
