@@ -106,7 +106,7 @@ pub fn document(plan: &Plan, unavailable: &[MissingMethod]) -> Document {
         Some(budget) => format!(
             "{} rounds of {cells} cells, then rounds of what is undecided, about {} in all at most",
             plan.first_rounds(),
-            time(budget)
+            duration(budget)
         ),
     };
     let (source, of_source) = source(plan);

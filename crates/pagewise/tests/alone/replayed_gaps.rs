@@ -30,6 +30,11 @@ fn with_gaps(path: &str, gap_ns: u64) -> Trace {
     trace_of(path, accesses, FILE_BYTES)
 }
 
+/// The text, wherever its lines end.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The gaps that the work of a sample's cell keeps.
 fn kept(run: &pagewise_model::run::Run, sample: &Sample) -> Option<u64> {
     let cell = run.header.plan.cells.iter().find(|cell| cell.id() == sample.cell).expect("its cell");
@@ -123,25 +128,26 @@ fn gaps_that_cannot_be_kept_are_left_out_with_their_reason() {
         let finished = dry(&trace, more);
         let said = finished.stderr.lines().find(|line| line.contains(note)).unwrap_or_default();
         assert!(said.contains(&reason), "'{reason}' is not in: {}", finished.stderr);
-        assert!(finished.stdout.contains("as fast as possible"), "{}", finished.stdout);
+        assert!(unwrapped(&finished.stdout).contains("as fast as possible"), "{}", finished.stdout);
         let asked = dry(&trace, &[more, &["--as-fast-as-possible"]].concat());
         assert!(!asked.stderr.contains(note), "{}", asked.stderr);
     }
     let finished = dry(&known, &[]);
     assert!(!finished.stderr.contains(note), "{}", finished.stderr);
     assert!(
-        finished.stdout.contains("with the program's gaps between them (83 ms in all)"),
+        unwrapped(&finished.stdout).contains("with the program's gaps between them (83 ms in all)"),
         "{}",
         finished.stdout
     );
     // Long ones are kept if they are asked for.
     let keep = &["--as-fast-as-possible=false"];
-    let kept = dry(&long(2000 * MS), keep).stdout;
+    let kept = unwrapped(&dry(&long(2000 * MS), keep).stdout);
     assert!(kept.contains("with the program's gaps between them (2.08 s in all)"), "{kept}");
     assert!(dry(&long(60_000 * MS), keep).stderr.contains(note), "a minute is the most");
     // A duration that reaches over the following reads leaves the gaps behind them.
     let over = changed(&|trace| trace.accesses[0].took_ns = Some(10 * MS));
-    assert!(dry(&over, &[]).stdout.contains("with the program's gaps between them (7"), "some are left");
+    let some = unwrapped(&dry(&over, &[]).stdout);
+    assert!(some.contains("with the program's gaps between them (7"), "some are left: {some}");
     place.write(
         "fast.toml",
         b"workload = 'replay'\nmethods = ['pread']\nas_fast_as_possible = [true, false]\n",
@@ -149,7 +155,8 @@ fn gaps_that_cannot_be_kept_are_left_out_with_their_reason() {
     let words = ["run", "fast.toml", "--trace=t.trace", "--evict", "--dry-run"];
     store(&known, &place.file("t.trace"));
     let finished = place.run(&words).expect_code(0);
-    let has = |text: &str| finished.stdout.contains(text);
+    let printed = unwrapped(&finished.stdout);
+    let has = |text: &str| printed.contains(text);
     assert!(has("with the program's gaps between them") && has("as fast as possible"), "{}", finished.stdout);
     support::expect_refused(
         &place.run(&["read", "--as-fast-as-possible", "--dry-run"]),
