@@ -8,7 +8,7 @@ use super::collected::CellSamples;
 use super::elimination::leader;
 use super::figure::MedianInterval;
 use super::label::label;
-use super::verdict::{ClaimedTogether, Decision, Finding, SMALLEST_DIFFERENCE, decide};
+use super::verdict::{ClaimedTogether, Decision, FEWEST_ROUNDS, Finding, SMALLEST_DIFFERENCE, decide};
 use crate::statistics::{ByRound, paired_log_ratios};
 
 /// Least share that is compared: nothing left has no ratio to anything.
@@ -38,6 +38,8 @@ pub enum ActorPlace {
     Less,
     /// These rounds do not decide it.
     Open,
+    /// Fewer rounds than a verdict needs, of its own or together with the one that leaves most.
+    TooFewRounds,
     /// No valid sample shows what it leaves.
     Unknown,
 }
@@ -69,7 +71,8 @@ pub struct RankedActor {
     /// The figure: a share of the span, or operations per second or the inverse of a time; `None`
     /// without a valid sample.
     pub left: Option<MedianInterval>,
-    /// Times as much as it leaves that the first leaves, in pairs of rounds; `None` of the first.
+    /// Times as much as it leaves that the first leaves, in pairs of rounds; `None` of the first, and
+    /// with too few rounds.
     pub times_less: Option<f64>,
 }
 
@@ -111,26 +114,35 @@ fn ranking(alone: &Cell, is_measured: bool, rivals: &[&CellSamples<'_>]) -> Opti
             (rival.cell, MedianInterval::of(&figures.values()), figures)
         })
         .collect();
-    let known = all.iter().filter(|(_, left, _)| left.is_some()).count();
-    (known > 1).then_some(())?;
+    (all.iter().filter(|(_, left, _)| left.is_some()).count() > 1).then_some(())?;
+    let is_ranked = |figures: &ByRound| figures.count() >= FEWEST_ROUNDS;
+    let known = all.iter().filter(|(.., figures)| is_ranked(figures)).count();
     let median = |left: &Option<MedianInterval>| left.map_or(f64::NEG_INFINITY, |left| left.median);
-    all.sort_by(|(_, one, _), (_, other, _)| median(other).total_cmp(&median(one)));
+    all.sort_by(|(_, one, of_one), (_, other, of_other)| {
+        is_ranked(of_other).cmp(&is_ranked(of_one)).then(median(other).total_cmp(&median(one)))
+    });
     // The others stand by their medians, and the first by ratios within rounds, as a leader does:
     // medians of other rounds may have another order.
-    let first =
-        leader(&all.iter().map(|(.., figures)| figures).collect::<Vec<_>>(), &(0..known).collect::<Vec<_>>());
-    all[..=first].rotate_right(1);
-    let claims = known - 1;
+    if known > 0 {
+        let figures: Vec<&ByRound> = all.iter().map(|(.., figures)| figures).collect();
+        let first = leader(&figures, &(0..known).collect::<Vec<_>>());
+        all[..=first].rotate_right(1);
+    }
+    let claims = known.saturating_sub(1).max(1);
     let (_, _, most) = &all[0];
     let actors = all.iter().enumerate().filter_map(|(index, (cell, left, figures))| {
         let (place, times_less) = match index {
-            0 => (ActorPlace::Most, None),
             _ if left.is_none() => (ActorPlace::Unknown, None),
+            _ if !is_ranked(figures) => (ActorPlace::TooFewRounds, None),
+            0 => (ActorPlace::Most, None),
             _ => {
                 let ratios = paired_log_ratios(most, figures);
                 let claim = ClaimedTogether::Actors(claims);
                 let decision = decide(&ratios, SMALLEST_DIFFERENCE, 1.0, claim);
-                (place_of(&decision), decision.log_ratio.map(f64::exp))
+                match decision.finding {
+                    Finding::TooFewRounds => (ActorPlace::TooFewRounds, None),
+                    _ => (place_of(&decision), decision.log_ratio.map(f64::exp)),
+                }
             }
         };
         let actor = cell.conditions.beside.as_ref()?.to_string();
@@ -231,5 +243,13 @@ mod tests {
         assert!(second.times_less.is_some_and(|times| times > 1.0), "{second:?}");
         assert!(second.left.zip(first.left).is_some_and(|(second, first)| second.median > first.median));
         assert_eq!(all(&collected[..1]), [], "one actor has no place");
+        // A round or two say nothing, whatever they show.
+        slower.truncate(2);
+        let of_rounds = [(&cells[0], &slower), (&cells[1], &steady)]
+            .map(|(cell, samples)| collected::of_samples(cell, samples));
+        let [ranking] = &all(&of_rounds)[..] else { panic!("one method") };
+        let places: Vec<_> = ranking.actors.iter().map(|actor| (actor.place, actor.times_less)).collect();
+        assert_eq!(places, [(ActorPlace::Most, None), (ActorPlace::TooFewRounds, None)]);
+        assert_eq!(ranking.actors[0].cell, cells[1].id());
     }
 }

@@ -49,6 +49,7 @@ pub(crate) fn place(one: &RankedActor) -> String {
         ActorPlace::Alike => "as much".to_string(),
         ActorPlace::Less => format!("{factor}less"),
         ActorPlace::Open => format!("{factor}less, not for certain"),
+        ActorPlace::TooFewRounds => "too few rounds".to_string(),
         ActorPlace::Unknown => "unknown".to_string(),
     }
 }
@@ -79,7 +80,7 @@ mod tests {
         let alike = ranking(&[
             ("scan:pread:direct,rate=400MiB/s", ActorPlace::Most, None),
             ("scan:pread,rate=400MiB/s", ActorPlace::Open, Some(3.7)),
-            ("scan:mmap,rate=400MiB/s", ActorPlace::Unknown, None),
+            ("scan:mmap,rate=400MiB/s", ActorPlace::TooFewRounds, None),
         ]);
         let methods = ["pread:direct", "pread", "mmap"].map(String::from).to_vec();
         assert_eq!(by_method(&alike), Some((methods, "scan:…,rate=400MiB/s".to_string())));
@@ -87,7 +88,7 @@ mod tests {
             super::ranking(&alike),
             "pread: data that is still cached: most beside scan:pread:direct,rate=400MiB/s; \
              3.70x less, not for certain, beside scan:pread,rate=400MiB/s; \
-             unknown beside scan:mmap,rate=400MiB/s."
+             too few rounds beside scan:mmap,rate=400MiB/s."
         );
         let others = ranking(&[
             ("scan:pread,rate=400MiB/s", ActorPlace::Most, None),
