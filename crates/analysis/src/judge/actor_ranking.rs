@@ -71,8 +71,8 @@ pub struct RankedActor {
     /// The figure: a share of the span, or operations per second or the inverse of a time; `None`
     /// without a valid sample.
     pub left: Option<MedianInterval>,
-    /// Times as much as it leaves that the first leaves, in pairs of rounds; `None` of the first, and
-    /// with too few rounds.
+    /// Times as much as it leaves that the first leaves, in pairs of rounds; `None` of the first
+    /// and with too few rounds.
     pub times_less: Option<f64>,
 }
 
