@@ -1,5 +1,4 @@
-//! Values by keys that need no order: the keys, and the values of each, stay in that of their
-//! arrival.
+//! Values that need no order, by keys or once each: keys and values stay in that of their arrival.
 
 /// Values by their keys.
 pub fn by_key<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
@@ -16,6 +15,17 @@ pub fn add<K: PartialEq, V>(groups: &mut Vec<(K, Vec<V>)>, key: K, value: V) {
     }
 }
 
+/// Each value once.
+pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +34,6 @@ mod tests {
     fn keys_and_values_stay_in_order() {
         let pairs = [("b", 1), ("a", 2), ("b", 3)];
         assert_eq!(by_key(pairs), [("b", vec![1, 3]), ("a", vec![2])]);
+        assert_eq!(distinct(pairs.map(|(key, _)| key)), ["b", "a"]);
     }
 }

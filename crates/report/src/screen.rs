@@ -158,13 +158,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
     machine.extend(environment.memory_bytes.map(|memory| format!("memory {}", bytes(memory))));
     let mut lines =
         vec![Block::paragraph(clipped(&parts, width)), Block::paragraph(clipped(&machine, width))];
-    let mut sources: Vec<String> = Vec::new();
-    for (judged, _) in runs {
-        let source = source(judged);
-        if !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
+    let sources = groups::distinct(runs.iter().map(|(judged, _)| source(judged)));
     let shown = sources.iter().take(MOST_SOURCES);
     lines.extend(shown.map(|source| Block::paragraph(clipped(std::slice::from_ref(source), width))));
     if sources.len() > MOST_SOURCES {
@@ -367,7 +361,7 @@ fn beginning(text: &str) -> String {
 
 /// Cautions about the machine, once for all runs.
 fn warnings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
-    let known = words::distinct(runs.iter().flat_map(|(judged, _)| words::warnings::all(judged)));
+    let known = groups::distinct(runs.iter().flat_map(|(judged, _)| words::warnings::all(judged)));
     let short = short(runs, situations).map(|text| Block::Warning(beginning(&text)));
     let mut blocks: Vec<Block> = short.into_iter().collect();
     blocks.extend(known.iter().take(MOST_WARNINGS).cloned().map(Block::Warning));

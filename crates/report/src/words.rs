@@ -30,14 +30,3 @@ pub(crate) fn refused(count: usize) -> Option<String> {
 pub(crate) fn in_tables(count: usize) -> Option<String> {
     (count > 0).then(|| format!("and {count} more: the tables have them"))
 }
-
-/// Each value once, in the order of its first.
-pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct
-}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pagewise_model::groups::distinct;
 use pagewise_model::{Delays, Evidence};
 use serde::Serialize;
 
@@ -39,12 +40,8 @@ impl Stall {
     /// Merge each kind that beat in a measured region, in the worker's order; `None` for a run
     /// without heartbeats.
     pub(super) fn merged(evidence: &[&Evidence]) -> Option<Vec<Self>> {
-        let mut kinds: Vec<&str> = Vec::new();
-        for beats in evidence.iter().flat_map(|seen| &seen.heartbeats) {
-            if !kinds.contains(&beats.kind.as_str()) {
-                kinds.push(&beats.kind);
-            }
-        }
+        let heartbeats = evidence.iter().flat_map(|seen| &seen.heartbeats);
+        let kinds: Vec<&str> = distinct(heartbeats.map(|beats| beats.kind.as_str()));
         let of_kind = |kind: &&str| {
             let all =
                 || evidence.iter().flat_map(|seen| &seen.heartbeats).filter(|beats| beats.kind == *kind);

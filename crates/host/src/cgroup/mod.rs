@@ -40,6 +40,7 @@ pub use sweep::{is_gone, sweep};
 
 use pagewise_model::Bytes;
 pub use pagewise_model::counters::UNLIMITED;
+use pagewise_model::groups::distinct;
 
 /// Versions of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,13 +210,7 @@ impl Control {
             .iter()
             .filter(|within| !within.missing.is_empty())
             .map(|within| leaf_path(within, random));
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for path in groups.chain(leaves) {
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        paths
+        distinct(groups.chain(leaves))
     }
 
     fn parents(&self, needs_memory: bool, needs_cap: bool) -> Vec<&ParentGroup> {

@@ -10,13 +10,14 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, TypedValueParser};
+use pagewise_model::groups::distinct;
 use pagewise_model::method::options::{self, MethodOption};
 use pagewise_model::{
     Actor, Bytes, CacheState, Consume, CpuList, Descriptor, DeviceCap, HostSettings, Method, Numa, Plan,
     ScheduledRate, Skew, Sync, Workload,
 };
 
-use super::matrix::{distinct, vary};
+use super::matrix::vary;
 use super::{Layer, OrNone, OrUsual, Size, Threads};
 
 macro_rules! axes {

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use anyhow::{Context, Error, Result, bail, ensure};
 use pagewise_model::expectation::Expectation;
 use pagewise_model::format::time;
+use pagewise_model::groups::distinct;
 use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::plan::{Budget, CliffSearch};
 use pagewise_model::{
@@ -21,7 +22,7 @@ use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 
 use super::controls::{ceilings, controls};
 use super::machine::Machine;
-use super::matrix::{MAX_CELLS, distinct, vary};
+use super::matrix::{MAX_CELLS, vary};
 use super::shorten::{self, Unpinned};
 use super::validate::{
     alignment, ensure_capped_samples_fit, ensure_possible, ensure_suited, leaves_out, may_leave_out,

@@ -1,13 +1,14 @@
 //! The work of a plan: each combination of the axes that define the accesses of a workload.
 
 use anyhow::{Context, Result, ensure};
+use pagewise_model::groups::distinct;
 use pagewise_model::work::Update;
 use pagewise_model::{
     Append, Bytes, Consume, Fill, Reads, Replay, Scan, Skew, Sync, SyncCall, Work, Workload,
 };
 
 use super::axes::choose;
-use super::matrix::{distinct, vary};
+use super::matrix::vary;
 use super::{Layer, OrUsual};
 
 /// Updates of a sample, where nobody says how many.

@@ -3,19 +3,14 @@
 
 use pagewise_analysis::judge::label::{LabelPart, shared, texts_of};
 use pagewise_model::format::counted;
+use pagewise_model::groups::{by_key, distinct};
 use pagewise_model::{Cell, Conditions, Plan, Role};
 use pagewise_report::document::Block;
 
 /// The number of cells of a role that carries no verdict, and their methods; `None` without any.
 pub(super) fn beside(plan: &Plan, role: Role) -> Option<String> {
     let cells: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.role == role).collect();
-    let mut methods: Vec<String> = Vec::new();
-    for cell in &cells {
-        let method = cell.method.to_string();
-        if !methods.contains(&method) {
-            methods.push(method);
-        }
-    }
+    let methods = distinct(cells.iter().map(|cell| cell.method.to_string()));
     (!cells.is_empty()).then(|| format!("{}: {}", counted(cells.len() as u64, "cell"), methods.join(", ")))
 }
 
@@ -38,22 +33,10 @@ struct Group<'a> {
 
 /// The measured cells, by their methods.
 fn groups(plan: &Plan) -> Vec<Group<'_>> {
-    let mut by_conditions: Vec<Group<'_>> = Vec::new();
-    for cell in plan.cells.iter().filter(|cell| cell.role == Role::Measured) {
-        let method = cell.method.to_string();
-        match by_conditions.iter_mut().find(|group| group.conditions == [&cell.conditions]) {
-            Some(group) => group.methods.push(method),
-            None => by_conditions.push(Group { methods: vec![method], conditions: vec![&cell.conditions] }),
-        }
-    }
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for one in by_conditions {
-        match groups.iter_mut().find(|group| group.methods == one.methods) {
-            Some(group) => group.conditions.extend(one.conditions),
-            None => groups.push(one),
-        }
-    }
-    groups
+    let measured = plan.cells.iter().filter(|cell| cell.role == Role::Measured);
+    let by_conditions = by_key(measured.map(|cell| (&cell.conditions, cell.method.to_string())));
+    let by_methods = by_key(by_conditions.into_iter().map(|(conditions, methods)| (methods, conditions)));
+    by_methods.into_iter().map(|(methods, conditions)| Group { methods, conditions }).collect()
 }
 
 impl Group<'_> {
@@ -93,13 +76,7 @@ struct Axis {
 impl Axis {
     /// Distinct values in their order.
     fn values(&self) -> Vec<&str> {
-        let mut values: Vec<&str> = Vec::new();
-        for value in &self.own {
-            if !values.contains(&value.as_str()) {
-                values.push(value);
-            }
-        }
-        values
+        distinct(self.own.iter().map(String::as_str))
     }
 
     fn list(&self) -> String {

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use pagewise_host::probe::{self, Availability, Capability};
+use pagewise_model::groups::distinct;
 use pagewise_model::{Access, Method, MethodOption, Plan, Worker, WorkerChoices};
 use serde::Serialize;
 
@@ -30,15 +31,10 @@ pub(super) fn all(plan: &Plan, choices: &WorkerChoices) -> Vec<MissingMethod> {
 }
 
 fn all_by(plan: &Plan, reason: impl Fn(&Method) -> Option<String>) -> Vec<MissingMethod> {
-    let mut methods: Vec<&Method> = Vec::new();
-    for cell in &plan.cells {
-        if !methods.contains(&&cell.method) {
-            methods.push(&cell.method);
-        }
-    }
+    let methods = distinct(plan.cells.iter().map(|cell| &cell.method));
     let missing =
-        |method: &&Method| Some(MissingMethod { method: method.to_string(), reason: reason(method)? });
-    methods.iter().filter_map(missing).collect()
+        |method: &Method| Some(MissingMethod { method: method.to_string(), reason: reason(method)? });
+    methods.into_iter().filter_map(missing).collect()
 }
 
 fn reason(

@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use super::{Access, Method, MethodOption, Worker};
+use crate::groups::distinct;
 use crate::work::{Offer, OtherWorkers, Workload, WorkloadKind};
 
 /// A word for an access.
@@ -50,13 +51,7 @@ impl AccessMethod {
 
     /// Accepted options in any workload.
     pub(crate) fn options(&self) -> Vec<MethodOption> {
-        let mut options = Vec::new();
-        for option in self.taken.iter().flatten().flatten() {
-            if !options.contains(option) {
-                options.push(*option);
-            }
-        }
-        options
+        distinct(self.taken.iter().flatten().flatten().copied())
     }
 
     /// A native method for these kinds of workloads, with the options whose entries list its

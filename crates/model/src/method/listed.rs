@@ -3,6 +3,7 @@
 use super::access_methods;
 use super::options::Since;
 use super::{Access, MethodOption, Worker};
+use crate::groups::distinct;
 use crate::work::Workload;
 
 /// A word for an access in some workloads.
@@ -37,12 +38,7 @@ pub fn listed(workloads: &[Workload]) -> Vec<ListedMethod> {
             let mut calls: Vec<&str> = accesses.map(Access::calls).collect();
             calls.dedup();
             let calls = calls.join(", ");
-            let mut options: Vec<MethodOption> = Vec::new();
-            for option in taken.into_iter().flatten() {
-                if !options.contains(option) {
-                    options.push(*option);
-                }
-            }
+            let options: Vec<MethodOption> = distinct(taken.into_iter().flatten().copied());
             let meaning =
                 if way.meaning.is_empty() { way.access.meaning() } else { &way.meaning }.to_string();
             listed.push(ListedMethod {

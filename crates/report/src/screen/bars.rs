@@ -7,6 +7,7 @@ use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{ById, CellJudgement, Comparison, FigureKind, RatioToLeader, Status};
 use pagewise_model::CacheState;
 use pagewise_model::format::{counted, rate, times};
+use pagewise_model::groups::distinct;
 
 use super::situation::AMPLIFIED;
 use crate::bar;
@@ -32,14 +33,8 @@ pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Li
         return None;
     }
     let columns = columns(judged)?;
-    let mut methods: Vec<&str> = Vec::new();
-    for column in &columns {
-        for (method, _) in column.ranked() {
-            if !methods.contains(&method) {
-                methods.push(method);
-            }
-        }
-    }
+    let mut methods: Vec<&str> =
+        distinct(columns.iter().flat_map(|column| column.ranked()).map(|(method, _)| method));
     if methods.len() < 2 {
         return None;
     }

@@ -7,9 +7,10 @@ use pagewise_analysis::judge::method_tables::{
 use pagewise_analysis::judge::verdict::Finding;
 use pagewise_model::CacheState;
 use pagewise_model::format::{bytes, counted, listed, multiple, time, times};
+use pagewise_model::groups::distinct;
 use pagewise_model::planned_table::TableColumn;
 
-use super::{distinct, figures, reasons};
+use super::{figures, reasons};
 
 /// Effects of the columns on the methods that the plan asks about, and what each waits for in the
 /// last column.

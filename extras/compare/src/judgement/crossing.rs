@@ -4,6 +4,7 @@
 use pagewise_analysis::judge::cliff::Crossing;
 use pagewise_analysis::judge::verdict::SMALLEST_DIFFERENCE;
 use pagewise_analysis::statistics::{Interval, median};
+use pagewise_model::groups::distinct;
 use serde::Serialize;
 
 use super::change::bounds;
@@ -59,15 +60,11 @@ pub enum CrossingFinding {
 
 /// All crossings of searches that both sides have made.
 pub(super) fn changes(base: &[Digest], new: &[Digest]) -> Vec<ChangedCrossing> {
-    let mut keys: Vec<Key<'_>> = Vec::new();
-    for search in base.iter().chain(new).flat_map(|run| &run.searches) {
-        for crossing in &search.crossings {
-            let key = Key { label: &search.label, before: &crossing.before, after: &crossing.after };
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-    }
+    let searches = base.iter().chain(new).flat_map(|run| &run.searches);
+    let keys = distinct(searches.flat_map(|search| {
+        let crossings = search.crossings.iter();
+        crossings.map(|one| Key { label: &search.label, before: &one.before, after: &one.after })
+    }));
     let mut found: Vec<(Key<'_>, Found, Found)> =
         keys.into_iter().map(|key| (key, Found::of(base, key), Found::of(new, key))).collect();
     found.retain(|(_, base, new)| base.searches > 0 && new.searches > 0);

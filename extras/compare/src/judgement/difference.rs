@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use pagewise_analysis::judge::FigureKind;
+use pagewise_model::groups;
 use pagewise_model::run::SCHEMA_VERSION;
 use pagewise_model::run_identity::refuse_twice;
 use serde::Serialize;
@@ -179,13 +180,8 @@ fn in_runs<'a>(side: &'a [Digest], wanted: &SituationDigest) -> Vec<&'a Situatio
 }
 
 fn methods<'a>(situations: &[&'a SituationDigest]) -> Vec<&'a str> {
-    let mut known = Vec::new();
-    for (method, _) in situations.iter().flat_map(|situation| &situation.methods) {
-        if !known.contains(&method.as_str()) {
-            known.push(method);
-        }
-    }
-    known
+    let methods = situations.iter().flat_map(|situation| &situation.methods);
+    groups::distinct(methods.map(|(method, _)| method.as_str()))
 }
 
 fn warnings(base: &[Digest], new: &[Digest]) -> Vec<String> {

@@ -201,13 +201,8 @@ fn add_figures(split: &mut [SplitSituation], fact: &str, situations: &[(String, 
             continue;
         }
         let values = by_value(fact, all.iter());
-        let mut methods: Vec<&str> = Vec::new();
-        for (method, _) in all.iter().flat_map(|one| &one.situation.methods) {
-            if !methods.contains(&method.as_str()) {
-                methods.push(method);
-            }
-        }
-        for method in methods {
+        let methods = all.iter().flat_map(|one| &one.situation.methods);
+        for method in groups::distinct(methods.map(|(method, _)| method.as_str())) {
             let mut first = None;
             for (value, runs) in &values {
                 let series = Series::of(runs.iter().copied(), method, None);

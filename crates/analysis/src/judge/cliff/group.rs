@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pagewise_model::groups::by_key;
+use pagewise_model::groups::{by_key, distinct};
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, Conditions, Method, MethodOption, Role};
 
@@ -225,13 +225,8 @@ impl<'a> CliffGroup<'a> {
     }
 
     fn find_methods(&self) -> Vec<&'a Method> {
-        let mut methods: Vec<&'a Method> = Vec::new();
-        for member in &self.measured {
-            let method = &member.samples.cell.method;
-            if !methods.contains(&method) && !self.lost(method) {
-                methods.push(method);
-            }
-        }
+        let mut methods = distinct(self.measured.iter().map(|member| &member.samples.cell.method));
+        methods.retain(|method| !self.lost(method));
         methods
     }
 

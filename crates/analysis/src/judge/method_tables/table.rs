@@ -1,5 +1,6 @@
 //! Methods by column, and the figures derived from these tables.
 
+use pagewise_model::groups::distinct;
 use pagewise_model::planned_table::{TableColumn, TableColumns};
 use pagewise_model::{CacheState, Conditions};
 
@@ -77,13 +78,8 @@ fn are_alike(columns: TableColumns, left: &Conditions, right: &Conditions) -> bo
 
 /// Methods of the group, in the order of the plan.
 fn methods(data: &Data<'_>, group: &TableGroup<'_>) -> Vec<String> {
-    let mut methods: Vec<String> = Vec::new();
-    for id in group.iter().flat_map(|comparison| &comparison.cells) {
-        if let Some(cell) = data.judged(id).filter(|cell| !methods.contains(&cell.method)) {
-            methods.push(cell.method.clone());
-        }
-    }
-    methods
+    let cells = group.iter().flat_map(|comparison| &comparison.cells);
+    distinct(cells.filter_map(|id| Some(data.judged(id)?.method.clone())))
 }
 
 /// The table of a group.
