@@ -4,50 +4,12 @@
 mod cliff_run;
 #[path = "../constructed/mod.rs"]
 mod constructed;
+#[path = "../constructed/documented.rs"]
+mod documented;
 #[path = "../golden/mod.rs"]
 mod goldens;
 mod tables;
 mod warnings;
 
 use constructed::hostile;
-use pagewise_analysis::judge;
-use pagewise_model::run::Run;
-use pagewise_report::judged_run::JudgedRun;
-
-/// Every constructed run, by name.
-fn all() -> Vec<(&'static str, Run)> {
-    vec![
-        ("complete", constructed::complete()),
-        ("killed", constructed::killed()),
-        ("unclear", constructed::unclear()),
-        ("settings", constructed::settings()),
-        ("scan", constructed::scan()),
-        ("append", constructed::append()),
-        ("some", constructed::part(constructed::append(), &["mmap", "uring:depth=8"])),
-        ("log", constructed::log()),
-        ("fill", constructed::fill()),
-        ("workers", constructed::workers()),
-        ("method_tables", constructed::method_tables()),
-        ("cliff", cliff_run::cliff()),
-        ("empty", empty()),
-    ]
-}
-
-/// The document of a run.
-fn document(
-    run: &Run,
-    write: fn(&mut dyn std::io::Write, &[JudgedRun<'_>]) -> std::io::Result<()>,
-) -> String {
-    let judged = judge(run);
-    let mut out = Vec::new();
-    write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }]).expect("memory");
-    String::from_utf8(out).expect("text")
-}
-
-/// A run that was stopped before its first sample.
-fn empty() -> Run {
-    let mut run = constructed::complete();
-    run.samples.clear();
-    run.elapsed_ns = None;
-    run
-}
+use documented::{all, document};
