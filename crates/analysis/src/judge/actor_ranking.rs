@@ -139,10 +139,9 @@ fn ranking(alone: &Cell, is_measured: bool, rivals: &[&CellSamples<'_>]) -> Opti
                 let ratios = paired_log_ratios(most, figures);
                 let claim = ClaimedTogether::Actors(claims);
                 let decision = decide(&ratios, SMALLEST_DIFFERENCE, 1.0, claim);
-                match decision.finding {
-                    Finding::TooFewRounds => (ActorPlace::TooFewRounds, None),
-                    _ => (place_of(&decision), decision.log_ratio.map(f64::exp)),
-                }
+                let place = place_of(&decision);
+                let decided = decision.log_ratio.filter(|_| place != ActorPlace::TooFewRounds);
+                (place, decided.map(f64::exp))
             }
         };
         let actor = cell.conditions.beside.as_ref()?.to_string();
@@ -160,6 +159,7 @@ fn ranking(alone: &Cell, is_measured: bool, rivals: &[&CellSamples<'_>]) -> Opti
 fn place_of(decision: &Decision) -> ActorPlace {
     let most = decision.interval.map(|interval| interval.high);
     match decision.finding {
+        Finding::TooFewRounds => ActorPlace::TooFewRounds,
         Finding::Higher => ActorPlace::Less,
         _ if most.is_some_and(|most| most <= ALIKE) => ActorPlace::Alike,
         _ => ActorPlace::Open,

@@ -231,16 +231,19 @@ impl CellJudgement {
     /// True if a sample that was asked for and is supported by the machine is invalid, missing or
     /// not of all of the work.
     pub fn fell_short(&self) -> bool {
-        let partly = self.covered.is_some_and(|share| share < 1.0);
         !matches!(self.status, Status::Unavailable | Status::NotMeasured)
-            && (self.samples < self.rounds_asked || partly)
+            && (self.samples < self.rounds_asked || self.is_partial())
     }
 
     /// True if samples are missing that a verdict needs, of those that were asked for and that the
     /// machine supports, or if it did a part of its work.
     pub fn lacks_samples(&self) -> bool {
-        let partly = self.covered.is_some_and(|share| share < 1.0);
-        self.fell_short() && (self.samples < FEWEST_ROUNDS || partly)
+        self.fell_short() && (self.samples < FEWEST_ROUNDS || self.is_partial())
+    }
+
+    /// True if its samples did a part of the work.
+    fn is_partial(&self) -> bool {
+        self.covered.is_some_and(|share| share < 1.0)
     }
 
     /// Time before the clock started, if that counts: set-up, and the worker's activity until it

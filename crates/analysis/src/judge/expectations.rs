@@ -7,7 +7,7 @@
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::sample::Measurement;
-use pagewise_model::{Actor, Conditions, Outcome, Role, Sync};
+use pagewise_model::{Actor, Conditions, Outcome, Role, Sample, Sync};
 use serde::Serialize;
 
 use super::collected::CellSamples;
@@ -131,7 +131,7 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
         samples: 0,
         samples_needed: samples_needed(&expectation),
         samples_to_decide: None,
-        rejected: samples.attempts.iter().filter(|attempt| is_rejected(&attempt.outcome)).count() as u32,
+        rejected: samples.attempts.iter().filter(|attempt| is_rejected(attempt)).count() as u32,
         rate_missed: 0,
         operations: 0,
         beyond: 0,
@@ -166,12 +166,8 @@ fn judge(expectation: Expectation, samples: &CellSamples<'_>) -> JudgedExpectati
 
 /// True if a sample was taken or begun, and is not valid: of a method that cannot be had there is
 /// none.
-fn is_rejected(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Taken { failures, .. } => !failures.is_empty(),
-        Outcome::Broken { .. } => true,
-        Outcome::Unavailable { .. } => false,
-    }
+fn is_rejected(attempt: &Sample) -> bool {
+    attempt.valid().is_none() && !matches!(attempt.outcome, Outcome::Unavailable { .. })
 }
 
 /// The operations of a histogram that may have taken as long as the limit: a bucket is known by its
@@ -246,7 +242,7 @@ fn of_median(
 #[cfg(test)]
 mod tests {
     use pagewise_model::work::Update;
-    use pagewise_model::{Append, Bytes, Cell, Conditions, Evidence, Sample, Work};
+    use pagewise_model::{Append, Bytes, Cell, Conditions, Evidence, Work};
 
     use super::*;
     use crate::judge::collected;
