@@ -1,6 +1,7 @@
 //! Sentences about the tables of methods and about cold starts.
 
 use pagewise_analysis::judge::Status;
+use pagewise_analysis::judge::label::{LabelPart, texts};
 use pagewise_analysis::judge::method_tables::{
     ColdRow, ColdStart, Fall, MethodRow, MethodTable, PairedRatio, Tables,
 };
@@ -147,15 +148,13 @@ fn differing(tables: &[MethodTable]) -> Vec<&'static str> {
     fn count<Value: PartialEq>(values: impl Iterator<Item = Value>) -> usize {
         distinct(values).len()
     }
-    let parts = |table: &MethodTable| table.label.split(" · ").map(str::to_string).collect::<Vec<_>>();
-    // A label has the pattern, the reads and the state of the cache, then the rest.
-    let reads = |table: &MethodTable| parts(table).get(1).cloned();
-    let is_named =
-        |part: &String| ["memory ", "data ", "in its first "].iter().any(|word| part.starts_with(word));
+    let reads = |table: &MethodTable| table.conditions.work.parameters().operation();
+    // Behind the pattern and the reads.
     let rest = |table: &MethodTable| {
-        let sizes = [bytes(table.span_bytes)];
-        let rest = parts(table).into_iter().skip(3);
-        rest.filter(|part| !is_named(part) && !sizes.contains(part)).collect::<Vec<_>>()
+        let mut named = vec![LabelPart::Cache, LabelPart::Size, LabelPart::Memory, LabelPart::Data];
+        named.extend(has_threads(table).then_some(LabelPart::Threads));
+        let rest = texts(&table.conditions, &named).into_iter().skip(1 + reads(table).len());
+        rest.collect::<Vec<_>>()
     };
     let columns = tables.iter().any(|table| table.columns.len() > 1);
     let all_reads = count(tables.iter().map(reads));
@@ -296,12 +295,16 @@ mod tests {
     use pagewise_analysis::judge::MedianInterval;
     use pagewise_analysis::judge::method_tables::{Cause, Ratios, Score, ThreadWaits};
     use pagewise_analysis::judge::reasons::CellReason;
-    use pagewise_model::{Bytes, CacheState, Workload};
+    use pagewise_model::{Bytes, CacheState, Conditions, Reads, Skew, Work, Workload};
 
     const CHANNEL: &str = "jvm/filechannel:direct-buffer";
 
     fn ratio(ratio: f64, finding: Finding) -> Option<PairedRatio> {
         Some(PairedRatio { ratio, low: None, high: None, rounds: 8, finding })
+    }
+
+    fn conditions(read_bytes: Bytes) -> Conditions {
+        Conditions::of(Work::RandomRead(Reads::of(read_bytes)), Bytes::mib(64))
     }
 
     /// A channel at these columns, which the plan asks about, and pread against mmap.
@@ -335,6 +338,7 @@ mod tests {
         let against = own.first().copied().flatten();
         MethodTable {
             label: "random-read".into(),
+            conditions: conditions(Bytes::kib(16)),
             workload: Workload::RandomRead,
             reads_per_op: 16,
             cache: CacheState::Warm,
@@ -403,13 +407,15 @@ mod tests {
         assert!(sentences[0].contains("jvm/pread against jvm/mmap: all sizes: "), "{sentences:?}");
         assert!(sentences[1].starts_with("More data, against the least: "), "{sentences:?}");
         // What differs is what is named.
-        let of_reads = |reads: &str, align: &str| {
-            let label = format!("random-read · {reads} · warm · 64 MiB{align}");
-            MethodTable { label, ..table(&threads, &[ratio(1.5, Finding::Higher)]) }
+        let of_reads = |read_bytes: Bytes, skew: Skew| {
+            let mut conditions = conditions(read_bytes);
+            let reads = conditions.work.reads_mut().expect("reads");
+            (reads.align_bytes, reads.skew) = (Bytes::kib(4), skew);
+            MethodTable { conditions, ..table(&threads, &[ratio(1.5, Finding::Higher)]) }
         };
-        let (small, large) =
-            (of_reads("reads of 4 KiB", ""), of_reads("reads of 16 KiB", " · aligned to 4 KiB"));
-        let skewed = of_reads("reads of 4 KiB", " · zipf 0.99");
+        let small = of_reads(Bytes::kib(4), Skew::Uniform);
+        let large = of_reads(Bytes::kib(16), Skew::Uniform);
+        let skewed = of_reads(Bytes::kib(4), Skew::Zipf { theta_thousandths: 990 });
         let sentences = of_tables(vec![small.clone(), large.clone()]);
         assert!(sentences[0].contains(", over sizes of reads and threads: "), "{sentences:?}");
         let sentences = of_tables(vec![small, large, skewed]);

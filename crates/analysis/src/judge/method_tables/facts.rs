@@ -1,7 +1,7 @@
 //! Result types of the tables of methods, and their input.
 
 use pagewise_model::planned_table::{PlannedTable, TableColumn};
-use pagewise_model::{Bytes, CacheState, Workload};
+use pagewise_model::{Bytes, CacheState, Conditions, Workload};
 use serde::Serialize;
 
 use super::ratio::PairedRatio;
@@ -36,6 +36,9 @@ pub struct Tables {
 pub struct MethodTable {
     /// `random-read · 16 reads of 16 KiB · warm · memory 192 MiB · data 0.5x the cache (60 MiB)`.
     pub label: String,
+    /// Conditions of the first column.
+    #[serde(skip)]
+    pub conditions: Conditions,
     /// Accesses and their order.
     pub workload: Workload,
     /// Reads in one operation.

@@ -94,6 +94,7 @@ pub(super) fn table(data: &Data<'_>, group: &TableGroup<'_>) -> MethodTable {
     };
     MethodTable {
         label: label_without(first, without),
+        conditions: first.clone(),
         workload: first.workload(),
         reads_per_op: first.reads_per_op(),
         cache: first.cache,
