@@ -9,6 +9,7 @@ use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::expectation::Expectation;
 use pagewise_model::format::{self, counted, only_or_counted};
+use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{
     Alignment, CacheState, Cell, Conditions, Method, Plan, Replay, Role, Source, Work, Workload,
@@ -226,9 +227,13 @@ fn too_few_syncs(plan: &Plan) -> Vec<String> {
         let needs = measured().filter_map(|cell| more_samples(expectation, &cell.conditions));
         let (syncs, fewest) = needs.max_by_key(|(_, fewest)| *fewest)?;
         let rounds = plan.first_rounds();
+        let cure = match fewest <= MAX_ROUNDS {
+            true => format!("write --rounds {fewest}, or have more syncs in each"),
+            false => "have more syncs in each".to_string(),
+        };
         (rounds < fewest).then(|| {
             format!(
-                "{expectation} is open after {rounds} samples of {}, even if none is slow: write --rounds {fewest}, or have more syncs in each",
+                "{expectation} is open after {rounds} samples of {}, even if none is slow: {cure}",
                 counted(syncs, "sync")
             )
         })
@@ -375,21 +380,30 @@ mod tests {
 
     use super::*;
 
+    /// Updates of blocks, synced each 256 KiB, under a limit of 16 MiB.
+    fn updating(block_bytes: Bytes, updates: u32, reads_per_update: u32) -> Plan {
+        let sync = Sync::Every(Bytes::kib(256));
+        let update = Update { block_bytes, updates, reads_per_update, sync, sync_call: None };
+        let mut conditions = Conditions::of(Work::Update(update), Bytes::mib(64));
+        conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(16));
+        let method = "pwrite".parse().expect("a method");
+        Plan::of(vec![Cell { role: Role::Measured, method, conditions }])
+    }
+
+    #[test]
+    fn no_more_rounds_are_named_than_a_run_can_have() {
+        let note = |expectation: &str, updates| {
+            let expectations = vec![expectation.parse().expect("an expectation")];
+            too_few_syncs(&Plan { expectations, ..updating(Bytes::kib(4), updates, 0) }).join(" ")
+        };
+        assert!(note("sync-p99<10ms", 256).ends_with(": write --rounds 98, or have more syncs in each"));
+        assert!(note("sync-p99.99<10ms", 64).ends_with("even if none is slow: have more syncs in each"));
+        assert_eq!(note("sync-p99<10ms", 8192), "");
+    }
+
     #[test]
     fn a_limit_that_updates_do_not_reach_is_named() {
-        let note = |updates, reads_per_update| {
-            let update = Update {
-                block_bytes: Bytes(200),
-                updates,
-                reads_per_update,
-                sync: Sync::Every(Bytes::kib(256)),
-                sync_call: None,
-            };
-            let mut conditions = Conditions::of(Work::Update(update), Bytes::mib(64));
-            conditions.host_settings.memory_limit_bytes = Some(Bytes::mib(16));
-            let method = "pwrite".parse().expect("a method");
-            unfelt_limit(&Plan::of(vec![Cell { role: Role::Measured, method, conditions }]))
-        };
+        let note = |updates, reads_per_update| unfelt_limit(&updating(Bytes(200), updates, reads_per_update));
         let text = note(256, 1).expect("2 MiB");
         assert!(text.contains("bring in 2 MiB") && text.contains("write --updates 4096"), "{text}");
         assert_eq!([note(2048, 1), note(4096, 0)], [None, None], "as much as it holds");

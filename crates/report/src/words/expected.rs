@@ -5,6 +5,7 @@ use pagewise_analysis::judge::expectations::{Fulfilment, JudgedExpectation};
 use pagewise_model::Workload;
 use pagewise_model::expectation::{Expectation, Quantile};
 use pagewise_model::format::{counted, grouped, plain, rate, time};
+use pagewise_model::limits::MAX_ROUNDS;
 
 /// `pwrite: p99<10ms holds: 12 of 12,034 records took 10 ms or longer, 0.1 % [0.02 %, 0.4 %], …`.
 pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> String {
@@ -28,8 +29,9 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
     let is_open = expected.verdict == Fulfilment::Open;
     let missing = match expected.samples_to_decide {
         _ if is_open && expected.samples < expected.samples_needed => format!(
-            "; it needs {} (--rounds) and has {}",
+            "; it needs {} ({}) and has {}",
             counted(u64::from(expected.samples_needed), "sample"),
+            if expected.samples_needed <= MAX_ROUNDS { "--rounds" } else { "more than a run can have" },
             grouped(u64::from(expected.samples))
         ),
         Some(samples) => format!(

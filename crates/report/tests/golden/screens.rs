@@ -93,17 +93,20 @@ fn an_open_expectation_names_the_samples_that_would_decide() {
     };
     let few = JudgedExpectation { samples: 7, samples_to_decide: None, ..open.clone() };
     let at_limit = JudgedExpectation { samples_to_decide: None, ..open.clone() };
-    cell.expected = vec![open, few, at_limit];
+    let far = JudgedExpectation { samples_needed: 36_888, ..few.clone() };
+    cell.expected = vec![open, few, at_limit, far];
     let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 100);
     let text: Vec<String> = lines.iter().map(Line::text).collect();
     let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let found = "p99<10ms is open: 0 of 192 operations took 10 ms or longer, 0 % [0 %, 2.5 %], and 1 % may";
-    for end in
-        ["; 31 samples like these would decide (--rounds 31)", "; it needs 12 samples (--rounds) and has 7"]
-    {
+    for end in [
+        "; 31 samples like these would decide (--rounds 31)",
+        "; it needs 12 samples (--rounds) and has 7",
+        "; it needs 36,888 samples (more than a run can have) and has 7",
+    ] {
         assert!(text.contains(&format!("{found}{end}")), "{end}: {text}");
     }
-    assert_eq!(text.matches(found).count(), 3, "{text}");
+    assert_eq!(text.matches(found).count(), 4, "{text}");
 }
 
 #[test]
