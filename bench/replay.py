@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 import programs
+import traces
 
 PAGEWISE = Path(__file__).resolve().parent.parent / "target/release/pagewise"
 SELF, OTHER, SAME_TIME = 0.05, 0.15, 1.1
@@ -75,7 +76,7 @@ def real_run(pagewise, folder, files, command, memory):
         ended = run(words)
     if not trace.exists():
         raise RuntimeError(ended.stderr.strip())
-    program = json.loads(b"{" + trace.read_bytes().rsplit(b"T{", 1)[1].split(b"\n")[0])["program"]
+    program = traces.trailer(trace)["program"]
     trace.unlink()
     return program["device_read_bytes"], program["wall_ns"]
 

@@ -9,7 +9,6 @@ Bar: three times as long. replay.py has programs that are recorded so.
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -17,6 +16,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import traces
 
 PAGEWISE = Path(__file__).resolve().parent.parent / "target/release/pagewise"
 
@@ -39,11 +40,6 @@ print(sum(len(os.pread(file, 100, draw.randrange(size - 100))) for _ in range(10
 }
 
 
-def trailer(path):
-    data = path.read_bytes()
-    return json.loads(data[data.rindex(b'T{"accesses"') + 1 :])
-
-
 def run(words, **options):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
     if done.returncode not in (0, 1):
@@ -64,7 +60,7 @@ def costs(folder, rounds):
             alone = time.monotonic() - began
             trace = folder / f"{name}-{number}.trace"
             run([PAGEWISE, "record", "--windows", "-o", trace, "--", *command])
-            pairs.append((alone, trailer(trace)["program"]["wall_ns"] / 1e9))
+            pairs.append((alone, traces.trailer(trace)["program"]["wall_ns"] / 1e9))
             trace.unlink()
         alone, windowed = (statistics.median(pair[side] for pair in pairs) for side in (0, 1))
         ratio = statistics.median(windowed / alone for alone, windowed in pairs)

@@ -3,7 +3,7 @@
 of the program alone and watched.
 
     cargo build --release
-    python3 bench/inspect.py --rounds 11
+    python3 bench/watch.py --rounds 11
 
 Each program reports its own time, so that starting and ending the watch does not count: look-ups of
 sqlite3 in a cached database by read calls and through a mapping, and loops in C of cached 4 KiB
@@ -14,7 +14,6 @@ memory.
 
 import argparse
 import json
-import mmap
 import os
 import re
 import statistics
@@ -22,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import traces
 
 PAGEWISE = Path(__file__).resolve().parent.parent / "target/release/pagewise"
 CALLS, FAULTS = 200_000, 200_000
@@ -86,10 +87,8 @@ def seconds(command, text, watch):
 
 def seen_by(path):
     """An inspection, or the trailer of a trace, and the bytes of the file, which is removed."""
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-        size = len(content)
-        trailer = content.rfind(b'T{"accesses"') + 1
-        found = json.loads(content[trailer:].split(b"\n")[0] if trailer else content[:])
+    found = json.loads(path.read_bytes()) if path.suffix == ".json" else traces.trailer(path)
+    size = path.stat().st_size
     path.unlink()
     return found, size
 
