@@ -57,19 +57,18 @@ fn report(text: &[u8], width: usize) -> bool {
     };
     let judged = judge(&run);
     let mut out = Vec::new();
-    json::write(&mut out, std::slice::from_ref(&judged)).expect("written to memory");
+    let documented = [JudgedRun { path: "run.jsonl", run: &run, judged: &judged }];
+    json::write(&mut out, &documented).expect("written to memory");
     judged::check_json(&out);
     out.clear();
-    assert!(!table::document(&judged).lines(width).is_empty());
+    assert!(!table::document(&documented[0]).lines(width).is_empty());
     // Twice, since an answer may be of several runs.
-    let shown = || (&judged, "run.jsonl".to_string());
-    assert!(screen::lines(&[shown(), shown()], width).len() <= screen::MOST_LINES);
-    assert!(screen::lines(&[shown()], width).len() <= screen::MOST_LINES);
+    assert!(screen::lines(&[documented[0], documented[0]], width).len() <= screen::MOST_LINES);
+    assert!(screen::lines(&documented, width).len() <= screen::MOST_LINES);
     out.clear();
     csv::samples::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
     judged::check_csv(&out, run.samples.len());
     out.clear();
-    let documented = [JudgedRun { path: "run.jsonl", run: &run, judged: &judged }];
     csv::cells::write(&mut out, &documented).expect("written to memory");
     judged::check_csv(&out, run.header.plan.cells.len());
     out.clear();
@@ -117,7 +116,9 @@ fn what_is_read_prints_to_what_is_read_again() {
         assert_eq!(Run { intact_bytes: run.intact_bytes, ..again.clone() }, run);
         let json = |run: &Run| {
             let mut out = Vec::new();
-            json::write(&mut out, &[judge(run)]).expect("written to memory");
+            let judged = judge(run);
+            json::write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }])
+                .expect("written to memory");
             out
         };
         assert!(json(&run) == json(&again), "the same samples have the same verdict");

@@ -25,21 +25,24 @@ pub const PAGE: &str = "html";
 pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     let runs = paths.iter().map(|path| store::load(path)).collect::<Result<Vec<Run>>>()?;
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
+    let names: Vec<String> = paths.iter().map(|path| store::name_of(path).display().to_string()).collect();
+    let named: Vec<JudgedRun<'_>> = (runs.iter().zip(&judged).zip(&names))
+        .map(|((run, judged), path)| JudgedRun { path, run, judged })
+        .collect();
     let mut out = output::stdout();
     if arguments.json {
-        json::write(&mut out, &judged)?;
+        json::write(&mut out, &named)?;
         return Ok(ending(&judged));
     }
     if arguments.verbose {
-        for (judged, path) in judged.iter().zip(paths) {
-            print(judged, store::name_of(path), &mut out, true)?;
+        for run in &named {
+            print(run, &mut out, true)?;
             writeln!(out)?;
         }
     }
-    let names: Vec<PathBuf> = paths.iter().map(|path| store::name_of(path).to_path_buf()).collect();
-    print_answer(&judged, &names, &mut out, true)?;
+    print_answer(&named, &mut out, true)?;
     if !arguments.no_html && !paths.iter().any(|path| store::went_to_stdout(path)) {
-        match format_door::of(PAGE).map(|door| write_page(door, paths, &runs, &judged)) {
+        match format_door::of(PAGE).map(|door| write_page(door, paths, &named, &judged)) {
             Some(Ok(page)) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
             // The run is complete and shown; its page can be written at any time.
             Some(Err(error)) => output::say(format_args!("warning: there is no page: {error:#}")),
@@ -50,15 +53,16 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
 }
 
 /// Write the page of runs beside them. One of the same runs is replaced, any other file is not.
-fn write_page(door: &FormatDoor, paths: &[PathBuf], runs: &[Run], judged: &[Judged]) -> Result<PathBuf> {
+fn write_page(
+    door: &FormatDoor,
+    paths: &[PathBuf],
+    runs: &[JudgedRun<'_>],
+    judged: &[Judged],
+) -> Result<PathBuf> {
     let page = page_of(paths);
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let documented: Vec<JudgedRun<'_>> = (runs.iter().zip(judged).zip(&names))
-        .map(|((run, judged), path)| JudgedRun { path, run, judged })
-        .collect();
     let mark = (door.mark)(judged);
     let is_ours = |text: &[u8]| String::from_utf8_lossy(text).contains(&mark);
-    output::file_again(&page, is_ours, |out| (door.runs)(out, &documented))?;
+    output::file_again(&page, is_ours, |out| (door.runs)(out, runs))?;
     Ok(page)
 }
 
@@ -80,27 +84,19 @@ fn page_of(paths: &[PathBuf]) -> PathBuf {
 
 /// Print the answer of runs on one screen.
 pub fn print_answer(
-    judged: &[Judged],
-    paths: &[PathBuf],
+    runs: &[JudgedRun<'_>],
     out: &mut output::TextOutput<'_>,
     is_stdout: bool,
 ) -> io::Result<()> {
-    let runs: Vec<screen::RunWithPath<'_>> =
-        judged.iter().zip(paths).map(|(judged, path)| (judged, path.display().to_string())).collect();
     let is_coloured = is_stdout && output::is_coloured();
-    out.lines(&screen::lines(&runs, output::width()), is_coloured)
+    out.lines(&screen::lines(runs, output::width()), is_coloured)
 }
 
 /// Print all tables of a run, and the path of its file.
-pub fn print(
-    judged: &Judged,
-    path: &Path,
-    out: &mut output::TextOutput<'_>,
-    is_stdout: bool,
-) -> io::Result<()> {
+pub fn print(run: &JudgedRun<'_>, out: &mut output::TextOutput<'_>, is_stdout: bool) -> io::Result<()> {
     let is_coloured = is_stdout && output::is_coloured();
-    out.lines(&table::document(judged).lines(output::width()), is_coloured)?;
-    writeln!(out, "\nRun file: {}", Untrusted(path.display()))
+    out.lines(&table::document(run).lines(output::width()), is_coloured)?;
+    writeln!(out, "\nRun file: {}", Untrusted(run.path))
 }
 
 /// Status of a run that was just measured. Ceilings answer no question.

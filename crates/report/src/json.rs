@@ -12,10 +12,12 @@ use pagewise_analysis::judge::method_tables::{
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::judge::self_replay::SelfReplay;
 use pagewise_analysis::judge::{CellJudgement, Comparison, Unranked};
+use pagewise_model::run::Run;
 use schemars::Schema;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use crate::judged_run::JudgedRun;
 use crate::printed::{Escape, Printed};
 use crate::words::{self, reasons};
 
@@ -85,7 +87,8 @@ pub struct JudgedJson<'a> {
 
 impl<'a> JudgedJson<'a> {
     /// A judged run as it is printed.
-    pub fn of(judged: &'a Judged) -> Self {
+    pub fn of(run: &JudgedRun<'a>) -> Self {
+        let judged = run.judged;
         let advice = judged.advice.iter().zip(&judged.comparisons);
         Self {
             warnings: words::warnings::all(judged),
@@ -258,10 +261,10 @@ pub fn schema() -> Schema {
 }
 
 /// Write one judged run as an object, several as an array of such objects.
-pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
     let runs = match runs {
         [only] => Runs::One(Box::new(JudgedJson::of(only))),
-        several => Runs::Several(several.iter().map(JudgedJson::of).collect()),
+        several => Runs::Several(each(several, JudgedJson::of)),
     };
     write_one(out, &runs)
 }
@@ -269,13 +272,15 @@ pub fn write(out: &mut dyn Write, runs: &[Judged]) -> io::Result<()> {
 /// Write several judged runs as an array, of which one at a time is in memory.
 pub fn write_several<E: From<io::Error>>(
     out: &mut dyn Write,
-    mut runs: impl Iterator<Item = Result<Judged, E>>,
+    mut runs: impl Iterator<Item = Result<(Run, Judged), E>>,
 ) -> Result<(), E> {
     let mut out = Printed::new(out, Escape::Json);
     let mut serializer = serde_json::Serializer::pretty(&mut out);
     let mut list = serializer.serialize_seq(None).map_err(io::Error::from)?;
-    runs.try_for_each(|judged| {
-        list.serialize_element(&JudgedJson::of(&judged?)).map_err(|error| E::from(io::Error::from(error)))
+    runs.try_for_each(|both| {
+        let (run, judged) = both?;
+        let one = JudgedRun { path: "", run: &run, judged: &judged };
+        list.serialize_element(&JudgedJson::of(&one)).map_err(|error| E::from(io::Error::from(error)))
     })?;
     list.end().map_err(io::Error::from)?;
     out.write_all(b"\n")?;

@@ -18,7 +18,7 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
             writeln!(out)?;
         }
         let head = vec![Block::heading(2, &run.judged.run.question)];
-        let mut body = vec![Block::Part(table::document(run.judged))];
+        let mut body = vec![Block::Part(table::document(run))];
         // A pull request has no other format beside it.
         if run.judged.cliff.is_some() || run.judged.tables.is_some() {
             body.extend(table::comparisons(run.judged));

@@ -22,6 +22,7 @@ use pagewise_model::{CacheState, Environment, Role};
 
 use crate::cliff;
 use crate::document::{Block, Document};
+use crate::judged_run::JudgedRun;
 pub use crate::line::{Emphasis, Line, Span};
 use crate::paragraph::{NARROWEST, WIDEST, shortened, wrapped};
 use crate::words;
@@ -48,15 +49,12 @@ const MOST_OF_REASON: usize = 280;
 /// A date with a time of day.
 const DIGITS_OF_TIME: usize = 14;
 
-/// A run and the path of its file.
-pub type RunWithPath<'a> = (&'a Judged, String);
-
 /// The lines of a screen for a terminal of `width` columns.
-pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
+pub fn lines(runs: &[JudgedRun<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
-    let situations = situation::all(runs.iter().map(|(judged, _)| *judged));
+    let situations = situation::all(runs.iter().map(|run| run.judged));
     let mut chosen = choices::all(&situations);
-    let has_tables = runs.iter().any(|(judged, _)| judged.tables.is_some());
+    let has_tables = runs.iter().any(|JudgedRun { judged, .. }| judged.tables.is_some());
     let most_choices = if has_tables { MOST_BESIDE_TABLES } else { MOST_SITUATIONS };
     let more = chosen.len().saturating_sub(most_choices);
     chosen.truncate(most_choices);
@@ -64,7 +62,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     if !chosen.is_empty() {
         body.push(Block::heading(2, "What to use"));
         body.push(Block::Lines(choices::lines(&chosen, width)));
-        if let [(judged, _)] = runs {
+        if let [JudgedRun { judged, .. }] = runs {
             body.push(Block::remark(shared(judged)));
         }
         body.extend(words::in_tables(more).map(Block::remark));
@@ -81,7 +79,7 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
     tail.push(footer(runs));
     let tail = shown(tail, Vec::new());
     let most = MOST_LINES.saturating_sub(tail.len() + 1).max(head_len);
-    for (judged, _) in runs {
+    for JudgedRun { judged, .. } in runs {
         answer.extend(of_search(judged, width, most.saturating_sub(answer.len())));
     }
     if answer.len() > most {
@@ -89,32 +87,36 @@ pub fn lines(runs: &[RunWithPath<'_>], width: usize) -> Vec<Line> {
         answer.push(Line::weak("  …".to_string()));
     }
     let room = most.saturating_sub(answer.len());
-    answer.extend(runs.iter().find_map(|(judged, _)| bars::lines(judged, width, room)).into_iter().flatten());
+    answer.extend(
+        runs.iter()
+            .find_map(|JudgedRun { judged, .. }| bars::lines(judged, width, room))
+            .into_iter()
+            .flatten(),
+    );
     answer.push(Line::new());
     answer.extend(tail);
     answer
 }
 
 /// The answer for a page, which has no rows and columns.
-pub fn document(judged: &[&Judged], most_choices: usize) -> Document {
-    let runs: Vec<RunWithPath<'_>> = judged.iter().map(|judged| (*judged, String::new())).collect();
-    let situations = situation::all(judged.iter().copied());
+pub fn document(runs: &[JudgedRun<'_>], most_choices: usize) -> Document {
+    let situations = situation::all(runs.iter().map(|run| run.judged));
     let mut choices = choices::table(&choices::all(&situations));
     let more = choices.rows.len().saturating_sub(most_choices);
     choices.rows.truncate(most_choices);
     let name = "What to use";
     let more = (more > 0).then(|| Block::paragraph(words::left_out(more, "situation")));
     let table = (!choices.rows.is_empty()).then(|| Block::Table(choices, name.to_string()));
-    let head = heading(&runs, usize::MAX).into_iter().chain([Block::heading(2, name)]);
+    let head = heading(runs, usize::MAX).into_iter().chain([Block::heading(2, name)]);
     let head = head.chain(table).chain(more).collect();
-    Document { head, body: findings(&runs, &situations), ..Document::default() }
+    Document { head, body: findings(runs, &situations), ..Document::default() }
 }
 
 /// All that is said below the choices.
-fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
+fn findings(runs: &[JudgedRun<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
     let mut blocks = proven(runs);
     blocks.extend(expected::blocks(situations));
-    blocks.extend(actors::rankings(runs.iter().map(|(judged, _)| *judged), true));
+    blocks.extend(actors::rankings(runs.iter().map(|run| run.judged), true));
     blocks.extend(actors::blocks(situations));
     blocks.extend(syncs::blocks(situations));
     blocks.extend(without_figures(situations));
@@ -124,8 +126,8 @@ fn findings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block
 
 /// Traces that stand for their programs, and what those could gain; traces that do not have a
 /// warning.
-fn proven(runs: &[RunWithPath<'_>]) -> Vec<Block> {
-    let of_run = |(judged, _): &RunWithPath<'_>| {
+fn proven(runs: &[JudgedRun<'_>]) -> Vec<Block> {
+    let of_run = |JudgedRun { judged, .. }: &JudgedRun<'_>| {
         let stands = judged.self_replay.iter().filter(|replay| replay.stands);
         let stands = stands.map(|replay| Block::remark(words::replay::proof(replay)));
         let gain = judged.gain.iter().map(|gain| Block::paragraph(words::replay::gain(gain)));
@@ -141,15 +143,15 @@ fn shared(judged: &Judged) -> String {
 }
 
 /// Machine, data and validity; each part of a line is shown whole or not at all.
-fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
-    let Some((first, _)) = runs.first() else { return Vec::new() };
+fn heading(runs: &[JudgedRun<'_>], width: usize) -> Vec<Block> {
+    let Some(JudgedRun { judged: first, .. }) = runs.first() else { return Vec::new() };
     let environment = &first.environment;
-    let elapsed = runs.iter().filter_map(|(judged, _)| judged.run.elapsed_ns);
+    let elapsed = runs.iter().filter_map(|JudgedRun { judged, .. }| judged.run.elapsed_ns);
     let took = elapsed.fold(0, u64::saturating_add);
     let mut parts = vec![format!("pagewise {}", environment.pagewise_version)];
     parts.extend(environment.host_name.clone());
     parts.push(date::utc(environment.started_unix_s));
-    if runs.iter().all(|(judged, _)| judged.run.elapsed_ns.is_some()) {
+    if runs.iter().all(|JudgedRun { judged, .. }| judged.run.elapsed_ns.is_some()) {
         parts.push(format!("took {}", time(took)));
     }
     parts.push(format!("Linux {}", environment.kernel));
@@ -158,7 +160,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
     machine.extend(environment.memory_bytes.map(|memory| format!("memory {}", bytes(memory))));
     let mut lines =
         vec![Block::paragraph(clipped(&parts, width)), Block::paragraph(clipped(&machine, width))];
-    let sources = groups::distinct(runs.iter().map(|(judged, _)| source(judged)));
+    let sources = groups::distinct(runs.iter().map(|JudgedRun { judged, .. }| source(judged)));
     let shown = sources.iter().take(MOST_SOURCES);
     lines.extend(shown.map(|source| Block::paragraph(clipped(std::slice::from_ref(source), width))));
     if sources.len() > MOST_SOURCES {
@@ -168,16 +170,16 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
         let Environment { host_name, kernel, cpu_model, memory_bytes, .. } = &judged.environment;
         (host_name.clone(), kernel.clone(), cpu_model.clone(), *memory_bytes)
     };
-    if runs.iter().any(|(judged, _)| machine_of(judged) != machine_of(first)) {
+    if runs.iter().any(|JudgedRun { judged, .. }| machine_of(judged) != machine_of(first)) {
         let text = "these runs are of several machines: only the first is named".to_string();
         lines.push(Block::Paragraph(Line::bad(text)));
     }
-    let valid: usize = runs.iter().map(|(judged, _)| judged.validity.valid).sum();
-    let samples: usize = runs.iter().map(|(judged, _)| judged.validity.samples).sum();
+    let valid: usize = runs.iter().map(|JudgedRun { judged, .. }| judged.validity.valid).sum();
+    let samples: usize = runs.iter().map(|JudgedRun { judged, .. }| judged.validity.samples).sum();
     if samples > 0 {
         let share = percent_down(valid as f64 / samples as f64);
         let mut reasons: Vec<(String, usize)> = Vec::new();
-        for reason in runs.iter().flat_map(|(judged, _)| &judged.validity.reasons) {
+        for reason in runs.iter().flat_map(|JudgedRun { judged, .. }| &judged.validity.reasons) {
             let name = reason.kind.name();
             match reasons.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, count)) => *count += reason.count,
@@ -194,7 +196,7 @@ fn heading(runs: &[RunWithPath<'_>], width: usize) -> Vec<Block> {
             false => format!("; failed checks: {}{several}", why.join(", ")),
         };
         let samples = counted(samples as u64, "sample");
-        let refused = runs.iter().map(|(judged, _)| judged.validity.refused).sum();
+        let refused = runs.iter().map(|JudgedRun { judged, .. }| judged.validity.refused).sum();
         let refused = words::refused(refused).unwrap_or_default();
         lines.push(Block::paragraph(format!("{valid} of {samples} valid ({share}){refused}{why}")));
     }
@@ -258,9 +260,9 @@ fn without_figures(situations: &[Situation<'_>]) -> Vec<Block> {
 
 /// The methods to use and to avoid if it is not known whether the data are cached, for the first
 /// work that was measured both ways.
-fn cache_unknown(runs: &[RunWithPath<'_>]) -> Vec<Block> {
-    let mut all =
-        runs.iter().flat_map(|(judged, _)| judged.cache_unknown.iter().map(move |one| (*judged, one)));
+fn cache_unknown(runs: &[JudgedRun<'_>]) -> Vec<Block> {
+    let judged = runs.iter().map(|run| run.judged);
+    let mut all = judged.flat_map(|judged| judged.cache_unknown.iter().map(move |one| (judged, one)));
     let found = all.find_map(|(judged, unknown)| Some((judged, unknown, unknown.safest.as_ref()?)));
     let Some((judged, unknown, safest)) = found else { return Vec::new() };
     let mut blocks = vec![
@@ -360,8 +362,9 @@ fn beginning(text: &str) -> String {
 }
 
 /// Cautions about the machine, once for all runs.
-fn warnings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
-    let known = groups::distinct(runs.iter().flat_map(|(judged, _)| words::warnings::all(judged)));
+fn warnings(runs: &[JudgedRun<'_>], situations: &[Situation<'_>]) -> Vec<Block> {
+    let known =
+        groups::distinct(runs.iter().flat_map(|JudgedRun { judged, .. }| words::warnings::all(judged)));
     let short = short(runs, situations).map(|text| Block::Warning(beginning(&text)));
     let mut blocks: Vec<Block> = short.into_iter().collect();
     blocks.extend(known.iter().take(MOST_WARNINGS).cloned().map(Block::Warning));
@@ -373,8 +376,8 @@ fn warnings(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Vec<Block
 
 /// The cell with the smallest share of its samples, and the reason; `None` if all have a sample of
 /// each round that was tried.
-fn short(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Option<String> {
-    let short = || runs.iter().flat_map(|(run, _)| run.short_cells().map(move |cell| (*run, cell)));
+fn short(runs: &[JudgedRun<'_>], situations: &[Situation<'_>]) -> Option<String> {
+    let short = || runs.iter().flat_map(|run| run.judged.short_cells().map(move |cell| (run.judged, cell)));
     let share =
         |(run, cell): &(&Judged, &CellJudgement)| cell.samples as f64 / run.rounds_due(cell).max(1) as f64;
     // Controls and ceilings carry no verdict.
@@ -405,8 +408,8 @@ fn short(runs: &[RunWithPath<'_>], situations: &[Situation<'_>]) -> Option<Strin
 }
 
 /// The command that shows all numbers.
-fn footer(runs: &[RunWithPath<'_>]) -> Block {
-    let paths: Vec<&str> = runs.iter().map(|(_, path)| path.as_str()).collect();
+fn footer(runs: &[JudgedRun<'_>]) -> Block {
+    let paths: Vec<&str> = runs.iter().map(|run| run.path).collect();
     let each = || {
         let more = if paths.len() > MOST_PATHS { " …" } else { "" };
         let words = paths.iter().take(MOST_PATHS).map(|path| shell_word(path));

@@ -24,13 +24,15 @@ use pagewise_model::format::{bytes, counted, rate};
 use pagewise_model::{Bytes, Role, Workload};
 
 use crate::document::{Block, Document};
+use crate::judged_run::JudgedRun;
 use crate::screen::actors::rankings;
 use crate::words;
 use crate::{cliff, method_tables};
 
 /// Machine, validity and warnings, then each comparison. The curves of a search contain the tables
 /// of all sizes, and tables of methods those of all columns; CSV and JSON have the rest.
-pub fn document(judged: &Judged) -> Document {
+pub fn document(run: &JudgedRun<'_>) -> Document {
+    let judged = run.judged;
     let mut body = match (&judged.cliff, &judged.tables) {
         (Some(cliff), _) => cliff::blocks(cliff),
         (None, Some(tables)) => method_tables::blocks(judged, tables),

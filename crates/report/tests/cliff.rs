@@ -10,6 +10,7 @@ use pagewise_analysis::judge::cliff::{Cliff, crossings};
 use pagewise_analysis::judge::judge;
 use pagewise_report::document::Document;
 use pagewise_report::json::JudgedJson;
+use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::line::{Emphasis, Line};
 use pagewise_report::paragraph::NARROWEST;
 use pagewise_report::{cliff, screen};
@@ -90,7 +91,8 @@ fn a_run_without_a_limit_has_no_ratio() {
 
 #[test]
 fn the_json_has_units_in_its_keys() {
-    let judged = judge(&cliff_run::cliff());
+    let run = cliff_run::cliff();
+    let judged = JudgedRun { path: "run.jsonl", run: &run, judged: &judge(&run) };
     let value = serde_json::to_value(JudgedJson::of(&judged)).expect("json");
     let group = &value["cliff"]["groups"][0];
     assert_eq!(group["capacity"]["source"], "measured");
@@ -108,8 +110,8 @@ fn the_json_has_units_in_its_keys() {
 
 #[test]
 fn the_screen_has_the_first_conclusion_and_the_bars() {
-    let judged = judge(&cliff_run::cliff());
-    let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 80);
+    let run = cliff_run::cliff();
+    let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged: &judge(&run) }], 80);
     let text: Vec<String> = lines.iter().map(pagewise_report::line::Line::text).collect();
     assert!(lines.len() <= screen::MOST_LINES, "{text:#?}");
     assert!(text.iter().any(|line| line.starts_with("  Fastest up to ")), "{text:#?}");
@@ -122,7 +124,7 @@ fn a_narrow_screen_has_the_ratios_around_the_crossing() {
     let run = cliff_run::cliff();
     let mut judged = judge(&run);
     judged.cliff.as_mut().expect("curves").groups[0].curves[0].method = "mmap:random+prefetch=64".to_string();
-    let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 80);
+    let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged: &judged }], 80);
     let text: Vec<String> = lines.iter().map(Line::text).collect();
     let heading = text.iter().find(|line| line.starts_with("  reads/s at ")).expect("a heading");
     let shown: Vec<&str> = heading.split_whitespace().skip(2).collect();

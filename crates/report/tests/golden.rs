@@ -14,6 +14,7 @@ use pagewise_analysis::judge;
 use pagewise_model::run::Run;
 use pagewise_model::sample::Outcome;
 use pagewise_model::{CacheState, Cell, Failure, FailureKind, HostCounters, HostSecond};
+use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::printed::{Escape, Printed};
 use pagewise_report::{csv, json, screen, table, vmstat};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ fn assert_golden(name: &str, found: &[u8]) {
 fn table_of(run: &Run, width: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let mut out = Printed::new(&mut text, Escape::Shown);
-    let lines = table::document(&judge(run)).lines(width);
+    let lines = table::document(&JudgedRun { path: "run.jsonl", run, judged: &judge(run) }).lines(width);
     out.lines(&lines, false).expect("memory");
     out.flush().expect("memory");
     text
@@ -387,7 +388,7 @@ fn ceilings_bounds_and_verdicts_in_the_judged_json() {
 
 fn json_of(run: &Run) -> String {
     let mut out = Vec::new();
-    json::write(&mut out, &[judge(run)]).expect("memory");
+    json::write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judge(run) }]).expect("memory");
     let text = String::from_utf8(out).expect("text");
     text.lines().map(|line| rounded(line) + "\n").collect()
 }
@@ -408,8 +409,9 @@ fn rounded(line: &str) -> String {
 #[test]
 fn several_runs_are_an_array() {
     let mut out = Vec::new();
-    let judged = judge(&constructed::killed());
-    json::write(&mut out, &[judged.clone(), judged]).expect("memory");
+    let run = constructed::killed();
+    let judged = JudgedRun { path: "run.jsonl", run: &run, judged: &judge(&run) };
+    json::write(&mut out, &[judged, judged]).expect("memory");
     let value: serde_json::Value = serde_json::from_slice(&out).expect("json");
     assert_eq!(value.as_array().map(Vec::len), Some(2));
 }
@@ -541,8 +543,10 @@ fn where_no_method_has_figures_nothing_is_said_to_limit_one() {
 /// The screen of runs as text without emphasis.
 fn screen_of(runs: &[Run], width: usize) -> String {
     let judged: Vec<_> = runs.iter().map(judge).collect();
-    let shown: Vec<screen::RunWithPath<'_>> =
-        judged.iter().enumerate().map(|(index, judged)| (judged, format!("run-{index}.jsonl"))).collect();
+    let paths: Vec<String> = (0..runs.len()).map(|index| format!("run-{index}.jsonl")).collect();
+    let both = runs.iter().zip(&judged).zip(&paths);
+    let shown: Vec<JudgedRun<'_>> =
+        both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
     screen::lines(&shown, width).iter().map(|line| line.text() + "\n").collect()
 }
 

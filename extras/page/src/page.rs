@@ -113,8 +113,7 @@ pub fn write_document(out: &mut dyn Write, title: &str, document: &Document) -> 
 
 /// The recommendation for each situation, as on the screen.
 fn answer(page: &mut Html, runs: &[JudgedRun<'_>]) {
-    let judged: Vec<&Judged> = runs.iter().map(|run| run.judged).collect();
-    let answer = screen::document(&judged, MOST_CHOICES);
+    let answer = screen::document(runs, MOST_CHOICES);
     let conclusion = runs.iter().flat_map(JudgedRun::conclusions).map(Block::paragraph).collect();
     Document { conclusion, ..answer }.add_to(page, 0);
 }

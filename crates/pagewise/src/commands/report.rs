@@ -58,13 +58,10 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     }
     put(out, |out| match arguments {
         ReportArguments { csv: Some(_), .. } => csv::cells::write(out, &documented),
-        ReportArguments { json: true, .. } => json::write(out, &judged),
+        ReportArguments { json: true, .. } => json::write(out, &documented),
         ReportArguments { markdown: true, .. } => markdown::write(out, &documented),
-        ReportArguments { answer: true, .. } => print_answer(&judged, &files, out, arguments.out.is_none()),
-        _ => judged
-            .iter()
-            .zip(&files)
-            .try_for_each(|(judged, path)| print(judged, path, out, arguments.out.is_none())),
+        ReportArguments { answer: true, .. } => print_answer(&documented, out, arguments.out.is_none()),
+        _ => documented.iter().try_for_each(|run| print(run, out, arguments.out.is_none())),
     })
 }
 
@@ -87,7 +84,11 @@ fn one_by_one(files: &[PathBuf], paths: &[String], arguments: &ReportArguments, 
     };
     let written = put(arguments.out.as_deref(), |out| match arguments.json {
         true => {
-            json::write_several(out, files.iter().map(|path| load(path).map(|run| judge_at(&run, price))))
+            let judged = |run: Run| {
+                let judged = judge_at(&run, price);
+                (run, judged)
+            };
+            json::write_several(out, files.iter().map(|path| load(path).map(judged)))
         }
         false => {
             let mut rows = csv::cells::CellRows::begin(out)?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use pagewise_report::json::JudgedJson;
+use pagewise_report::judged_run::JudgedRun;
 use serde_json::{Value, json};
 
 use crate::support::schema::whole;
@@ -33,7 +34,8 @@ fn what_is_printed_is_what_the_schema_says() {
         let Ok(run) = pagewise_model::run::Run::parse(&fs::read(entry.path()).expect("read")) else {
             continue;
         };
-        let judged = serde_json::to_value(JudgedJson::of(&pagewise_analysis::judge(&run))).expect("JSON");
+        let judged = JudgedRun { path: "", run: &run, judged: &pagewise_analysis::judge(&run) };
+        let judged = serde_json::to_value(JudgedJson::of(&judged)).expect("JSON");
         holds(&judged, &entry.path().display().to_string());
         all.push(judged);
         files += 1;

@@ -12,6 +12,7 @@ use pagewise_host::Control;
 use pagewise_model::run::Run;
 use pagewise_model::{Cell, Evidence, FailureKind, Outcome, Role, Sample, sample::Measurement};
 use pagewise_report::json::JudgedJson;
+use pagewise_report::judged_run::JudgedRun;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -99,8 +100,8 @@ impl Taken {
     /// Judges what a run file holds so far.
     pub fn of(run: &Run) -> Self {
         let run = forgiven(run.clone());
-        let judged =
-            serde_json::to_value(JudgedJson::of(&pagewise_analysis::judge(&run))).expect("a judged run");
+        let judged = JudgedRun { path: "", run: &run, judged: &pagewise_analysis::judge(&run) };
+        let judged = serde_json::to_value(JudgedJson::of(&judged)).expect("a judged run");
         Self { run, judged }
     }
 }

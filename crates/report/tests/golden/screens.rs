@@ -43,9 +43,10 @@ fn a_method_that_is_far_behind_says_what_it_read_in_vain() {
 
 #[test]
 fn the_row_of_the_program_itself_is_marked() {
-    let mut judged = judge(&constructed::complete());
+    let run = constructed::complete();
+    let mut judged = judge(&run);
     let text = |judged: &Judged| {
-        let lines = screen::lines(&[(judged, "run.jsonl".to_string())], 100);
+        let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged }], 100);
         lines.iter().map(|line| line.text() + "\n").collect::<String>()
     };
     assert!(!text(&judged).contains("(the program)"));
@@ -75,7 +76,8 @@ fn the_row_of_the_program_itself_is_marked() {
 
 #[test]
 fn an_open_expectation_names_the_samples_that_would_decide() {
-    let mut judged = judge(&constructed::complete());
+    let run = constructed::complete();
+    let mut judged = judge(&run);
     let cell = judged.cells.iter_mut().find(|cell| cell.role == Role::Measured).expect("a method");
     let open = JudgedExpectation {
         expectation: "p99<10ms".parse().expect("an expectation"),
@@ -95,7 +97,7 @@ fn an_open_expectation_names_the_samples_that_would_decide() {
     let at_limit = JudgedExpectation { samples_to_decide: None, ..open.clone() };
     let far = JudgedExpectation { samples_needed: 36_888, ..few.clone() };
     cell.expected = vec![open, few, at_limit, far];
-    let lines = screen::lines(&[(&judged, "run.jsonl".to_string())], 100);
+    let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged: &judged }], 100);
     let text: Vec<String> = lines.iter().map(Line::text).collect();
     let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let found = "p99<10ms is open: 0 of 192 operations took 10 ms or longer, 0 % [0 %, 2.5 %], and 1 % may";
@@ -136,7 +138,8 @@ fn emphasis_is_the_only_thing_a_terminal_obeys() {
     let mut run = constructed::complete();
     run.header.environment.host_name = Some("evil\u{1b}[2J\nhost".to_string());
     let judged = judge(&run);
-    let lines = screen::lines(&[(&judged, "run\u{1b}[31m.jsonl".to_string())], 80);
+    let path = "run\u{1b}[31m.jsonl";
+    let lines = screen::lines(&[JudgedRun { path, run: &run, judged: &judged }], 80);
     let shown = |coloured: bool| {
         let mut out = Vec::new();
         let mut printed = Printed::new(&mut out, Escape::Shown);
