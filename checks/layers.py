@@ -12,7 +12,8 @@ from pathlib import Path
 
 # Programs that hold only tests without a machine: all of a package, or one target of it.
 WITHOUT_MACHINE = {
-    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims", "pagewise-compare", "pagewise-page",
+    "pagewise-model", "pagewise-analysis", "pagewise-report", "pagewise-fuzz", "pagewise-claims", "pagewise-compare", "pagewise-curves",
+    "pagewise-page",
     "pagewise/arrows", "pagewise/gate",
 }
 # Programs of both kinds.

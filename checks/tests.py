@@ -355,7 +355,7 @@ def soak(programs, words, report):
     fuzz = ["env", f"PAGEWISE_FUZZ_CASES={SOAK_CASES}", "cargo", "test", "--profile", "fuzz", "-p", "pagewise-fuzz"]
     rest.append(Test("fuzz", fuzz, str(ROOT)))
     rest.append(Test("mutations of proof", ["python3", "bench/mutations.py"], str(ROOT)))
-    rest.append(Test("simulations", ["cargo", "test", "--release", "-p", "pagewise-analysis"], str(ROOT)))
+    rest.append(Test("simulations", ["cargo", "test", "--release", "-p", "pagewise-analysis", "-p", "pagewise-curves"], str(ROOT)))
     rest = [test for test in rest if not words or any(word in test.name for word in words)]
 
     def run(test):

@@ -7,7 +7,6 @@ mod actor_ranking;
 pub mod advice;
 pub mod bound;
 mod cell;
-pub mod cliff;
 mod cold_start;
 pub mod collected;
 pub(crate) mod comparison;
@@ -20,7 +19,6 @@ mod gap;
 mod judged;
 pub mod label;
 pub mod latency;
-pub mod method_tables;
 mod parameters;
 pub mod reasons;
 pub mod schema;
@@ -53,11 +51,12 @@ use crate::statistics::{ByRound, paired_log_ratios};
 
 pub use actor::ActorFigures;
 pub use actor_ranking::{ActorPlace, ActorRanking, LeftFigure, RankedActor};
-pub use cell::{ById, CellJudgement, SLOW, Status};
+pub use cell::{ById, CellJudgement, SLOW, Status, by_id};
 pub use cold_start::ColdWindow;
 pub use comparison::{AsIs, ComparedConditions, Comparison, RatioToLeader, Unranked};
 pub use evidence::EvidenceMedians;
 pub use figure::{FigureKind, MedianInterval};
+pub use gap::GAP;
 pub use judged::{
     AsOf, CeilingsSummary, InvalidReason, Judged, RunSummary, UnlikeItself, Validity, WorkerSummary,
 };
@@ -114,8 +113,6 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
     let advice = advise_all(&comparisons, &cells, &by_id, price);
     let summary = summary(run, samples);
     let validity = validity(samples, checked);
-    let planned = run.header.plan.table.as_ref();
-    let tables = planned.map(|planned| method_tables::tables(run, planned, by_id, &cells, &comparisons));
     let trace = run.header.plan.trace.as_ref();
     let self_replay = self_replay::of(run, samples);
     let gain = gain::of(run, &comparisons, &cell::by_id(&cells));
@@ -132,8 +129,6 @@ fn judge_checked(checked: &Again<'_>, samples: &[CellSamples<'_>], price: f64) -
         comparisons,
         validity,
         advice,
-        cliff: run.header.plan.search.is_some().then(|| cliff::crossings(run)),
-        tables,
         self_replay,
         gain,
         inspection: trace.and_then(|trace| trace.inspection.clone()).filter(Inspection::is_sound),

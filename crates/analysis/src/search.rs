@@ -1,10 +1,9 @@
 //! Search: which samples to take next, and which cells to add, as a function of the run so far.
 //!
 //! A trace is replayed by its program's own method first. Every method has the first rounds. A run
-//! with a budget then goes on as an elimination (`elimination`); a run with a search adds cells
-//! ([`crossing`]), which have rounds of their own.
+//! with a budget then goes on as an elimination (`elimination`); a run with a search has cells
+//! added by an extra, which have rounds of their own.
 
-pub mod crossing;
 mod elimination;
 pub mod schedule;
 mod self_replay;
@@ -28,8 +27,8 @@ pub enum Next {
 }
 
 /// Return how a run goes on whose `ledger` holds all of its samples. The samples of a fixed plan
-/// are not needed.
-pub fn next(run: &Run, ledger: &Ledger) -> Next {
+/// are not needed. `added` are the cells to add to a run whose cells have been sampled.
+pub fn next(run: &Run, ledger: &Ledger, added: impl FnOnce(&Run) -> Vec<Cell>) -> Next {
     let plan = &run.header.plan;
     let first_rounds = first_steps(plan).next().map(|step| step.rounds).unwrap_or_default();
     match self_replay::gate(run, ledger, &first_rounds) {
@@ -44,7 +43,7 @@ pub fn next(run: &Run, ledger: &Ledger) -> Next {
     if let Some(step) = elimination::next(run, ledger) {
         return Next::Take(step);
     }
-    match crossing::next(run) {
+    match added(run) {
         cells if cells.is_empty() => Next::Done,
         cells => Next::Add(cells),
     }

@@ -4,11 +4,13 @@ mod judged;
 
 use pagewise_analysis::judge::AsOf;
 use pagewise_analysis::{judge, proof};
+use pagewise_curves::CURVES;
 use pagewise_fuzz::run_file::{JsonRunFile, changed};
 use pagewise_fuzz::{Campaign, corpus};
 use pagewise_model::run::{Record, Run};
 use pagewise_model::{FailureKind, Sample};
 use pagewise_page::PAGE;
+use pagewise_report::curves_door;
 use pagewise_report::judged_run::JudgedRun;
 use pagewise_report::{csv, json, markdown, screen, table, vmstat};
 
@@ -47,6 +49,7 @@ fn printed(run: &Run) -> String {
 /// Reads, judges and prints a run file; whether it is one.
 #[track_caller]
 fn report(text: &[u8], width: usize) -> bool {
+    curves_door::offer(&[CURVES]);
     let run = match Run::parse(text) {
         Ok(run) => run,
         Err(error) => {

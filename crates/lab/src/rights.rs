@@ -3,24 +3,36 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use pagewise_host::cgroup::{Control, NoControl, OwnLimit};
 use pagewise_host::settings::SettingGuard;
 use pagewise_model::{HostSettings, Plan, Role};
+use pagewise_report::curves_door;
 
 use crate::begin::enter_scope;
 use crate::descriptors::ensure_descriptors;
 use crate::exit::Exit;
 
+/// Refuse a search that would end with its grid.
+fn ensure_searchable(plan: &Plan) -> Result<()> {
+    ensure!(
+        plan.search.is_none() || curves_door::is_offered(),
+        "{} looks for crossings, which this build of pagewise cannot: it is without the extra curves",
+        plan.question
+    );
+    Ok(())
+}
+
 /// Refuse a plan of which nothing could be measured without a limit, a cap or a setting of the
-/// kernel that cannot be set here. Cells that need none can do without: then the others are
-/// unavailable. A run enters a scope of systemd if only that gives the right; a dry run takes for
-/// granted that it could.
+/// kernel that cannot be set here, or whose search would end with its grid. Cells that need none
+/// can do without: then the others are unavailable. A run enters a scope of systemd if only that
+/// gives the right; a dry run takes for granted that it could.
 pub fn ensure_settable(plan: &Plan, control: &Control, dry_run: bool) -> Result<()> {
     if !dry_run {
         enter_scope(plan, control);
     }
     ensure_descriptors(plan)?;
+    ensure_searchable(plan)?;
     let refused = |what: &str, why: &dyn Display| {
         Err(Exit::NotMeasurable.because(anyhow!("{} needs {what}: {why}", plan.question)))
     };
@@ -68,4 +80,20 @@ pub fn ways(refusal: &NoControl, in_place: Option<&OwnLimit>) -> String {
         "{refusal}. One can be set with: {sudo}systemd-run --user --scope -p Delegate=yes pagewise …, a cgroup delegated \
          to this user, or in a container a writable /sys/fs/cgroup{own}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::plan::CliffSearch;
+
+    #[test]
+    fn a_search_is_refused_where_nothing_goes_on_with_it() {
+        let plan = Plan { question: "cliff".into(), ..Plan::of(Vec::new()) };
+        assert!(ensure_searchable(&plan).is_ok());
+        let search = Some(CliffSearch { tolerance_thousandths: 50, prefetch_windows: Vec::new() });
+        let refused =
+            ensure_searchable(&Plan { search, ..plan }).expect_err("no door is offered in these tests");
+        assert!(refused.to_string().starts_with("cliff looks for crossings, which this build"), "{refused}");
+    }
 }

@@ -23,6 +23,7 @@ use pagewise_model::plan::FileIdentity;
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, ProgramRun, Record, Run};
 use pagewise_model::{Bytes, Cell, Content, Plan, Sample, Source};
+use pagewise_report::curves_door;
 
 use crate::output::{self, progress::Progress};
 use crate::plan::estimate;
@@ -110,7 +111,7 @@ impl RunSession {
         // What comes next depends on them only if that is not known beforehand.
         let mut run = Run::of(self.header.clone(), if plan.is_fixed() { Vec::new() } else { earlier });
         run.program_runs = std::mem::take(&mut self.program_runs);
-        let mut next = search::next(&run, &ledger);
+        let mut next = search::next(&run, &ledger, curves_door::next);
         let block = if let Next::Take(step) = &next { step.block } else { 0 };
         let Some(inputs) = self.inputs(block, stop, progress)? else {
             return Ok(SamplingEnd::Interrupted);
@@ -160,7 +161,7 @@ impl RunSession {
                     }
                 }
             }
-            next = search::next(&rounds.run, &rounds.ledger);
+            next = search::next(&rounds.run, &rounds.ledger, curves_door::next);
         }
         if let Some(limit) = rounds.ended_by {
             progress.clear();
@@ -319,7 +320,7 @@ impl Rounds<'_> {
         let limit = self.run.header.plan.max_written_bytes?;
         let mut unlimited = self.run.clone();
         unlimited.header.plan.max_written_bytes = None;
-        let goes_on = matches!(search::next(&unlimited, &self.ledger), Next::Take(_));
+        let goes_on = matches!(search::next(&unlimited, &self.ledger, curves_door::next), Next::Take(_));
         let undecided =
             |comparison: &Comparison| matches!(comparison.verdict, Verdict::Close | Verdict::Open);
         (goes_on && judge(&self.run).comparisons.iter().any(undecided)).then_some(limit)

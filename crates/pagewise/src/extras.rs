@@ -12,6 +12,7 @@ use pagewise_lab::door::Door;
 use pagewise_lab::exit::Exit;
 use pagewise_lab::format_door::FormatDoor;
 use pagewise_lab::worker_door::{WorkerDoor, WorkerOption};
+use pagewise_report::curves_door::CurvesDoor;
 
 /// The place in lists behind `report`.
 pub const OF_RUNS: usize = 0;
@@ -86,6 +87,12 @@ pub const WORKERS: &[WorkerDoor] = &[
 pub const FORMATS: &[FormatDoor] = &[
     #[cfg(feature = "page")]
     pagewise_page::PAGE,
+];
+
+/// Answers to runs as a whole that the extras of this build offer.
+pub const CURVES: &[CurvesDoor] = &[
+    #[cfg(feature = "curves")]
+    pagewise_curves::CURVES,
 ];
 
 /// Names of the workers, each with its door.

@@ -17,6 +17,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use pagewise_lab::exit::{self, Exit};
 use pagewise_lab::{command_lines, format_door, output, supervise, worker_door};
+use pagewise_report::curves_door;
 
 use arguments::{Arguments, Command};
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     output::outlive_size_limits();
     worker_door::offer(extras::WORKERS);
     format_door::offer(extras::FORMATS);
+    curves_door::offer(extras::CURVES);
     let arguments = match Arguments::try_parse_from(arguments::words()) {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),

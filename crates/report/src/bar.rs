@@ -18,7 +18,7 @@ pub(crate) fn horizontal(share: f64, width: usize) -> String {
 }
 
 /// A bar of a share of a line.
-pub(crate) fn vertical(share: f64) -> char {
+pub fn vertical(share: f64) -> char {
     VERTICAL[((share.clamp(0.0, 1.0) * 8.0).ceil() as usize).saturating_sub(1)]
 }
 

@@ -4,11 +4,7 @@ use std::io::{self, Write};
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::{Buffers, Recommendation};
-use pagewise_analysis::judge::cliff::{Cliff, Crossing, Curve, CurveGroup, Point};
 use pagewise_analysis::judge::gain::Gain;
-use pagewise_analysis::judge::method_tables::{
-    ColdRow, ColdStart, Fall, Fastest, MethodRow, MethodTable, Score, Tables, ThreadWaits,
-};
 use pagewise_analysis::judge::schema;
 use pagewise_analysis::judge::self_replay::SelfReplay;
 use pagewise_analysis::judge::{CellJudgement, Comparison, Unranked};
@@ -17,6 +13,7 @@ use schemars::Schema;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use crate::curves_door::CurvesJson;
 use crate::judged_run::JudgedRun;
 use crate::printed::{Escape, Printed};
 use crate::words::{self, reasons};
@@ -31,8 +28,10 @@ enum Runs<'a> {
     Several(Vec<JudgedJson<'a>>),
 }
 
-/// Parts of the judged JSON: data of the analysis, and the fields that are made of it.
-macro_rules! parts {
+/// Parts of the judged JSON: data of the analysis, and the fields that are made of it. The file
+/// that uses it imports `serde::Serialize`.
+#[macro_export]
+macro_rules! json_parts {
     ($(
         $name:ident = $schema:literal, of($data:ident: $of:ty $(, $other:ident: $other_type:ty)*) {
             $($(#[$attribute:meta])* $field:ident: $type:ty = $value:expr;)*
@@ -40,21 +39,22 @@ macro_rules! parts {
     )*) => {$(
         #[derive(Serialize, schemars::JsonSchema)]
         #[schemars(rename = $schema)]
-        struct $name<'a> {
+        pub(crate) struct $name<'a> {
             #[serde(flatten)]
             $data: &'a $of,
             $($(#[$attribute])* $field: $type,)*
         }
 
         impl<'a> $name<'a> {
-            fn of($data: &'a $of $(, $other: $other_type)*) -> Self {
+            pub(crate) fn of($data: &'a $of $(, $other: $other_type)*) -> Self {
                 Self { $data, $($field: $value,)* }
             }
         }
     )*};
 }
 
-fn each<'a, T, P>(data: &'a [T], part: impl Fn(&'a T) -> P) -> Vec<P> {
+/// A part of each.
+pub fn each<'a, T, P>(data: &'a [T], part: impl Fn(&'a T) -> P) -> Vec<P> {
     data.iter().map(part).collect()
 }
 
@@ -70,10 +70,8 @@ pub struct JudgedJson<'a> {
     cells: Vec<CellJson<'a>>,
     /// Every set of conditions under which methods are compared.
     comparisons: Vec<ComparisonJson<'a>>,
-    /// Changes of the order of methods as the data grow, if the run searched for them.
-    cliff: Option<CliffJson<'a>>,
-    /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
-    tables: Option<TablesJson<'a>>,
+    #[serde(flatten)]
+    curves: CurvesJson<'a>,
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,8 +93,7 @@ impl<'a> JudgedJson<'a> {
             judged,
             cells: each(&judged.cells, CellJson::of),
             comparisons: each(&judged.comparisons, ComparisonJson::of),
-            cliff: judged.cliff.as_ref().map(CliffJson::of),
-            tables: judged.tables.as_ref().map(TablesJson::of),
+            curves: CurvesJson(run.curves()),
             self_replay: judged.self_replay.as_ref().map(SelfReplayJson::of),
             gain: judged.gain.as_ref().map(GainJson::of),
             advice: advice.map(|(advice, comparison)| AdviceJson::of(advice, comparison)).collect(),
@@ -104,7 +101,7 @@ impl<'a> JudgedJson<'a> {
     }
 }
 
-parts! {
+json_parts! {
     CellJson = "CellJudgement", of(cell: CellJudgement) {
         /// Reason that it has no figures, or that some samples are missing.
         reason: Option<String> = cell.reason.as_ref().map(reasons::of_cell);
@@ -157,101 +154,6 @@ parts! {
     GainJson = "Gain", of(gain: Gain) {
         /// The conclusion from it, as a sentence.
         sentence: String = words::replay::gain(gain);
-    }
-
-    CliffJson = "Cliff", of(cliff: Cliff) {
-        /// One for each set of conditions that differ only in the span, in the order of the plan.
-        /// Only those with a memory limit: without one there is no ratio.
-        groups: Vec<CurveGroupJson<'a>> = each(&cliff.groups, CurveGroupJson::of);
-    }
-
-    CurveGroupJson = "CurveGroup", of(group: CurveGroup) {
-        /// All compared methods, in the order of the plan.
-        curves: Vec<CurveJson<'a>> = each(&group.curves, CurveJson::of);
-        /// Changes of order, those that change the leader first.
-        crossings: Vec<CrossingJson<'a>> = each(&group.crossings, CrossingJson::of);
-        /// Conclusions from it, as sentences.
-        sentences: Vec<String> = words::cliff::sentences(group);
-    }
-
-    CurveJson = "Curve", of(curve: Curve) {
-        /// Ascending; only ratios at which it was planned.
-        points: Vec<PointJson<'a>> = each(&curve.points, PointJson::of);
-    }
-
-    PointJson = "Point", of(point: Point) {
-        /// Reason that there is no rate.
-        reason: Option<String> = point.reason.as_ref().map(reasons::of_cell);
-    }
-
-    CrossingJson = "Crossing", of(crossing: Crossing) {
-        /// Reason that it is wider than the tolerance.
-        reason: Option<&'static str> = crossing.reason.map(reasons::wide_crossing);
-    }
-
-    TablesJson = "Tables", of(judged: Tables) {
-        /// One for each set of conditions that differ in more than the columns, in the order of the
-        /// plan.
-        tables: Vec<MethodTableJson<'a>> =
-            each(&judged.tables, |table| MethodTableJson::of(table, judged.cpus));
-        /// If threads are columns: the remaining score of each method as the data grow.
-        falls: Vec<FallJson<'a>> = each(&judged.falls, FallJson::of);
-        /// Cold starts, one for each pattern, size and number of threads.
-        cold_starts: Vec<ColdStartJson<'a>> = each(&judged.cold_starts, ColdStartJson::of);
-        /// Conclusions, as sentences.
-        sentences: Vec<String> = words::method_tables::sentences(judged);
-    }
-
-    MethodTableJson = "MethodTable", of(table: MethodTable, cpus: u32) {
-        /// One for each method, in the order of the plan.
-        rows: Vec<MethodRowJson<'a>> = each(&table.rows, MethodRowJson::of);
-        /// The fastest methods by column.
-        fastest: Vec<FastestJson<'a>> = each(&table.fastest, FastestJson::of);
-        /// Conclusions from it, as sentences.
-        sentences: Vec<String> = words::method_tables::of_table(table, cpus);
-    }
-
-    MethodRowJson = "MethodRow", of(row: MethodRow) {
-        /// One for each column; `None` if the plan has no such cell.
-        scores: Vec<Option<ScoreJson<'a>>> = each(&row.scores, |score| score.as_ref().map(ScoreJson::of));
-    }
-
-    ScoreJson = "Score", of(score: Score) {
-        /// Reason that it has no figures, or that some samples are missing.
-        reason: Option<String> = score.reason.as_ref().map(reasons::of_cell);
-        /// Reason that it is not ranked.
-        not_ranked: Option<String> = score.not_ranked.as_ref().map(reasons::unranked);
-        /// Activity of its threads when they were not reading.
-        waits: Option<WaitsJson<'a>> = score.waits.as_ref().map(WaitsJson::of);
-    }
-
-    WaitsJson = "ThreadWaits", of(waits: ThreadWaits) {
-        /// Cause of their waiting as the rest of a sentence.
-        words: String = words::waits::waits(waits);
-    }
-
-    FastestJson = "Fastest", of(fastest: Fastest) {
-        /// Reason that there is none.
-        reason: Option<String> = fastest.reason.as_ref().map(reasons::of_no_verdict);
-    }
-
-    FallJson = "Fall", of(fall: Fall) {
-        /// `random-read, warm: data 2x the cache against 0.5x`.
-        label: String = words::method_tables::fall(fall);
-    }
-
-    ColdStartJson = "ColdStart", of(start: ColdStart) {
-        /// One for each method.
-        rows: Vec<ColdRowJson<'a>> = each(&start.rows, ColdRowJson::of);
-        /// The conclusion from it, as a sentence.
-        sentence: String = words::method_tables::cold_start(start).unwrap_or_default();
-    }
-
-    ColdRowJson = "ColdRow", of(row: ColdRow) {
-        /// Reason that it has no figures, or that some samples are missing.
-        reason: Option<String> = row.reason.as_ref().map(reasons::of_cell);
-        /// Reason that it is not ranked.
-        not_ranked: Option<String> = row.not_ranked.as_ref().map(reasons::unranked);
     }
 }
 

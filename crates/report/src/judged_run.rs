@@ -7,8 +7,8 @@ use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
 use pagewise_model::Cell;
 use pagewise_model::run::Run;
 
+use crate::curves_door::{self, CurvesAnswer};
 use crate::table::positions::Positions;
-use crate::words;
 
 /// A run file, its samples and its judgement.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +34,14 @@ pub struct CellView<'a> {
 }
 
 impl<'a> JudgedRun<'a> {
-    /// Conclusions of a search or of the tables of methods, as sentences.
+    /// The answer to the run as a whole, if its plan asks for one.
+    pub fn curves(&self) -> Option<Box<dyn CurvesAnswer + 'a>> {
+        curves_door::answer(self.run, self.judged)
+    }
+
+    /// Conclusions from the run as a whole, as sentences.
     pub fn conclusions(&self) -> Vec<String> {
-        let groups = self.judged.cliff.iter().flat_map(|cliff| &cliff.groups);
-        let tables = self.judged.tables.iter().flat_map(words::method_tables::sentences);
-        groups.flat_map(words::cliff::printed).chain(tables).collect()
+        self.curves().map(|curves| curves.conclusions()).unwrap_or_default()
     }
 
     /// Every cell in the order of the plan.

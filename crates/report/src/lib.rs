@@ -3,9 +3,9 @@
 //! Every function takes a writer, and the table a width; none opens a file or queries a terminal.
 //! Numbers are judged by `pagewise-analysis`; only their presentation is decided here.
 
-mod bar;
-pub mod cliff;
+pub mod bar;
 pub mod csv;
+pub mod curves_door;
 pub mod document;
 pub mod inspect;
 pub mod json;
@@ -13,7 +13,6 @@ pub mod judged_run;
 pub mod line;
 pub mod map;
 pub mod markdown;
-pub mod method_tables;
 pub mod paragraph;
 pub mod plot;
 pub mod printed;
@@ -21,5 +20,6 @@ pub mod rows;
 pub mod screen;
 pub mod table;
 pub mod text_table;
+pub mod thread_plot;
 pub mod vmstat;
 pub mod words;

@@ -20,7 +20,7 @@ pub fn write(out: &mut dyn Write, runs: &[JudgedRun<'_>]) -> io::Result<()> {
         let head = vec![Block::heading(2, &run.judged.run.question)];
         let mut body = vec![Block::Part(table::document(run))];
         // A pull request has no other format beside it.
-        if run.judged.cliff.is_some() || run.judged.tables.is_some() {
+        if run.curves().is_some() {
             body.extend(table::comparisons(run.judged));
         }
         Document { head, body, ..Document::default() }.markdown(out)?;

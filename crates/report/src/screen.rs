@@ -12,7 +12,6 @@ mod syncs;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::advice::WorstCase;
-use pagewise_analysis::judge::cliff::CurveGroup;
 use pagewise_analysis::judge::{CellJudgement, Status, label};
 use pagewise_model::date;
 use pagewise_model::format::{bytes, counted, listed, percent_down, rate, time, times};
@@ -20,7 +19,6 @@ use pagewise_model::groups;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::{CacheState, Environment, Role};
 
-use crate::cliff;
 use crate::document::{Block, Document};
 use crate::judged_run::JudgedRun;
 pub use crate::line::{Emphasis, Line, Span};
@@ -36,8 +34,8 @@ const COMFORTABLE: usize = 100;
 const MOST_SOURCES: usize = 2;
 /// Situations that are listed; the tables have all.
 const MOST_SITUATIONS: usize = 12;
-/// Situations that are listed of a run with tables of methods, whose conclusions follow.
-const MOST_BESIDE_TABLES: usize = 6;
+/// Situations that are listed of a run that is answered as a whole, whose conclusions follow.
+const MOST_BESIDE_CURVES: usize = 6;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;
 /// Run files of the command at the end.
@@ -52,10 +50,10 @@ const DIGITS_OF_TIME: usize = 14;
 /// The lines of a screen for a terminal of `width` columns.
 pub fn lines(runs: &[JudgedRun<'_>], width: usize) -> Vec<Line> {
     let width = width.clamp(NARROWEST, WIDEST).min(COMFORTABLE);
-    let situations = situation::all(runs.iter().map(|run| run.judged));
+    let situations = situation::all(runs);
     let mut chosen = choices::all(&situations);
-    let has_tables = runs.iter().any(|JudgedRun { judged, .. }| judged.tables.is_some());
-    let most_choices = if has_tables { MOST_BESIDE_TABLES } else { MOST_SITUATIONS };
+    let is_beside = |run: &JudgedRun<'_>| run.curves().is_some_and(|curves| !curves.is_alone());
+    let most_choices = if runs.iter().any(is_beside) { MOST_BESIDE_CURVES } else { MOST_SITUATIONS };
     let more = chosen.len().saturating_sub(most_choices);
     chosen.truncate(most_choices);
     let mut body = Vec::new();
@@ -79,20 +77,15 @@ pub fn lines(runs: &[JudgedRun<'_>], width: usize) -> Vec<Line> {
     tail.push(footer(runs));
     let tail = shown(tail, Vec::new());
     let most = MOST_LINES.saturating_sub(tail.len() + 1).max(head_len);
-    for JudgedRun { judged, .. } in runs {
-        answer.extend(of_search(judged, width, most.saturating_sub(answer.len())));
+    for run in runs {
+        answer.extend(as_a_whole(run, width, most.saturating_sub(answer.len())));
     }
     if answer.len() > most {
         answer.truncate(most.saturating_sub(1));
         answer.push(Line::weak("  …".to_string()));
     }
     let room = most.saturating_sub(answer.len());
-    answer.extend(
-        runs.iter()
-            .find_map(|JudgedRun { judged, .. }| bars::lines(judged, width, room))
-            .into_iter()
-            .flatten(),
-    );
+    answer.extend(runs.iter().find_map(|run| bars::lines(run, width, room)).into_iter().flatten());
     answer.push(Line::new());
     answer.extend(tail);
     answer
@@ -100,7 +93,7 @@ pub fn lines(runs: &[JudgedRun<'_>], width: usize) -> Vec<Line> {
 
 /// The answer for a page, which has no rows and columns.
 pub fn document(runs: &[JudgedRun<'_>], most_choices: usize) -> Document {
-    let situations = situation::all(runs.iter().map(|run| run.judged));
+    let situations = situation::all(runs);
     let mut choices = choices::table(&choices::all(&situations));
     let more = choices.rows.len().saturating_sub(most_choices);
     choices.rows.truncate(most_choices);
@@ -320,22 +313,18 @@ fn amplification(judged: &Judged, case: &WorstCase) -> Option<String> {
     Some(format!("{} reads {} bytes for each byte used{by}{cure}", case.method, rate(amplification)))
 }
 
-/// The conclusions of a search, with its bars, or of a table of methods, in at most `room` lines:
-/// the first conclusion and the bars, then as many of the others as fit.
-fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
-    let (sentences, heading, bars) = match (&judged.cliff, &judged.tables) {
-        (Some(cliff), _) => {
-            let Some(group) = cliff.groups.first() else { return Vec::new() };
-            (words::cliff::printed(group), Some(group.label.clone()), bars_of(group, width))
-        }
-        (None, Some(tables)) => (words::method_tables::sentences(tables), None, Vec::new()),
-        (None, None) => return Vec::new(),
-    };
-    let mut text = sentences.iter().map(|sentence| wrapped("  ", sentence, width));
+/// The answer to a run as a whole in at most `room` lines: the first conclusion and the table, then
+/// as many of the others as fit.
+fn as_a_whole(run: &JudgedRun<'_>, width: usize, room: usize) -> Vec<Line> {
+    let Some(shown) = run.curves().and_then(|curves| curves.on_screen()) else { return Vec::new() };
+    let mut text = shown.sentences.iter().map(|sentence| wrapped("  ", sentence, width));
     let mut lines = vec![Line::new()];
-    lines.extend(heading.map(Line::strong));
+    lines.extend(shown.table.iter().map(|(label, _)| Line::strong(label.clone())));
     lines.extend(text.next().into_iter().flatten().map(Line::plain));
-    lines.extend(bars);
+    if let Some((label, table)) = &shown.table {
+        let body = vec![Block::Table(table.clone(), label.clone())];
+        lines.extend(Document { body, ..Document::default() }.lines(width));
+    }
     let mut left_out = 0;
     for sentence in text {
         if left_out > 0 || lines.len() + sentence.len() + 1 > room {
@@ -348,12 +337,6 @@ fn of_search(judged: &Judged, width: usize, room: usize) -> Vec<Line> {
         lines.push(Line::weak(format!("  and {left_out} more conclusions: the tables have them")));
     }
     lines
-}
-
-/// The methods of a group at each ratio.
-fn bars_of(group: &CurveGroup, width: usize) -> Vec<Line> {
-    let body = vec![Block::Table(cliff::answer(group), group.label.clone())];
-    Document { body, ..Document::default() }.lines(width)
 }
 
 /// The beginning of a reason; the whole is in the tables.

@@ -27,18 +27,14 @@ use crate::document::{Block, Document};
 use crate::judged_run::JudgedRun;
 use crate::screen::actors::rankings;
 use crate::words;
-use crate::{cliff, method_tables};
 
-/// Machine, validity and warnings, then each comparison. The curves of a search contain the tables
-/// of all sizes, and tables of methods those of all columns; CSV and JSON have the rest.
+/// Machine, validity and warnings, then each comparison, or the answer to the run as a whole; CSV
+/// and JSON have the rest.
 pub fn document(run: &JudgedRun<'_>) -> Document {
     let judged = run.judged;
-    let mut body = match (&judged.cliff, &judged.tables) {
-        (Some(cliff), _) => cliff::blocks(cliff),
-        (None, Some(tables)) => method_tables::blocks(judged, tables),
-        (None, None) => comparisons(judged),
-    };
-    if judged.cliff.is_none() {
+    let curves = run.curves();
+    let mut body = curves.as_ref().map_or_else(|| comparisons(judged), |curves| curves.blocks());
+    if !curves.is_some_and(|curves| curves.is_alone()) {
         body.extend(rankings(std::iter::once(judged), false));
         body.extend(ceilings(judged));
     }

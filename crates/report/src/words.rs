@@ -2,14 +2,11 @@
 
 pub(crate) mod actors;
 pub mod advice;
-pub(crate) mod cliff;
 pub(crate) mod expected;
 pub mod figures;
 pub mod limit;
-pub mod method_tables;
 pub mod reasons;
 pub mod replay;
-pub mod waits;
 pub mod warnings;
 
 use pagewise_model::format::counted;

@@ -133,41 +133,6 @@ fn workers_are_named_and_what_they_hold_up_is_reported() {
 }
 
 #[test]
-fn methods_by_threads_with_a_baseline_scaling_and_cold_starts() {
-    let run = constructed::method_tables();
-    assert_golden("method-tables-100.txt", &table_of(&run, 100));
-    let values = [
-        ("/tables/tables/0/columns", json!([1, 4, 16])),
-        ("/tables/tables/0/rows/1/scores/0/ops_per_ms/median", json!(24.7642264)),
-        ("/tables/tables/0/advantages/0/ratios/0/ratio", json!(0.646917555)),
-        ("/tables/tables/0/advantages/0/ratios/0/finding", json!("lower")),
-        ("/tables/tables/0/scaling/1/ratios/0/ratio", json!(1.90170592)),
-        ("/tables/falls/0/rows/1/ratios/0/ratio", json!(0.00931027256)),
-        ("/tables/cold_starts/0/other_over_baseline/finding", json!("higher")),
-        ("/tables/cold_starts/0/rows/1/to_steady_ns/median", json!(1_003_000_000)),
-    ];
-    expect_values(&run, &values);
-}
-
-#[test]
-fn a_table_cut_short_is_shown_as_far_as_it_goes() {
-    let whole = constructed::method_tables();
-    for samples in [0, 1, 40, 77, 200] {
-        let mut cut = whole.clone();
-        cut.samples.truncate(samples);
-        cut.elapsed_ns = None;
-        let text = String::from_utf8(table_of(&cut, 100)).expect("text");
-        assert!(text.contains("data 0.5x the cache"), "{samples}: {text}");
-        assert!(text.contains("unknown"), "{samples}: {text}");
-    }
-    let mut none = whole;
-    none.header.plan.cells.clear();
-    none.samples.clear();
-    let text = String::from_utf8(table_of(&none, 100)).expect("text");
-    assert!(text.contains("there is no table"), "{text}");
-}
-
-#[test]
 fn work_that_is_done_once_has_tables_of_its_own() {
     assert_golden("scan-100.txt", &table_of(&constructed::scan(), 100));
     assert_golden("append-100.txt", &table_of(&constructed::append(), 100));
@@ -355,7 +320,6 @@ fn no_line_is_wider_than_the_terminal() {
             constructed::append(),
             constructed::fill(),
             constructed::workers(),
-            constructed::method_tables(),
         ] {
             let text = String::from_utf8(table_of(&run, width)).expect("text");
             for line in text.lines() {
@@ -380,8 +344,6 @@ fn ceilings_bounds_and_verdicts_in_the_judged_json() {
         ("/comparisons/0/ratios/0/place", json!("behind")),
         ("/validity/valid", json!(105)),
         ("/validity/reasons/0/kind", json!("contaminated")),
-        ("/cliff", Value::Null),
-        ("/tables", Value::Null),
     ];
     expect_values(&constructed::complete(), &values);
 }

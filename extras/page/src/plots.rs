@@ -1,7 +1,6 @@
 //! Plots: each turns a judged run into plain data, and says nothing of its form on a page.
 
 pub mod colours;
-mod crossings;
 mod host;
 mod latency;
 mod limits;
@@ -21,7 +20,7 @@ use pagewise_report::plot::Plot;
 /// Every kind of plot, in the order in which they are shown.
 const ALL: [fn(&JudgedRun<'_>) -> Vec<Plot>; 10] = [
     offsets::plots,
-    crossings::plots,
+    |run| run.curves().map(|curves| curves.plots()).unwrap_or_default(),
     ratios::plots,
     threads::plots,
     warming::plots,

@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::statistics::Extent;
 pub use activity::Activity;
 use activity::is_read_ahead;
-pub(crate) use activity::{DEVICE_SHARE, own_waits};
+pub use activity::{DEVICE_SHARE, own_waits};
 use ceilings::DEEP;
 pub use ceilings::{Ceilings, CopyCeiling, DeviceCeiling};
 pub use flushes::FlushCeiling;

@@ -223,7 +223,8 @@ pub enum OptionValue {
 /// Cells by their ids.
 pub type ById<'a> = HashMap<&'a str, &'a CellJudgement>;
 
-pub(crate) fn by_id(cells: &[CellJudgement]) -> ById<'_> {
+/// Judged cells by their ids.
+pub fn by_id(cells: &[CellJudgement]) -> ById<'_> {
     cells.iter().map(|cell| (cell.id.as_str(), cell)).collect()
 }
 

@@ -269,9 +269,9 @@ pub(crate) fn of_samples<'a>(cell: &'a Cell, samples: &'a [Sample]) -> CellSampl
 }
 
 /// Samples of a run for lookup by the cell's id.
-pub(crate) type SamplesById<'a> = HashMap<&'a str, &'a CellSamples<'a>>;
+pub type SamplesById<'a> = HashMap<&'a str, &'a CellSamples<'a>>;
 
 /// The samples of each cell, by its id.
-pub(crate) fn samples_by_id<'a>(samples: &'a [CellSamples<'a>]) -> SamplesById<'a> {
+pub fn samples_by_id<'a>(samples: &'a [CellSamples<'a>]) -> SamplesById<'a> {
     samples.iter().map(|samples| (samples.id.as_str(), samples)).collect()
 }

@@ -54,7 +54,7 @@ pub struct MedianInterval {
 
 impl MedianInterval {
     /// `None` if `values` is empty.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         let interval = median_interval(values, SHOWN_LEVEL);
         Some(Self {
             median: median(values)?,

@@ -17,10 +17,8 @@ use super::advice::cache_unknown::CacheUnknown;
 use super::advice::given::Recommendation;
 use super::bound::{Ceilings, CopyCeiling, DeviceCeiling, FlushCeiling};
 use super::cell::{ById, CellJudgement, Status, by_id};
-use super::cliff::curves::Cliff;
 use super::comparison::Comparison;
 use super::gain::Gain;
-use super::method_tables::facts::Tables;
 use super::self_replay::SelfReplay;
 use super::verdict::FEWEST_ROUNDS;
 
@@ -57,12 +55,6 @@ pub struct Judged {
     /// Actors ranked by what they leave to a method beside which several were at work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<ActorRanking>,
-    /// Changes of the order of methods as the data grow, if the run searched for them.
-    #[serde(skip)]
-    pub cliff: Option<Cliff>,
-    /// The tables of methods by threads or by size of the data; `None` if the plan asks for none.
-    #[serde(skip)]
-    pub tables: Option<Tables>,
     /// The proof that a replayed trace stands for its program, or does not; `None` if none was
     /// replayed.
     #[serde(skip)]

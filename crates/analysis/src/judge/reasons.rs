@@ -194,21 +194,6 @@ pub enum Unanswerable {
     NoSync,
 }
 
-/// Reason that the interval of a crossing is wider than the tolerance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WideCrossing {
-    /// The plan has no search.
-    NoSearch,
-    /// Sizes within it were measured, and their order is not certain.
-    Undecided,
-    /// No other size lies within it.
-    TooFine,
-    /// The run ended before it was narrowed.
-    RunEnded,
-    /// The search had used up its measurements.
-    SearchSpent,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

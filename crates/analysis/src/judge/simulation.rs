@@ -15,9 +15,7 @@ use pagewise_model::random::Random;
 use crate::judge::elimination::{self, Candidate, InterimAnalyses};
 use crate::judge::verdict::{self, Judgement, Place, Rates, Verdict};
 
-#[cfg(test)]
-pub(crate) use noise::normal;
-pub use noise::{Noise, NoiseSource, Scatter};
+pub use noise::{Noise, NoiseSource, Scatter, normal};
 
 /// Rounds of the longest elimination.
 const MOST_ROUNDS: usize = 224;
@@ -178,10 +176,9 @@ fn count(tally: &mut ComparisonTally, setting: &ComparisonScenario, judgement: &
 }
 
 /// Number of simulations in a test: all of `count` in an optimised build
-/// (`cargo test --release -p pagewise-analysis`), a third in a plain one, in which they would take
+/// (`cargo test --release`), a third in a plain one, in which they would take
 /// most of the time of `./check`.
-#[cfg(test)]
-pub(crate) const fn simulations(count: u32) -> u32 {
+pub const fn simulations(count: u32) -> u32 {
     if cfg!(debug_assertions) { count / 3 } else { count }
 }
 

@@ -261,7 +261,7 @@ fn replayed(run: &Run) -> Vec<(String, u32, u32)> {
     let plan = &run.header.plan;
     let mut ledger = Ledger::new(plan, &[]);
     let mut replay = Run::of(run.header.clone(), Vec::new());
-    while let Next::Take(step) = search::next(&replay, &ledger) {
+    while let Next::Take(step) = search::next(&replay, &ledger, |_| Vec::new()) {
         for round in step.rounds.clone() {
             for (index, round) in step.order(plan, round) {
                 let cell = &plan.cells[index];

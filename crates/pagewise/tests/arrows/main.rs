@@ -29,6 +29,7 @@ const EXTRAS: &[(&str, &[&str])] = &[
     ("claims", &["lab", "report", "analysis", "host", "model"]),
     ("compare", &["lab", "report", "analysis", "model"]),
     ("conformance", &["lab", "report", "analysis", "host", "protocol", "model"]),
+    ("curves", &["report", "analysis", "model"]),
     ("page", &["lab", "report", "analysis", "model"]),
     ("toolchain", &["lab", "host", "protocol", "model", "sys"]),
     ("watch", &["lab", "report", "analysis", "host", "model", "sys"]),
@@ -185,7 +186,7 @@ fn an_extra_has_doors_only() {
         let path = root().join("extras").join(name).join("src/lib.rs");
         let text = fs::read_to_string(&path).expect("lib.rs");
         let public: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("pub ")).collect();
-        let kinds = [": Door = ", ": WorkerDoor = ", ": FormatDoor = "];
+        let kinds = [": Door = ", ": WorkerDoor = ", ": FormatDoor = ", ": CurvesDoor = "];
         let is_door =
             |line: &&str| line.starts_with("pub const ") && kinds.iter().any(|kind| line.contains(kind));
         assert!(!public.is_empty() && public.iter().all(is_door), "{name}: {public:?}");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use pagewise_report::curves_door;
 use pagewise_report::json::JudgedJson;
 use pagewise_report::judged_run::JudgedRun;
 use serde_json::{Value, json};
@@ -25,11 +26,17 @@ fn what_is_printed_is_what_the_schema_says() {
     for entry in fs::read_dir(crates.join("report/tests/golden")).expect("goldens").flatten() {
         if entry.path().extension().is_some_and(|ending| ending == "json") {
             let text = fs::read_to_string(entry.path()).expect("read");
-            holds(&serde_json::from_str(&text).expect("JSON"), &entry.path().display().to_string());
+            let mut value: Value = serde_json::from_str(&text).expect("JSON");
+            // The report that made it has no extra.
+            for key in pagewise_curves::CURVES.keys {
+                value.as_object_mut().expect("a run").insert(key.name.to_string(), Value::Null);
+            }
+            holds(&value, &entry.path().display().to_string());
             files += 1;
         }
     }
     let mut all = Vec::new();
+    curves_door::offer(&[pagewise_curves::CURVES]);
     for entry in fs::read_dir(crates.join("fuzz/corpus/run-files")).expect("run files").flatten() {
         let Ok(run) = pagewise_model::run::Run::parse(&fs::read(entry.path()).expect("read")) else {
             continue;

@@ -10,10 +10,12 @@ use pagewise_report::plot::{Plot, Scale};
 use serde_json::json;
 
 use crate::browser::browser;
-use crate::{cliff_run, constructed, written};
+use crate::{CURVES, constructed, curves_door, written};
 
 /// Runs of every question and with every kind of plot.
 fn runs() -> Vec<(&'static str, Run)> {
+    curves_door::offer(&[CURVES]);
+    let cliff = include_bytes!("../../../fuzz/corpus/run-files/cliff.jsonl");
     vec![
         ("complete", constructed::complete()),
         ("killed", constructed::killed()),
@@ -24,7 +26,7 @@ fn runs() -> Vec<(&'static str, Run)> {
         ("fill", constructed::fill()),
         ("workers", constructed::workers()),
         ("method_tables", constructed::method_tables()),
-        ("cliff", cliff_run::cliff()),
+        ("cliff", Run::parse(cliff).expect("a run file")),
     ]
 }
 

@@ -6,8 +6,6 @@
 
 mod accessible;
 mod browser;
-#[path = "../../../report/tests/constructed/cliff.rs"]
-mod cliff_run;
 mod compared;
 #[path = "../../../report/tests/constructed/mod.rs"]
 mod constructed;
@@ -21,8 +19,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagewise_analysis::{Judged, judge};
+use pagewise_curves::CURVES;
 use pagewise_model::run::Run;
 use pagewise_page::PAGE;
+use pagewise_report::curves_door;
 use pagewise_report::judged_run::JudgedRun;
 
 /// A folder of the build, but not on the filesystem that other tests measure, where that is one of
@@ -33,6 +33,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// The page of a run as a file of this name.
 fn written(name: &str, run: &Run) -> PathBuf {
+    curves_door::offer(&[CURVES]);
     let judged: Judged = judge(run);
     file(name, |out| (PAGE.runs)(out, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }]))
 }

@@ -5,7 +5,12 @@
 use crate::support::until::{can_cap_device, can_limit_memory, my_turn};
 use crate::support::{Place, is_honest, kinds, load};
 use pagewise_analysis::judge;
+use pagewise_curves::CURVES;
 use pagewise_model::{FailureKind, Sample};
+use pagewise_report::curves_door;
+use pagewise_report::json::JudgedJson;
+use pagewise_report::judged_run::JudgedRun;
+use serde_json::{Value, json};
 
 /// What is claimed is a difference of over 2 %.
 const SMALLEST: f64 = 0.02;
@@ -44,17 +49,26 @@ fn the_order_changes_where_a_mapping_reads_as_much_as_it_is_asked_for() {
         run.samples.iter().find(|sample| !is_reported(sample))
     );
     place.expect_no_trace();
-    let cliff = judge(&run).cliff.expect("a search");
-    let [group] = &cliff.groups[..] else { panic!("one group: {cliff:#?}") };
-    let [crossing] = &group.crossings[..] else { panic!("one crossing: {:#?}", group.crossings) };
-    assert_eq!((crossing.before.as_str(), crossing.after.as_str()), ("mmap", "pread:direct"));
-    let mapped = group.curves.iter().find(|curve| curve.method == "mmap").expect("a curve");
-    let read = mapped.points.iter().filter_map(|point| Some((point.ratio, point.device_bytes_per_byte?)));
-    let (below, beyond): (Vec<_>, Vec<_>) = read
-        .filter(|(ratio, _)| *ratio <= crossing.low || *ratio >= crossing.high)
-        .partition(|(ratio, _)| *ratio <= crossing.low);
-    println!("crossing within {:.2} to {:.2}; read {below:.3?}, {beyond:.3?}", crossing.low, crossing.high);
+    curves_door::offer(&[CURVES]);
+    let judged = JudgedRun { path: "", run: &run, judged: &judge(&run) };
+    let judged = serde_json::to_value(JudgedJson::of(&judged)).expect("JSON");
+    let only = |list: &Value| match list.as_array().map(Vec::as_slice) {
+        Some([only]) => only.clone(),
+        _ => panic!("one: {list:#}"),
+    };
+    let group = only(&judged["cliff"]["groups"]);
+    let crossing = only(&group["crossings"]);
+    assert_eq!((&crossing["before"], &crossing["after"]), (&json!("mmap"), &json!("pread:direct")));
+    let [low, high] = ["low", "high"].map(|end| crossing[end].as_f64().expect("a ratio"));
+    let curves = group["curves"].as_array().expect("curves");
+    let mapped = curves.iter().find(|curve| curve["method"] == "mmap").expect("a curve");
+    let points = mapped["points"].as_array().expect("points").iter();
+    let read =
+        points.filter_map(|point| Some((point["ratio"].as_f64()?, point["device_bytes_per_byte"].as_f64()?)));
+    let (below, beyond): (Vec<_>, Vec<_>) =
+        read.filter(|(ratio, _)| *ratio <= low || *ratio >= high).partition(|(ratio, _)| *ratio <= low);
+    println!("crossing within {:.2} to {:.2}; read {below:.3?}, {beyond:.3?}", low, high);
     assert!(!below.is_empty() && below.iter().all(|(_, read)| *read < 1.0 + SMALLEST), "{below:?}");
     assert!(!beyond.is_empty() && beyond.iter().all(|(_, read)| *read > 1.0 - SMALLEST), "{beyond:?}");
-    assert!(crossing.high <= 1.6 * crossing.low, "{} to {}", crossing.low, crossing.high);
+    assert!(high <= 1.6 * low, "{} to {}", low, high);
 }

@@ -11,6 +11,7 @@ use pagewise_model::groups::distinct;
 
 use super::situation::AMPLIFIED;
 use crate::bar;
+use crate::judged_run::JudgedRun;
 use crate::line::{Line, Span};
 use crate::paragraph::wrapped;
 use crate::table::positions::leader_place;
@@ -28,10 +29,11 @@ const LONGEST_BAR: usize = 30;
 const FAR: f64 = 10.0;
 
 /// The bars in at most `room` lines; `None` if there is nothing to draw or no room.
-pub(super) fn lines(judged: &Judged, width: usize, room: usize) -> Option<Vec<Line>> {
-    if judged.cliff.is_some() || room < AROUND + FEWEST_ROWS {
+pub(super) fn lines(run: &JudgedRun<'_>, width: usize, room: usize) -> Option<Vec<Line>> {
+    if room < AROUND + FEWEST_ROWS || run.curves().is_some_and(|curves| curves.is_alone()) {
         return None;
     }
+    let judged = run.judged;
     let columns = columns(judged)?;
     let mut methods: Vec<&str> =
         distinct(columns.iter().flat_map(|column| column.ranked()).map(|(method, _)| method));

@@ -28,7 +28,7 @@ pub(super) struct Choice {
 /// The choice of each situation. A search and a table of methods have sentences of their own; the
 /// syncs of a single method are shown as such.
 pub(super) fn all(situations: &[Situation<'_>]) -> Vec<Choice> {
-    let shown = situations.iter().filter(|one| one.judged.cliff.is_none());
+    let shown = situations.iter().filter(|one| !one.is_answered);
     let shown = shown.filter(|one| !syncs::is_alone_with_syncs(one));
     let shown = shown.filter(|one| !one.is_of_a_victim());
     // Where others of its run compare methods, one that stands alone is there for a ceiling.

@@ -1,8 +1,7 @@
 //! Figures as they are shown, with their intervals.
 
-use pagewise_analysis::judge::method_tables::PairedRatio;
 use pagewise_analysis::judge::{FigureKind, MedianInterval};
-use pagewise_model::format::{factor, rate, time};
+use pagewise_model::format::{rate, time};
 
 /// A figure of a kind, in the unit of the kind.
 pub fn shown(kind: FigureKind, value: f64) -> String {
@@ -27,9 +26,4 @@ pub fn interval(figure: MedianInterval, form: impl Fn(f64) -> String) -> String 
         (Some(low), Some(high)) => format!("{middle} [{}, {}]", form(low), form(high)),
         _ => middle,
     }
-}
-
-/// `1.62x [1.58, 1.66]`.
-pub fn ratio(ratio: &PairedRatio) -> String {
-    factor(ratio.ratio, ratio.low.zip(ratio.high))
 }

@@ -3,7 +3,7 @@
 
 use pagewise_analysis::judge::reasons::{
     CellReason, MainFailure, NoVerdict, RefusedAttempts, Shortfall, Unanswerable, Unpaired, UnrankedReason,
-    WideCrossing, Withheld,
+    Withheld,
 };
 use pagewise_analysis::judge::verdict::FEWEST_ROUNDS;
 use pagewise_model::format::{rate, time};
@@ -177,17 +177,6 @@ pub fn unanswerable(reason: Unanswerable) -> &'static str {
         Unanswerable::NoSync => {
             "no sync is in the measured region: write --sync every:SIZE, or commit for append and update"
         }
-    }
-}
-
-/// The reason that the interval of a crossing is wider than the tolerance.
-pub fn wide_crossing(reason: WideCrossing) -> &'static str {
-    match reason {
-        WideCrossing::NoSearch => "the plan has no search",
-        WideCrossing::Undecided => "ratios between these were measured, and their order is not certain",
-        WideCrossing::TooFine => "there is no other amount of data in between",
-        WideCrossing::RunEnded => "the run ended before the interval was narrowed",
-        WideCrossing::SearchSpent => "the search had used up the measurements that it may add to the grid",
     }
 }
 

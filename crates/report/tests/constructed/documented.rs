@@ -4,7 +4,7 @@ use pagewise_analysis::judge;
 use pagewise_model::run::Run;
 use pagewise_report::judged_run::JudgedRun;
 
-use super::{cliff_run, constructed};
+use super::constructed;
 
 /// Every constructed run, by name.
 pub fn all() -> Vec<(&'static str, Run)> {
@@ -20,7 +20,6 @@ pub fn all() -> Vec<(&'static str, Run)> {
         ("fill", constructed::fill()),
         ("workers", constructed::workers()),
         ("method_tables", constructed::method_tables()),
-        ("cliff", cliff_run::cliff()),
         ("empty", empty()),
     ]
 }

@@ -1,7 +1,5 @@
 //! Documents of constructed runs that are not for a terminal. Golden files as in `golden.rs`.
 
-#[path = "../constructed/cliff.rs"]
-mod cliff_run;
 #[path = "../constructed/mod.rs"]
 mod constructed;
 #[path = "../constructed/documented.rs"]

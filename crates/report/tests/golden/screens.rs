@@ -114,13 +114,8 @@ fn an_open_expectation_names_the_samples_that_would_decide() {
 #[test]
 fn the_answer_is_one_screen() {
     assert_golden("screen-80.txt", screen_of(&all_runs(), 80).as_bytes());
-    let others = [
-        constructed::killed(),
-        constructed::unclear(),
-        constructed::method_tables(),
-        constructed::settings(),
-        constructed::workers(),
-    ];
+    let others =
+        [constructed::killed(), constructed::unclear(), constructed::settings(), constructed::workers()];
     let alone = all_runs().into_iter().chain(others).map(|run| vec![run]);
     for runs in alone.chain([all_runs()]) {
         for width in [80, 100, 140] {

@@ -1,14 +1,14 @@
 //! The crossing of two methods on two sides: the ratio of data to page cache at which their order
 //! changes.
 
-use pagewise_analysis::judge::cliff::Crossing;
 use pagewise_analysis::judge::verdict::SMALLEST_DIFFERENCE;
 use pagewise_analysis::statistics::{Interval, median};
 use pagewise_model::groups::distinct;
+use pagewise_report::curves_door::{FoundCrossing, SearchedCrossings};
 use serde::Serialize;
 
 use super::change::bounds;
-use super::digest::{Digest, SearchDigest};
+use super::digest::Digest;
 use super::unpaired::{difference, intervals};
 
 /// A crossing on two sides.
@@ -110,13 +110,11 @@ struct Found {
 
 impl Found {
     fn of(side: &[Digest], key: Key<'_>) -> Self {
-        let searches: Vec<&SearchDigest> =
+        let searches: Vec<&SearchedCrossings> =
             side.iter().flat_map(|run| &run.searches).filter(|search| search.label == key.label).collect();
-        let is_it = |crossing: &&Crossing| crossing.before == key.before && crossing.after == key.after;
+        let is_it = |crossing: &&FoundCrossing| crossing.before == key.before && crossing.after == key.after;
         let crossings = searches.iter().filter_map(|search| search.crossings.iter().find(is_it));
-        let ratio_at =
-            |crossing: &Crossing| crossing.ratio.unwrap_or_else(|| (crossing.low * crossing.high).sqrt());
-        Self { searches: searches.len(), logs: crossings.map(|crossing| ratio_at(crossing).ln()).collect() }
+        Self { searches: searches.len(), logs: crossings.map(|crossing| crossing.ratio.ln()).collect() }
     }
 
     fn shown(&self) -> Option<f64> {

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use pagewise_analysis::facts::{self, Facts};
-use pagewise_analysis::judge::cliff::Crossing;
 use pagewise_analysis::judge::label::{label, of_any_machine};
 use pagewise_analysis::judge::verdict::Place;
 use pagewise_analysis::judge::{
@@ -15,6 +14,7 @@ use pagewise_model::Conditions;
 use pagewise_model::format::listed;
 use pagewise_model::run::Run;
 use pagewise_model::run_identity::RunIdentity;
+use pagewise_report::curves_door::{self, SearchedCrossings};
 use pagewise_report::words::reasons;
 
 /// A run without its samples.
@@ -33,7 +33,7 @@ pub struct Digest {
     /// Every set of conditions under which methods are compared.
     pub situations: Vec<SituationDigest>,
     /// Crossings of each group of a search; empty for other questions.
-    pub searches: Vec<SearchDigest>,
+    pub searches: Vec<SearchedCrossings>,
     /// Reasons for doubt, such as samples that are missing.
     pub doubts: Vec<String>,
 }
@@ -66,15 +66,6 @@ pub struct RunFigure {
     pub by_round: ByRound,
 }
 
-/// A search for crossings under one set of conditions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SearchDigest {
-    /// The conditions.
-    pub label: String,
-    /// The crossings that it found.
-    pub crossings: Vec<Crossing>,
-}
-
 impl Digest {
     /// Name and identity.
     pub(super) fn named(&self) -> (&str, RunIdentity) {
@@ -91,7 +82,7 @@ impl Digest {
         let (judged, mut by_round) = judge_with_figures(run);
         let judged = &judged;
         let situations = judged.comparisons.iter().zip(&judged.advice);
-        let searches = judged.cliff.iter().flat_map(|cliff| &cliff.groups);
+        let curves = curves_door::answer(run, judged);
         Self {
             identity: RunIdentity::of(run),
             is_complete: judged.run.complete,
@@ -102,12 +93,7 @@ impl Digest {
                     situation(judged, comparison, advice.recommended.clone(), &mut by_round)
                 })
                 .collect(),
-            searches: searches
-                .map(|group| SearchDigest {
-                    label: group.compared_label.clone(),
-                    crossings: group.crossings.clone(),
-                })
-                .collect(),
+            searches: curves.map(|curves| curves.searches()).unwrap_or_default(),
             doubts: doubt(&name, judged).into_iter().collect(),
             name,
         }

@@ -1,16 +1,16 @@
 //! Two sides and many runs, made up.
 
 use pagewise_analysis::facts::Facts;
-use pagewise_analysis::judge::cliff::{Crossing, Precision};
 use pagewise_analysis::judge::{FigureKind, MedianInterval};
 use pagewise_model::random::Random;
 use pagewise_model::run_identity::RunIdentity;
 use pagewise_model::{Bytes, CacheState, Conditions, Reads, Work};
+use pagewise_report::curves_door::{FoundCrossing, SearchedCrossings};
 
 use super::advice::AdviceFinding;
 use super::change::{Change, ChangeFinding};
 use super::crossing::CrossingFinding;
-use super::digest::{RunFigure, SearchDigest, SituationDigest};
+use super::digest::{RunFigure, SituationDigest};
 use super::*;
 
 /// A run of `read` whose methods have these rates.
@@ -251,7 +251,7 @@ fn a_crossing_moves_appears_and_goes() {
         let of = |(index, place): (usize, &Option<f64>)| {
             let mut run = run(&format!("{index}{name}"), &[("mmap", 1.0)]);
             let crossings = place.iter().map(|ratio| crossing(*ratio)).collect();
-            run.searches = vec![SearchDigest { label: "16 KiB".to_string(), crossings }];
+            run.searches = vec![SearchedCrossings { label: "16 KiB".to_string(), crossings }];
             run
         };
         places.iter().enumerate().map(of).collect()
@@ -270,22 +270,8 @@ fn a_crossing_moves_appears_and_goes() {
     assert_eq!(finding(&steady[..1], &steady[1..2]), CrossingFinding::NoiseUnknown);
 }
 
-fn crossing(ratio: f64) -> Crossing {
-    Crossing {
-        before: "mmap".to_string(),
-        after: "pread".to_string(),
-        ratio: Some(ratio),
-        low: ratio * 0.9,
-        high: ratio * 1.1,
-        coverage: 0.95,
-        low_span_bytes: Bytes(1),
-        high_span_bytes: Bytes(2),
-        before_leads: true,
-        after_leads: true,
-        precision: Precision::Reached,
-        reason: None,
-        behind: None,
-    }
+fn crossing(ratio: f64) -> FoundCrossing {
+    FoundCrossing { before: "mmap".to_string(), after: "pread".to_string(), ratio }
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Colours {
 fn shown_together<'a>(run: &JudgedRun<'a>) -> Vec<Vec<&'a str>> {
     let judged = run.judged;
     let by_id = judged.by_id();
-    if judged.cliff.is_some() || judged.tables.is_some() {
+    if run.curves().is_some() {
         let methods: BTreeSet<&str> = judged.cells.iter().map(|cell| cell.method.as_str()).collect();
         return vec![methods.into_iter().collect()];
     }

@@ -9,7 +9,7 @@ use crate::proof::measured::{operations, region_ns, region_with_gaps_ns, total_n
 use crate::statistics::{Extent, median, total};
 
 /// From this share of the requested bytes, the device is involved.
-pub(crate) const DEVICE_SHARE: f64 = 0.01;
+pub const DEVICE_SHARE: f64 = 0.01;
 /// The device counts the requests of all processes; they are the cell's if others moved at most
 /// this share.
 const OTHERS_SHARE: f64 = 0.05;
@@ -166,7 +166,7 @@ pub(super) fn time_shares(
 
 /// Voluntary context switches of the measured threads. Unknown with heartbeats, which sleep and
 /// wake all the time.
-pub(crate) fn own_waits(evidence: &Evidence) -> Option<u64> {
+pub fn own_waits(evidence: &Evidence) -> Option<u64> {
     evidence.voluntary_switches.filter(|_| evidence.heartbeats.is_empty())
 }
 

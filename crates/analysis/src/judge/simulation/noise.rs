@@ -286,7 +286,7 @@ fn slowed(scatter: &Scatter, random: &mut Random) -> f64 {
 }
 
 /// A standard normal number (Box and Muller 1958).
-pub(crate) fn normal(random: &mut Random) -> f64 {
+pub fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }

@@ -285,7 +285,7 @@ fn a_replay_that_is_far_behind_leaves_after_three_rounds() {
     run.header.plan.budget = Some(Budget::of(1));
     run.header.plan.rounds = 56;
     let mut ledger = Ledger::new(&run.header.plan, &[]);
-    while let Next::Take(step) = search::next(&run, &ledger) {
+    while let Next::Take(step) = search::next(&run, &ledger, |_| Vec::new()) {
         let plan = run.header.plan.clone();
         let before = run.samples.len();
         for (index, round) in step.rounds.clone().flat_map(|round| step.order(&plan, round)) {

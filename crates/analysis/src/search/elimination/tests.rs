@@ -78,7 +78,7 @@ fn complete(plan: &Plan, truth: [&Truth; 2], cut: Vec<Sample>) -> Run {
     let mut ledger = Ledger::new(plan, &cut);
     let mut run = Run::of(Header::of(plan.clone()), cut);
     loop {
-        let step = match search::next(&run, &ledger) {
+        let step = match search::next(&run, &ledger, |_| Vec::new()) {
             Next::Take(step) => step,
             Next::Done => break,
             Next::Add(cells) => panic!("no search adds {cells:?}"),
