@@ -36,6 +36,8 @@ const MOST_SOURCES: usize = 2;
 const MOST_SITUATIONS: usize = 12;
 /// Situations that are listed of a run that is answered as a whole, whose conclusions follow.
 const MOST_BESIDE_CURVES: usize = 6;
+/// Lines of the findings that an answer to a run as a whole leaves.
+const MOST_RESERVED: usize = 8;
 /// Warnings that are shown; the tables have all.
 const MOST_WARNINGS: usize = 2;
 /// Run files of the command at the end.
@@ -65,11 +67,12 @@ pub fn lines(runs: &[JudgedRun<'_>], width: usize) -> Vec<Line> {
         }
         body.extend(words::in_tables(more).map(Block::remark));
     }
-    body.extend(findings(runs, &situations));
     let shown = |head, body| Document { head, body, ..Document::default() }.lines(width);
     let head = heading(runs, width);
     let head_len = shown(head.clone(), Vec::new()).len();
-    let mut answer = shown(head, body);
+    let mut answer = shown(head.clone(), body.clone());
+    body.extend(findings(runs, &situations));
+    let found = shown(head, body).split_off(answer.len());
     let mut tail = warnings(runs, &situations);
     if !tail.is_empty() {
         tail.push(Block::Lines(vec![Line::new()]));
@@ -77,9 +80,11 @@ pub fn lines(runs: &[JudgedRun<'_>], width: usize) -> Vec<Line> {
     tail.push(footer(runs));
     let tail = shown(tail, Vec::new());
     let most = MOST_LINES.saturating_sub(tail.len() + 1).max(head_len);
+    let reserved = found.len().min(MOST_RESERVED);
     for run in runs {
-        answer.extend(as_a_whole(run, width, most.saturating_sub(answer.len())));
+        answer.extend(as_a_whole(run, width, most.saturating_sub(answer.len() + reserved)));
     }
+    answer.extend(found);
     if answer.len() > most {
         answer.truncate(most.saturating_sub(1));
         answer.push(Line::weak("  …".to_string()));

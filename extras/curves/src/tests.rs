@@ -184,7 +184,11 @@ fn methods_by_threads_with_a_baseline_scaling_and_cold_starts() {
     let screen = screen_of(&run);
     assert!(screen.len() <= screen::MOST_LINES, "{screen:#?}");
     let has = |words: &str| screen.iter().any(|line| line.contains(words));
-    assert!(has("What to use") && has("and 5 more: the tables have them"), "{screen:#?}");
+    for words in
+        ["What to use", "and 5 more: the tables have them", "jvm/pread against jvm/mmap", "Without figures"]
+    {
+        assert!(has(words), "{words}: {screen:#?}");
+    }
 }
 
 #[test]
