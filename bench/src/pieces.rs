@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use pagewise_analysis::statistics::median;
+use pagewise_engine::sampling::Phases;
 use pagewise_model::random::Random;
 use pagewise_model::{Access, Bytes, Workload};
 
@@ -56,7 +57,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
             let mut of_pair = [0.0; 2];
             for (in_pieces, side) in &mut sides {
                 let side = side.as_mut().context("a reader for the only thread")?;
-                let slice = side.sample(0, SLICE_READS, None)?;
+                let slice = side.sample(0, SLICE_READS, &Phases::of(1))?;
                 of_pair[usize::from(*in_pieces)] =
                     (slice.ended_ns - slice.started_ns) as f64 / SLICE_READS as f64;
             }

@@ -11,15 +11,12 @@
 //! do the same number of reads, each the next ones of the offset table, and what they consumed is
 //! compared with what the file holds.
 
-use std::sync::Barrier;
-use std::sync::atomic::AtomicBool;
-
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_engine::clock::now_ns;
 use pagewise_engine::operations::{Latencies, Operations};
 use pagewise_engine::reader::{self, TableReads};
-use pagewise_engine::sampling::timed::{self, Limits};
-use pagewise_engine::sampling::{PhaseSync, empty_latencies};
+use pagewise_engine::sampling::timed::Limits;
+use pagewise_engine::sampling::{Phases, Turn, empty_latencies};
 use pagewise_model::pieces::{Masks, piece_reads};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
@@ -169,12 +166,12 @@ impl<'a> Slices<'a> {
                 one_piece.put(*offsets, operations * *reads_per_op);
             }
         }
-        let barrier = Barrier::new(self.lanes.len());
+        let phases = Phases::of(self.lanes.len());
         let slices: Vec<Result<Vec<TimedSlice>>> = std::thread::scope(|scope| {
             let threads: Vec<_> = self
                 .lanes
                 .iter_mut()
-                .map(|lane| scope.spawn(|| lane.run(order, operations, &barrier)))
+                .map(|lane| scope.spawn(|| lane.run(order, operations, &phases)))
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("a lane does not panic")).collect()
         });
@@ -228,29 +225,17 @@ impl EngineSide {
 
     /// The throughput phase of a sample, ended by a count so that it does the same reads as the
     /// bare loop.
-    pub fn sample(
-        &mut self,
-        first: usize,
-        operations: usize,
-        barrier: Option<&Barrier>,
-    ) -> Result<TimedSlice> {
-        let limits = Limits {
-            sample_ns: u64::MAX / 2,
-            latency_ns: 0,
-            bounds: PhaseBounds::of_throughput(operations as u64, 0),
-            policy: SamplingPolicy::default(),
-        };
-        // `sample` meets the others twice: at the start and behind the throughput phase.
-        let rendezvous = || {
-            if let Some(barrier) = barrier {
-                barrier.wait();
-            }
-        };
-        let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &AtomicBool::new(false) };
+    pub fn sample(&mut self, first: usize, operations: usize, phases: &Phases) -> Result<TimedSlice> {
+        let bounds = PhaseBounds::of_throughput(operations as u64, 0);
+        let limits = Limits { bounds, policy: SamplingPolicy::default() };
+        let (first_operation, touch_at) = (first as u64, self.touch_at);
+        let go = Go { first_operation, sample_ns: u64::MAX / 2, touch_at, ..Go::default() };
         let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
-        self.work.begin(&Go { first_operation: first as u64, touch_at: self.touch_at, ..Go::default() });
-        let work = self.work.as_mut();
-        let sample = timed::sample(work, first as u64, limits, phases, latencies, now_ns)
+        self.work.begin(&go);
+        // `sample` meets the others twice: at the start and behind the throughput phase.
+        let turn = Turn { thread: 0, go: &go, phases, latencies };
+        let sample = limits
+            .sample(self.work.as_mut(), turn, now_ns)
             .map_err(|failure| anyhow!("{}", failure.detail))?;
         ensure!(
             sample.operations == operations as u64,
@@ -313,38 +298,32 @@ pub fn engine_sides(
 
 impl Lane<'_> {
     /// A thread that fails goes on to meet the others at each barrier, and reports it at the end.
-    fn run(&mut self, order: &[Side], operations: usize, barrier: &Barrier) -> Result<Vec<TimedSlice>> {
+    fn run(&mut self, order: &[Side], operations: usize, phases: &Phases) -> Result<Vec<TimedSlice>> {
         let slices: Vec<_> = order
             .iter()
             .enumerate()
-            .map(|(slice, side)| self.slice(*side, slice, operations, barrier))
+            .map(|(slice, side)| self.slice(*side, slice, operations, phases))
             .collect();
         slices.into_iter().collect()
     }
 
-    fn slice(
-        &mut self,
-        side: Side,
-        slice: usize,
-        operations: usize,
-        barrier: &Barrier,
-    ) -> Result<TimedSlice> {
+    fn slice(&mut self, side: Side, slice: usize, operations: usize, phases: &Phases) -> Result<TimedSlice> {
         let first = self.first_operation(slice, operations);
         match side {
-            Side::Engine => self.engine.sample(first, operations, Some(barrier)),
-            Side::OnePiece => self.one_piece.sample(first, operations, Some(barrier)),
-            Side::Bare | Side::Control => self.bare(side, first, operations, barrier),
+            Side::Engine => self.engine.sample(first, operations, phases),
+            Side::OnePiece => self.one_piece.sample(first, operations, phases),
+            Side::Bare | Side::Control => self.bare(side, first, operations, phases),
         }
     }
 
-    fn bare(&mut self, side: Side, first: usize, operations: usize, barrier: &Barrier) -> Result<TimedSlice> {
+    fn bare(&mut self, side: Side, first: usize, operations: usize, phases: &Phases) -> Result<TimedSlice> {
         let offsets = part_of(self.offsets, first, operations, self.reads_per_op);
         let bare = if side == Side::Bare { &mut self.bare } else { &mut self.control };
-        barrier.wait();
+        phases.meet();
         let started_ns = now_ns();
         let checksum = bare.read(offsets);
         let ended_ns = now_ns();
-        barrier.wait();
+        phases.meet();
         Ok(TimedSlice { started_ns, ended_ns, checksum: checksum.context("the bare loop failed")? })
     }
 

@@ -1,18 +1,16 @@
 //! The threads of a job: one for each part of the work, alive from `open` to `close`, so that the
 //! supervisor finds the same threads before and after the measured region.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
-use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, PhaseBounds, SampleReply, SamplingPolicy};
+use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, PhaseBounds, SampleReply};
 use pagewise_sys::SharedMemory;
 
 use crate::clock::{now_ns, wait_until};
 use crate::operations::{Latencies, Operations};
-use crate::sampling::timed::Limits;
-use crate::sampling::{PhaseSync, ThreadSample, commits, empty_latencies, fixed, paced, timed};
+use crate::sampling::{Phases, ThreadSample, Turn, commits, empty_latencies, fixed, paced, timed};
 
 enum Order {
     WarmPageTables,
@@ -32,12 +30,7 @@ enum Answer {
 #[derive(Clone, Copy, Debug)]
 pub enum Bounds {
     /// When its time is up.
-    Timed {
-        /// Of the job.
-        bounds: PhaseBounds,
-        /// Of the job.
-        policy: SamplingPolicy,
-    },
+    Timed(timed::Limits),
     /// When this much is done.
     Fixed(fixed::Amount),
     /// When this many records, counted over all threads, are committed.
@@ -53,7 +46,7 @@ impl Bounds {
         let most = timed::bound(max_thread_operations);
         let paced =
             |schedule| paced::Pace { most, ..paced::Pace::of(job, schedule, throughput_device_bytes) };
-        let timed = Bounds::Timed { bounds: job.bounds, policy: job.policy };
+        let timed = Bounds::Timed(timed::Limits { bounds: job.bounds, policy: job.policy });
         job.schedule().map_or(timed, |schedule| Bounds::Paced(paced(schedule)))
     }
 
@@ -79,41 +72,7 @@ impl Bounds {
 /// State shared by all threads of a job.
 struct Common {
     bounds: Bounds,
-    barrier: Barrier,
-    timed_phase: AtomicBool,
-}
-
-impl Common {
-    fn sample(
-        &self,
-        (thread, work): (u32, &mut dyn Operations),
-        go: &Go,
-        latencies: Latencies,
-    ) -> Result<ThreadSample, CallFailure> {
-        let rendezvous = || {
-            self.barrier.wait();
-        };
-        work.begin(go);
-        match self.bounds {
-            Bounds::Timed { bounds, policy } => {
-                let (sample_ns, latency_ns) = (go.sample_ns, go.latency_ns);
-                let limits = Limits { sample_ns, latency_ns, bounds, policy };
-                let phases = PhaseSync { rendezvous: &rendezvous, timed_phase: &self.timed_phase };
-                timed::sample(work, go.first_operation, limits, phases, latencies, now_ns)
-            }
-            Bounds::Fixed(amount) => {
-                rendezvous();
-                fixed::sample(work, go.first_operation, amount, go.sample_ns, latencies, now_ns)
-            }
-            Bounds::Paced(pace) => {
-                rendezvous();
-                let turn =
-                    paced::Turn { thread, first_operation: go.first_operation, sample_ns: go.sample_ns };
-                paced::sample(work, turn, pace, latencies, (now_ns, wait_until))
-            }
-            Bounds::Commits(all) => commits::sample(work, all, go.sample_ns, &rendezvous, latencies, now_ns),
-        }
-    }
+    phases: Phases,
 }
 
 struct Member {
@@ -131,11 +90,7 @@ pub struct JobThreads {
 impl JobThreads {
     /// Start a thread for each part of the work.
     pub fn start(work: Vec<Box<dyn Operations>>, bounds: Bounds) -> Self {
-        let common = Arc::new(Common {
-            bounds,
-            barrier: Barrier::new(work.len()),
-            timed_phase: AtomicBool::new(false),
-        });
+        let common = Arc::new(Common { bounds, phases: Phases::of(work.len()) });
         let members = work
             .into_iter()
             .enumerate()
@@ -160,7 +115,7 @@ impl JobThreads {
 
     /// Let every thread do its part, and add up the results.
     pub fn sample(&self, go: &Go) -> Result<SampleReply, CallFailure> {
-        self.common.timed_phase.store(false, Ordering::Relaxed);
+        self.common.phases.begin();
         let answers = self.order_all(|| Order::Sample(go.clone()))?;
         let samples: Vec<ThreadSample> = answers
             .into_iter()
@@ -268,6 +223,8 @@ fn extent(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     end.saturating_sub(start)
 }
 
+/// Wait for orders, and carry them out: of a sample the policy takes over, whose phases call
+/// [`Operations::perform`], the loop of the method.
 fn serve(
     (thread, mut work): (u32, Box<dyn Operations>),
     common: &Common,
@@ -283,9 +240,16 @@ fn serve(
             }
             Order::Sample(go) => {
                 let latencies = std::mem::replace(&mut latencies, empty_latencies());
-                common
-                    .sample((thread, work.as_mut()), &go, latencies)
-                    .map(|sample| Answer::Sampled(Box::new(sample)))
+                let turn = Turn { thread, go: &go, phases: &common.phases, latencies };
+                let work = work.as_mut();
+                work.begin(&go);
+                let sample = match common.bounds {
+                    Bounds::Timed(limits) => limits.sample(work, turn, now_ns),
+                    Bounds::Fixed(amount) => amount.sample(work, turn, now_ns),
+                    Bounds::Commits(commits) => commits.sample(work, turn, now_ns),
+                    Bounds::Paced(pace) => pace.sample(work, turn, (now_ns, wait_until)),
+                };
+                sample.map(|sample| Answer::Sampled(Box::new(sample)))
             }
             Order::Fetch { offsets, read_bytes, handover } => {
                 fetch(work.as_mut(), &offsets, read_bytes, handover)

@@ -7,9 +7,8 @@
 
 use pagewise_protocol::CallFailure;
 
-use super::stalls::Stalls;
-use super::{AtRate, Clock, ThreadSample};
-use crate::operations::{Latencies, Operations};
+use super::{Clock, ThreadSample, Turn};
+use crate::operations::Operations;
 
 /// Records of a sample.
 #[derive(Clone, Copy, Debug)]
@@ -20,59 +19,53 @@ pub struct Commits {
     pub stall_ns: u64,
 }
 
-/// Take one thread's sample: records of `all` that no other thread does, or as many as are begun
-/// within `sample_ns`. `latencies` is empty.
-pub fn sample(
-    work: &mut dyn Operations,
-    all: Commits,
-    sample_ns: u64,
-    rendezvous: &dyn Fn(),
-    mut latencies: Latencies,
-    clock: impl Clock,
-) -> Result<ThreadSample, CallFailure> {
-    let bytes_before = work.bytes();
-    let mut stalls = Stalls::new(all.stall_ns);
-    let mut operations = 0;
-    rendezvous();
-    let started_ns = clock();
-    let deadline = started_ns.saturating_add(sample_ns);
-    let mut now = started_ns;
-    while now < deadline {
-        let begun = now;
-        let done = work.perform(operations, 1, all.records)?.operations;
-        if done == 0 {
-            break;
+impl Commits {
+    /// Take one thread's sample: records that no other thread does, or as many as are begun within
+    /// the time of the `go`.
+    #[inline(never)]
+    pub fn sample(
+        self,
+        work: &mut dyn Operations,
+        turn: Turn<'_>,
+        clock: impl Clock,
+    ) -> Result<ThreadSample, CallFailure> {
+        let bytes_before = work.bytes();
+        let mut sample = ThreadSample::new(turn.latencies, self.stall_ns);
+        turn.phases.meet();
+        sample.started_ns = clock();
+        let deadline = sample.started_ns.saturating_add(turn.go.sample_ns);
+        let mut now = sample.started_ns;
+        while now < deadline {
+            let begun = now;
+            let done = work.perform(sample.operations, 1, self.records)?.operations;
+            if done == 0 {
+                break;
+            }
+            now = clock();
+            sample.operations += done;
+            sample.latencies.saturating_record(now - begun);
+            sample.stalls.note(done, now - begun);
         }
-        now = clock();
-        operations += done;
-        latencies.saturating_record(now - begun);
-        stalls.note(done, now - begun);
+        sample.ended_ns = now;
+        sample.bytes = work.bytes() - bytes_before;
+        sample.syncs = work.take_sync_durations();
+        Ok(sample)
     }
-    Ok(ThreadSample {
-        started_ns,
-        ended_ns: now,
-        operations,
-        latency_span_ns: (0, 0),
-        at_rate: AtRate::default(),
-        latency_operations: 0,
-        bytes: work.bytes() - bytes_before,
-        checksum: 0,
-        latencies,
-        syncs: work.take_sync_durations(),
-        gap_wait_ns: 0,
-        stalls,
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use pagewise_protocol::Go;
+
     use super::*;
-    use crate::sampling::empty_latencies;
     use crate::sampling::fake::{FakeWork, Time};
+    use crate::sampling::{Phases, empty_latencies};
 
     fn sampled(work: &mut FakeWork<'_>, records: u64, sample_ns: u64, time: &Time) -> ThreadSample {
         let all = Commits { records, stall_ns: 1_000_000 };
-        sample(work, all, sample_ns, &|| (), empty_latencies(), time.clock()).expect("no call fails")
+        let (go, phases) = (Go { sample_ns, ..Go::default() }, Phases::of(1));
+        let turn = Turn { thread: 0, go: &go, phases: &phases, latencies: empty_latencies() };
+        all.sample(work, turn, time.clock()).expect("no call fails")
     }
 
     #[test]

@@ -15,8 +15,8 @@
 use pagewise_model::random::Random;
 use pagewise_protocol::{CallFailure, SamplingPolicy};
 
-use super::stalls::{Batch, Stalls};
-use super::{AtRate, Clock, ThreadSample};
+use super::stalls::Batch;
+use super::{Clock, ThreadSample, Turn};
 use crate::operations::{Done, Latencies, Operations};
 
 /// Amount of work, and the gaps between operations with a measured latency.
@@ -30,70 +30,64 @@ pub struct Amount {
     pub policy: SamplingPolicy,
 }
 
-/// Take one thread's sample: `amount` from `first_operation` on, or as much of it as is done within
-/// `sample_ns`. `latencies` is empty, and allocated beforehand because its size is noticeable.
-pub fn sample(
-    work: &mut dyn Operations,
-    first_operation: u64,
-    amount: Amount,
-    sample_ns: u64,
-    latencies: Latencies,
-    clock: impl Clock,
-) -> Result<ThreadSample, CallFailure> {
-    let bytes_before = work.bytes();
-    let mut progress = WorkProgress {
-        position: first_operation,
-        end: first_operation.saturating_add(amount.operations),
-        checksum: 0,
-        latencies,
-        early: Early::until(amount.policy.gap_measures),
-        stalls: Stalls::new(amount.policy.stall_ns),
-    };
-    let mut gaps = Gaps::new(amount.gap_seed, amount.policy);
-    let started_ns = clock();
-    let deadline = started_ns.saturating_add(sample_ns);
-    let mut now = started_ns;
-    while progress.position < progress.end && now < deadline {
-        let gap = gaps.draw();
-        let begun = now;
-        now = progress.batch(work, gap, now, &clock)?;
-        if progress.position < progress.end && gaps.adapt(gap, now - begun) {
-            progress.early.taken.clear();
+impl Amount {
+    /// Take one thread's sample: the amount from the first operation of the `go` on, or as much of
+    /// it as is done within its time.
+    #[inline(never)]
+    pub fn sample(
+        self,
+        work: &mut dyn Operations,
+        turn: Turn<'_>,
+        clock: impl Clock,
+    ) -> Result<ThreadSample, CallFailure> {
+        let bytes_before = work.bytes();
+        let first_operation = turn.go.first_operation;
+        let mut progress = WorkProgress {
+            position: first_operation,
+            end: first_operation.saturating_add(self.operations),
+            early: Early::until(self.policy.gap_measures),
+            sample: ThreadSample::new(turn.latencies, self.policy.stall_ns),
+        };
+        let mut gaps = Gaps::new(self.gap_seed, self.policy);
+        turn.phases.meet();
+        let started_ns = clock();
+        let deadline = started_ns.saturating_add(turn.go.sample_ns);
+        let mut now = started_ns;
+        while progress.position < progress.end && now < deadline {
+            let gap = gaps.draw();
+            let begun = now;
+            now = progress.batch(work, gap, now, &clock)?;
+            if progress.position < progress.end && gaps.adapt(gap, now - begun) {
+                progress.early.taken.clear();
+            }
+            if gaps.is_found() && !progress.early.taken.is_empty() {
+                progress.early.record(&mut progress.sample.latencies);
+            }
+            if progress.position < progress.end {
+                now = progress.batch(work, 1, now, &clock)?;
+            }
         }
-        if gaps.is_found() && !progress.early.taken.is_empty() {
-            progress.early.record(&mut progress.latencies);
-        }
-        if progress.position < progress.end {
-            now = progress.batch(work, 1, now, &clock)?;
-        }
+        progress.sample.add(work.finish()?);
+        let ended_ns = clock();
+        progress.early.record(&mut progress.sample.latencies);
+        Ok(ThreadSample {
+            started_ns,
+            ended_ns,
+            operations: progress.position - first_operation,
+            bytes: work.bytes() - bytes_before,
+            syncs: work.take_sync_durations(),
+            gap_wait_ns: work.take_gap_wait_ns(),
+            ..progress.sample
+        })
     }
-    progress.checksum = progress.checksum.wrapping_add(work.finish()?);
-    let ended_ns = clock();
-    progress.early.record(&mut progress.latencies);
-    Ok(ThreadSample {
-        started_ns,
-        ended_ns,
-        operations: progress.position - first_operation,
-        latency_span_ns: (0, 0),
-        at_rate: AtRate::default(),
-        latency_operations: 0,
-        bytes: work.bytes() - bytes_before,
-        checksum: progress.checksum,
-        latencies: progress.latencies,
-        syncs: work.take_sync_durations(),
-        gap_wait_ns: work.take_gap_wait_ns(),
-        stalls: progress.stalls,
-    })
 }
 
 /// Progress of the work.
 struct WorkProgress {
     position: u64,
     end: u64,
-    checksum: u64,
-    latencies: Latencies,
     early: Early,
-    stalls: Stalls,
+    sample: ThreadSample,
 }
 
 /// Latencies taken before the mean gap is found; those taken while it grows are not kept. Only a
@@ -143,11 +137,11 @@ impl WorkProgress {
         let Done { operations, checksum } = work.perform(self.position, wanted, self.end)?;
         let after = clock();
         self.position += operations;
-        self.checksum = self.checksum.wrapping_add(checksum);
+        self.sample.add(checksum);
         if wanted == 1 && !self.early.keeps(after - begun) {
-            self.latencies.saturating_record(after - begun);
+            self.sample.latencies.saturating_record(after - begun);
         }
-        self.stalls.note(operations, after - before);
+        self.sample.stalls.note(operations, after - before);
         Ok(after)
     }
 }

@@ -14,7 +14,10 @@ pub mod paced;
 pub mod stalls;
 pub mod timed;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pagewise_protocol::Go;
 
 use crate::operations::Latencies;
 use stalls::Stalls;
@@ -25,12 +28,48 @@ pub trait Clock: Fn() -> u64 {}
 impl<C: Fn() -> u64> Clock for C {}
 
 /// State that the threads of a job share between their phases.
-#[derive(Clone, Copy)]
-pub struct PhaseSync<'a> {
-    /// Called at the start of each phase, so that all threads are in the same one.
-    pub rendezvous: &'a dyn Fn(),
-    /// Set by any thread that needs a phase in which every operation is timed.
-    pub timed_phase: &'a AtomicBool,
+pub struct Phases {
+    barrier: Barrier,
+    timed: AtomicBool,
+}
+
+impl Phases {
+    /// Of this many threads.
+    pub fn of(threads: usize) -> Self {
+        Self { barrier: Barrier::new(threads), timed: AtomicBool::new(false) }
+    }
+
+    /// A sample begins.
+    pub fn begin(&self) {
+        self.timed.store(false, Ordering::Relaxed);
+    }
+
+    /// Wait for the other threads: each phase begins with it, so that all are in the same one.
+    pub fn meet(&self) {
+        self.barrier.wait();
+    }
+
+    /// Ask for a phase in which every operation is timed.
+    fn ask_for_timed(&self) {
+        self.timed.store(true, Ordering::Relaxed);
+    }
+
+    /// True if any thread has asked for it, after all have met.
+    fn is_timed(&self) -> bool {
+        self.timed.load(Ordering::Relaxed)
+    }
+}
+
+/// The part of a thread in a sample.
+pub struct Turn<'a> {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Of the sample.
+    pub go: &'a Go,
+    /// Of the job.
+    pub phases: &'a Phases,
+    /// Empty, and allocated beforehand because its size is noticeable.
+    pub latencies: Latencies,
 }
 
 /// Result of one thread.
@@ -59,6 +98,32 @@ pub struct ThreadSample {
     pub gap_wait_ns: u64,
     /// Stalled batches of the throughput phase.
     pub stalls: Stalls,
+}
+
+impl ThreadSample {
+    /// Nothing is done yet.
+    fn new(latencies: Latencies, stall_ns: u64) -> Self {
+        Self {
+            started_ns: 0,
+            ended_ns: 0,
+            operations: 0,
+            latency_span_ns: (0, 0),
+            latency_operations: 0,
+            bytes: 0,
+            checksum: 0,
+            latencies,
+            at_rate: AtRate::default(),
+            syncs: None,
+            gap_wait_ns: 0,
+            stalls: Stalls::new(stall_ns),
+        }
+    }
+
+    /// Add the checksum of operations.
+    #[inline]
+    fn add(&mut self, checksum: u64) {
+        self.checksum = self.checksum.wrapping_add(checksum);
+    }
 }
 
 /// Numbers of a sample at a rate.

@@ -15,9 +15,8 @@ use pagewise_model::RateSchedule;
 use pagewise_protocol::{CallFailure, Job};
 
 use super::device_budget::DeviceBudget;
-use super::stalls::Stalls;
-use super::{AtRate, Clock, ThreadSample};
-use crate::operations::{Latencies, Operations};
+use super::{AtRate, Clock, ThreadSample, Turn};
+use crate::operations::Operations;
 
 /// An operation that begins later than this is late.
 const LATE_NS: u64 = 100_000;
@@ -57,114 +56,105 @@ impl Pace {
     }
 }
 
-/// The part of a thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Turn {
-    /// Number of the thread.
-    pub thread: u32,
-    /// First operation of the thread.
-    pub first_operation: u64,
-    /// Length of the region.
-    pub sample_ns: u64,
-}
-
-/// Take one thread's sample by a clock that can be waited for. `latencies` is empty.
-pub fn sample(
-    work: &mut dyn Operations,
-    turn: Turn,
-    pace: Pace,
-    mut latencies: Latencies,
-    (clock, wait_until): (impl Clock, impl Fn(u64) -> u64),
-) -> Result<ThreadSample, CallFailure> {
-    let bytes_before = work.bytes();
-    let mut budget = DeviceBudget::new(pace.device_bytes, pace.device_check_ns);
-    let started_ns = clock();
-    let due_at = |operation| started_ns.saturating_add(pace.schedule.due_ns(turn.thread, operation));
-    let mut due = match pace.is_whole {
-        true => pace.most,
-        false => pace.schedule.due_within(turn.thread, turn.sample_ns).min(pace.most),
-    };
-    // A table that ends early ends the region with the time of its last operation.
-    let mut region_ends = started_ns.saturating_add(turn.sample_ns);
-    if due == pace.most {
-        region_ends = region_ends.min(due_at(due));
-    }
-    // Nothing is read ahead past what the thread may do.
-    let end = pace.end.min(turn.first_operation.saturating_add(pace.most));
-    let beyond = if pace.is_whole { u64::MAX } else { (region_ends - started_ns) / BEYOND };
-    let last = region_ends.saturating_add(beyond);
-    let (mut operations, mut late_starts, mut checksum, mut is_cut_short) = (0, 0, 0u64, false);
-    let (mut now, mut last_begun) = (started_ns, started_ns);
-    while operations < due && now < last {
-        let moment = due_at(operations);
-        let mut begun = now;
-        if now < moment {
-            // No clock is read between this and the operation.
-            begun = wait_until(moment);
-            late_starts += u64::from(begun - moment > LATE_NS);
+impl Pace {
+    /// Take one thread's sample by a clock that can be waited for.
+    #[inline(never)]
+    pub fn sample(
+        self,
+        work: &mut dyn Operations,
+        turn: Turn<'_>,
+        (clock, wait_until): (impl Clock, impl Fn(u64) -> u64),
+    ) -> Result<ThreadSample, CallFailure> {
+        let Turn { thread, go, phases, latencies } = turn;
+        let mut sample = ThreadSample::new(latencies, u64::MAX);
+        let bytes_before = work.bytes();
+        let mut budget = DeviceBudget::new(self.device_bytes, self.device_check_ns);
+        phases.meet();
+        let started_ns = clock();
+        let due_at = |operation| started_ns.saturating_add(self.schedule.due_ns(thread, operation));
+        let mut due = match self.is_whole {
+            true => self.most,
+            false => self.schedule.due_within(thread, go.sample_ns).min(self.most),
+        };
+        // A table that ends early ends the region with the time of its last operation.
+        let mut region_ends = started_ns.saturating_add(go.sample_ns);
+        if due == self.most {
+            region_ends = region_ends.min(due_at(due));
         }
-        let done = work.perform(turn.first_operation.saturating_add(operations), 1, end)?;
-        if done.operations == 0 {
-            // Every record is written, so nothing is due any more.
-            (due, region_ends) = (operations, now);
-            break;
+        // Nothing is read ahead past what the thread may do.
+        let end = self.end.min(go.first_operation.saturating_add(self.most));
+        let beyond = if self.is_whole { u64::MAX } else { (region_ends - started_ns) / BEYOND };
+        let last = region_ends.saturating_add(beyond);
+        let (mut operations, mut late_starts, mut is_cut_short) = (0, 0, false);
+        let (mut now, mut last_begun) = (started_ns, started_ns);
+        while operations < due && now < last {
+            let moment = due_at(operations);
+            let mut begun = now;
+            if now < moment {
+                // No clock is read between this and the operation.
+                begun = wait_until(moment);
+                late_starts += u64::from(begun - moment > LATE_NS);
+            }
+            let done = work.perform(go.first_operation.saturating_add(operations), 1, end)?;
+            if done.operations == 0 {
+                // Every record is written, so nothing is due any more.
+                (due, region_ends) = (operations, now);
+                break;
+            }
+            sample.add(done.checksum);
+            // Of whole work the last operation has what the end of all takes, a sync of the rest.
+            if !self.is_whole || operations + 1 == due {
+                sample.add(work.finish()?);
+            }
+            last_begun = begun;
+            now = clock();
+            operations += 1;
+            sample.latencies.saturating_record(now - moment);
+            if budget.is_spent(now) {
+                // Nothing is due any more, so the region ends here.
+                due = self.schedule.due_within(thread, now - started_ns).clamp(operations, due);
+                region_ends = now;
+                is_cut_short = true;
+                break;
+            }
         }
-        checksum = checksum.wrapping_add(done.checksum);
-        // Of whole work the last operation has what the end of all takes, a sync of the rest.
-        if !pace.is_whole || operations + 1 == due {
-            checksum = checksum.wrapping_add(work.finish()?);
+        if now < region_ends {
+            now = wait_until(region_ends);
         }
-        last_begun = begun;
-        now = clock();
-        operations += 1;
-        latencies.saturating_record(now - moment);
-        if budget.is_spent(now) {
-            // Nothing is due any more, so the region ends here.
-            due = pace.schedule.due_within(turn.thread, now - started_ns).clamp(operations, due);
-            region_ends = now;
-            is_cut_short = true;
-            break;
+        let passed_ns = now - started_ns;
+        let mut undone = operations;
+        while undone < due {
+            // Those that have waited as long, to the digits of the histogram, are counted together.
+            let waited_ns = now.saturating_sub(due_at(undone));
+            let alike_ns = passed_ns.saturating_sub(waited_ns - waited_ns / ALIKE_PART);
+            let alike = self.schedule.due_within(thread, alike_ns).clamp(undone + 1, due);
+            sample.latencies.saturating_record_n(waited_ns, alike - undone);
+            undone = alike;
         }
+        if self.is_whole {
+            due = self.schedule.due_within(thread, last_begun - started_ns).max(operations);
+        }
+        Ok(ThreadSample {
+            started_ns,
+            ended_ns: now,
+            operations,
+            bytes: work.bytes() - bytes_before,
+            at_rate: AtRate { due_operations: due, late_starts, is_cut_short },
+            syncs: work.take_sync_durations(),
+            ..sample
+        })
     }
-    if now < region_ends {
-        now = wait_until(region_ends);
-    }
-    let passed_ns = now - started_ns;
-    let mut undone = operations;
-    while undone < due {
-        // Those that have waited as long, to the digits of the histogram, are counted together.
-        let waited_ns = now.saturating_sub(due_at(undone));
-        let alike_ns = passed_ns.saturating_sub(waited_ns - waited_ns / ALIKE_PART);
-        let alike = pace.schedule.due_within(turn.thread, alike_ns).clamp(undone + 1, due);
-        latencies.saturating_record_n(waited_ns, alike - undone);
-        undone = alike;
-    }
-    if pace.is_whole {
-        due = pace.schedule.due_within(turn.thread, last_begun - started_ns).max(operations);
-    }
-    Ok(ThreadSample {
-        started_ns,
-        ended_ns: now,
-        operations,
-        latency_span_ns: (0, 0),
-        latency_operations: 0,
-        bytes: work.bytes() - bytes_before,
-        checksum,
-        latencies,
-        at_rate: AtRate { due_operations: due, late_starts, is_cut_short },
-        syncs: work.take_sync_durations(),
-        gap_wait_ns: 0,
-        stalls: Stalls::new(u64::MAX),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
+    use pagewise_protocol::Go;
+
     use super::*;
-    use crate::sampling::empty_latencies;
     use crate::sampling::fake::{self, FakeWork};
+    use crate::sampling::{Phases, empty_latencies};
 
     /// 100 operations in 1 ms, one each 10 us, but for what `change` does.
     fn sampled(
@@ -175,7 +165,8 @@ mod tests {
         let schedule = RateSchedule { rate: "100k".parse().expect("a rate"), reads_per_op: 1, threads: 1 };
         let mut pace = Pace::of(&Job::default(), schedule, 0);
         change(&mut pace);
-        let turn = Turn { thread: 0, first_operation: 0, sample_ns: 1_000_000 };
+        let (go, phases) = (Go { sample_ns: 1_000_000, ..Go::default() }, Phases::of(1));
+        let turn = Turn { thread: 0, go: &go, phases: &phases, latencies: empty_latencies() };
         // The clock stands still but for work and waiting, and the first wait may end too late.
         let (time, oversleeps) = (work.time, Cell::new(oversleeps));
         let clock = time.clock();
@@ -184,7 +175,7 @@ mod tests {
             time.pass(early + oversleeps.take().unwrap_or(0));
             clock()
         };
-        sample(work, turn, pace, empty_latencies(), (&clock, wait_until)).expect("no call fails")
+        pace.sample(work, turn, (&clock, wait_until)).expect("no call fails")
     }
 
     fn took(sample: &ThreadSample) -> u64 {

@@ -9,35 +9,20 @@
 //! **Latency.** If one operation takes 50 us alone, batches are single operations and their times
 //! are the latencies. Otherwise, and if operations overlap in a ring, a separate phase follows in
 //! which every operation is timed; its operations do not count for the rate.
-//!
-use std::sync::atomic::Ordering;
 
-use pagewise_protocol::{CallFailure, PhaseBounds, SamplingPolicy};
+use pagewise_protocol::{CallFailure, Go, PhaseBounds, SamplingPolicy};
 
 use super::device_budget::DeviceBudget;
-use super::stalls::Stalls;
-use super::{AtRate, Clock, PhaseSync, ThreadSample};
-use crate::operations::{Done, Latencies, Operations, TIMED_BATCH_OPERATIONS};
+use super::{Clock, Phases, ThreadSample, Turn};
+use crate::operations::{Done, Operations, TIMED_BATCH_OPERATIONS};
 
-/// Ends of the phases, and lengths of batches.
+/// Ends of the phases, and lengths of batches, of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Length of the throughput phase.
-    pub sample_ns: u64,
-    /// Length of the latency phase, if there is one; 0: none.
-    pub latency_ns: u64,
-    /// Of the job.
+    /// Operations and bytes of each phase; a `go` has their times.
     pub bounds: PhaseBounds,
-    /// Of the job.
+    /// The numbers of the rules.
     pub policy: SamplingPolicy,
-}
-
-impl Limits {
-    /// The operation after the last one of a sample that begins with operation `first`. If the
-    /// table must not be repeated, it bounds the operations, so nothing is read ahead past its end.
-    fn end(&self, first: u64) -> u64 {
-        first.saturating_add(bound(self.bounds.max_thread_operations))
-    }
 }
 
 /// A bound of which 0 means that there is none.
@@ -45,150 +30,126 @@ pub const fn bound(most: u64) -> u64 {
     if most == 0 { u64::MAX } else { most }
 }
 
-/// Take one thread's sample. `latencies` is empty, and allocated beforehand because its size is
-/// noticeable.
-pub fn sample(
-    work: &mut dyn Operations,
-    first_operation: u64,
-    limits: Limits,
-    PhaseSync { rendezvous, timed_phase }: PhaseSync<'_>,
-    mut latencies: Latencies,
-    clock: impl Clock,
-) -> Result<ThreadSample, CallFailure> {
-    let check_ns = limits.policy.device_check_ns;
-    let mut budget = DeviceBudget::new(limits.bounds.throughput_device_bytes, check_ns);
-    let bytes_before = work.bytes();
-    rendezvous();
-    let throughput = throughput_phase(work, first_operation, limits, &mut budget, &mut latencies, &clock);
-    let overlapped = !work.is_sequential();
-    if overlapped || matches!(&throughput, Ok(phase) if phase.batched) {
-        timed_phase.store(true, Ordering::Relaxed);
+impl Limits {
+    /// Take one thread's sample.
+    #[inline(never)]
+    pub fn sample(
+        self,
+        work: &mut dyn Operations,
+        turn: Turn<'_>,
+        clock: impl Clock,
+    ) -> Result<ThreadSample, CallFailure> {
+        let Turn { go, phases, latencies, .. } = turn;
+        let bytes_before = work.bytes();
+        let mut sample = ThreadSample::new(latencies, self.policy.stall_ns);
+        let batched = self.throughput_phase(work, (go, phases), &mut sample, &clock);
+        if !work.is_sequential() || batched == Ok(true) {
+            phases.ask_for_timed();
+        }
+        phases.meet();
+        let is_timed = phases.is_timed() && go.latency_ns > 0;
+        batched?;
+        if is_timed {
+            sample.latencies.reset();
+            self.latency_phase(work, go, &mut sample, &clock)?;
+        }
+        sample.bytes = work.bytes() - bytes_before;
+        Ok(sample)
     }
-    rendezvous();
-    // Every thread has reached the line above, so all of them read the same value.
-    let timed = timed_phase.load(Ordering::Relaxed) && limits.latency_ns > 0;
-    let throughput = throughput?;
-    let mut sample = ThreadSample {
-        started_ns: throughput.started_ns,
-        ended_ns: throughput.ended_ns,
-        operations: throughput.operations,
-        latency_span_ns: (0, 0),
-        at_rate: AtRate::default(),
-        latency_operations: 0,
-        bytes: 0,
-        checksum: throughput.checksum,
-        latencies,
-        syncs: None,
-        gap_wait_ns: 0,
-        stalls: throughput.stalls,
-    };
-    if timed {
-        sample.latencies.reset();
-        latency_phase(work, first_operation, limits, &mut sample, &clock)?;
-    }
-    sample.bytes = work.bytes() - bytes_before;
-    Ok(sample)
-}
 
-struct Throughput {
-    started_ns: u64,
-    ended_ns: u64,
-    operations: u64,
-    checksum: u64,
-    stalls: Stalls,
-    /// True if any batch had more than one operation: then batch times are not latencies.
-    batched: bool,
-}
-
-fn throughput_phase(
-    work: &mut dyn Operations,
-    first_operation: u64,
-    limits: Limits,
-    budget: &mut DeviceBudget,
-    latencies: &mut Latencies,
-    clock: &impl Clock,
-) -> Result<Throughput, CallFailure> {
-    let max_operations = bound(limits.bounds.throughput_operations);
-    let end = limits.end(first_operation);
-    let SamplingPolicy { batch_min_ns, batch_max_ns, stall_ns, .. } = limits.policy;
-    let mut phase = Throughput {
-        started_ns: clock(),
-        ended_ns: 0,
-        operations: 0,
-        checksum: 0,
-        stalls: Stalls::new(stall_ns),
-        batched: false,
-    };
-    let mut batch_operations = 1u64;
-    let mut before = phase.started_ns;
-    let deadline = before + limits.sample_ns;
-    loop {
-        let wanted = batch_operations.min(max_operations - phase.operations);
-        let Done { operations: done, checksum } =
-            work.perform(first_operation + phase.operations, wanted, end)?;
-        phase.checksum = phase.checksum.wrapping_add(checksum);
-        let after = clock();
-        let took = after - before;
-        phase.stalls.note(done, took);
-        phase.operations += done;
-        if batch_operations == 1 {
-            latencies.saturating_record(took);
-        }
-        if after >= deadline || phase.operations == max_operations || budget.is_spent(after) {
-            break;
-        }
-        if done == batch_operations && took < batch_min_ns {
-            batch_operations *= 2;
-            phase.batched = true;
-        } else if batch_operations > 1 && took > batch_max_ns {
-            batch_operations /= 2;
-        }
-        before = after;
+    /// The operation after the last one of a sample that begins with operation `first`. If the
+    /// table must not be repeated, it bounds the operations, so nothing is read ahead past its end.
+    fn end(&self, first: u64) -> u64 {
+        first.saturating_add(bound(self.bounds.max_thread_operations))
     }
-    phase.checksum = phase.checksum.wrapping_add(work.finish()?);
-    phase.ended_ns = clock();
-    Ok(phase)
-}
 
-fn latency_phase(
-    work: &mut dyn Operations,
-    first_operation: u64,
-    limits: Limits,
-    sample: &mut ThreadSample,
-    clock: &impl Clock,
-) -> Result<(), CallFailure> {
-    let max_operations = bound(limits.bounds.max_thread_operations).saturating_sub(sample.operations);
-    let mut budget = DeviceBudget::new(limits.bounds.latency_device_bytes, limits.policy.device_check_ns);
-    let first = first_operation + sample.operations;
-    let end = limits.end(first_operation);
-    // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend a
-    // device budget.
-    let mut batch_operations = if limits.bounds.latency_device_bytes > 0 { 1 } else { 8 };
-    let started = clock();
-    let deadline = started + limits.latency_ns;
-    let mut after = started;
-    while after < deadline && sample.latency_operations < max_operations && !budget.is_spent(after) {
-        let wanted = batch_operations.min(max_operations - sample.latency_operations);
-        let done =
-            work.perform_timed(first + sample.latency_operations, wanted, end, &mut sample.latencies)?;
-        sample.checksum = sample.checksum.wrapping_add(done.checksum);
-        sample.latency_operations += done.operations;
-        let now = clock();
-        if now - after < limits.latency_ns / 16 {
-            batch_operations = (batch_operations * 2).min(TIMED_BATCH_OPERATIONS as u64);
+    /// Return true if any batch had more than one operation: then batch times are not latencies.
+    #[inline(never)]
+    fn throughput_phase(
+        &self,
+        work: &mut dyn Operations,
+        (go, phases): (&Go, &Phases),
+        sample: &mut ThreadSample,
+        clock: &impl Clock,
+    ) -> Result<bool, CallFailure> {
+        let max_operations = bound(self.bounds.throughput_operations);
+        let end = self.end(go.first_operation);
+        let SamplingPolicy { batch_min_ns, batch_max_ns, device_check_ns, .. } = self.policy;
+        let mut budget = DeviceBudget::new(self.bounds.throughput_device_bytes, device_check_ns);
+        let (mut batch_operations, mut batched) = (1u64, false);
+        phases.meet();
+        sample.started_ns = clock();
+        let mut before = sample.started_ns;
+        let deadline = before + go.sample_ns;
+        loop {
+            let wanted = batch_operations.min(max_operations - sample.operations);
+            let Done { operations: done, checksum } =
+                work.perform(go.first_operation + sample.operations, wanted, end)?;
+            sample.add(checksum);
+            let after = clock();
+            let took = after - before;
+            sample.stalls.note(done, took);
+            sample.operations += done;
+            if batch_operations == 1 {
+                sample.latencies.saturating_record(took);
+            }
+            if after >= deadline || sample.operations == max_operations || budget.is_spent(after) {
+                break;
+            }
+            if done == batch_operations && took < batch_min_ns {
+                batch_operations *= 2;
+                batched = true;
+            } else if batch_operations > 1 && took > batch_max_ns {
+                batch_operations /= 2;
+            }
+            before = after;
         }
-        after = now;
+        sample.add(work.finish()?);
+        sample.ended_ns = clock();
+        Ok(batched)
     }
-    sample.latency_span_ns = (started, after);
-    Ok(())
+
+    #[inline(never)]
+    fn latency_phase(
+        &self,
+        work: &mut dyn Operations,
+        go: &Go,
+        sample: &mut ThreadSample,
+        clock: &impl Clock,
+    ) -> Result<(), CallFailure> {
+        let max_operations = bound(self.bounds.max_thread_operations).saturating_sub(sample.operations);
+        let device_bytes = self.bounds.latency_device_bytes;
+        let mut budget = DeviceBudget::new(device_bytes, self.policy.device_check_ns);
+        let first = go.first_operation + sample.operations;
+        let end = self.end(go.first_operation);
+        // Short batches meet the deadline, long ones keep a ring full. An operation alone may spend
+        // a device budget.
+        let mut batch_operations = if device_bytes > 0 { 1 } else { 8 };
+        let started = clock();
+        let deadline = started + go.latency_ns;
+        let mut after = started;
+        while after < deadline && sample.latency_operations < max_operations && !budget.is_spent(after) {
+            let wanted = batch_operations.min(max_operations - sample.latency_operations);
+            let done =
+                work.perform_timed(first + sample.latency_operations, wanted, end, &mut sample.latencies)?;
+            sample.add(done.checksum);
+            sample.latency_operations += done.operations;
+            let now = clock();
+            if now - after < go.latency_ns / 16 {
+                batch_operations = (batch_operations * 2).min(TIMED_BATCH_OPERATIONS as u64);
+            }
+            after = now;
+        }
+        sample.latency_span_ns = (started, after);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
-    use pagewise_protocol::{Go, Job};
+    use pagewise_protocol::Job;
 
     use super::*;
     use crate::reader::tests::{Fixture, mapped};
@@ -214,32 +175,36 @@ mod tests {
         }
     }
 
-    fn sampled(work: &mut dyn Operations, first: u64, limits: Limits, clock: impl Clock) -> ThreadSample {
-        let phases = PhaseSync { rendezvous: &|| (), timed_phase: &AtomicBool::new(false) };
-        sample(work, first, limits, phases, empty_latencies(), clock).expect("no call fails")
+    fn sampled(work: &mut dyn Operations, (limits, go): (Limits, Go), clock: impl Clock) -> ThreadSample {
+        let phases = Phases::of(1);
+        let turn = Turn { thread: 0, go: &go, phases: &phases, latencies: empty_latencies() };
+        limits.sample(work, turn, clock).expect("no call fails")
     }
 
     /// Reads of a table, two to an operation, by a clock that stands still.
-    fn run(reader: &Counting, offsets: &[u64], first: u64, limits: Limits) -> ThreadSample {
+    fn run(reader: &Counting, offsets: &[u64], first: u64, max_operations: u64) -> ThreadSample {
         let job = Job { reads_per_op: 2, ..Fixture::new(4096).job(100, 1, 1) };
         let mut reads = TableReads::divide(vec![Box::new(reader.clone())], mapped(offsets), &job);
-        reads[0].begin(&Go { first_operation: first, ..Go::default() });
-        let sample = sampled(reads[0].as_mut(), first, limits, Time::default().clock());
+        let (limits, go) = limits(max_operations);
+        let go = Go { first_operation: first, ..go };
+        reads[0].begin(&go);
+        let sample = sampled(reads[0].as_mut(), (limits, go), Time::default().clock());
         assert_eq!(sample.bytes, (sample.operations + sample.latency_operations) * 200);
         sample
     }
 
     /// No end but that of the operations.
-    fn limits(max_operations: u64) -> Limits {
+    fn limits(max_operations: u64) -> (Limits, Go) {
         let (bounds, policy) = (PhaseBounds::shared(max_operations, 0), SamplingPolicy::default());
-        Limits { sample_ns: u64::MAX / 2, latency_ns: u64::MAX / 2, bounds, policy }
+        let go = Go { sample_ns: u64::MAX / 2, latency_ns: u64::MAX / 2, ..Go::default() };
+        (Limits { bounds, policy }, go)
     }
 
     #[test]
     fn both_phases_walk_the_table_once_and_in_order() {
         let offsets: Vec<u64> = (0..2000).collect();
         let reader = Counting::default();
-        let sample = run(&reader, &offsets, 0, limits(1000));
+        let sample = run(&reader, &offsets, 0, 1000);
         let done = sample.operations + sample.latency_operations;
         assert_eq!(sample.operations, 750, "three quarters are the throughput phase's");
         assert_eq!(done, 1000);
@@ -252,7 +217,7 @@ mod tests {
     #[test]
     fn the_table_is_gone_through_again_from_where_it_began() {
         let offsets: Vec<u64> = (0..16).collect();
-        let sample = run(&Counting::default(), &offsets, 3, limits(16));
+        let sample = run(&Counting::default(), &offsets, 3, 16);
         assert_eq!(sample.operations + sample.latency_operations, 16);
         assert_eq!(sample.checksum, 2 * (0..16).sum::<u64>());
     }
@@ -261,7 +226,7 @@ mod tests {
     fn slow_operations_are_their_own_latencies() {
         let time = Time::default();
         let mut work = FakeWork { op_ns: 50_000, ..FakeWork::new(&time) };
-        let sample = sampled(&mut work, 0, limits(40), time.clock());
+        let sample = sampled(&mut work, limits(40), time.clock());
         assert_eq!(work.asked, [1; 30], "a batch that takes long enough is an operation");
         assert_eq!((sample.latency_operations, sample.latencies.len()), (0, sample.operations));
         // To three digits.
@@ -272,8 +237,8 @@ mod tests {
     fn batches_take_50_to_200_us_and_the_clock_is_read_once_for_each() {
         let time = Time::default();
         let mut work = FakeWork { op_ns: 10, slow: vec![(50_000, 3_000_000)], ..FakeWork::new(&time) };
-        let limits = Limits { sample_ns: 10_000_000, latency_ns: 0, ..limits(0) };
-        let sample = sampled(&mut work, 0, limits, time.clock_of(20));
+        let go = Go { sample_ns: 10_000_000, ..Go::default() };
+        let sample = sampled(&mut work, (limits(0).0, go), time.clock_of(20));
         let growing: Vec<u64> = (0..13).map(|power| 1 << power).collect();
         assert_eq!(work.asked[..14], [&growing[..], &[8192]].concat(), "until a batch takes 50 us");
         // The sixth of these has the stall: the next one is halved, and takes too little.
@@ -290,8 +255,8 @@ mod tests {
     fn latencies_are_taken_until_their_time_is_up() {
         let time = Time::default();
         let mut work = FakeWork { op_ns: 10, ..FakeWork::new(&time) };
-        let limits = Limits { sample_ns: 1_000_000, latency_ns: 1_600_000, ..limits(0) };
-        let sample = sampled(&mut work, 0, limits, time.clock());
+        let (limits, go) = (limits(0).0, Go { sample_ns: 1_000_000, latency_ns: 1_600_000, ..Go::default() });
+        let sample = sampled(&mut work, (limits, go.clone()), time.clock());
         let (from, to) = sample.latency_span_ns;
         assert_eq!(from, sample.ended_ns, "nothing lies between the phases");
         // The largest batch takes 2.56 us.
@@ -303,8 +268,7 @@ mod tests {
         );
         let few = sampled(
             &mut FakeWork { op_ns: 10, ..FakeWork::new(&time) },
-            0,
-            Limits { latency_ns: 0, ..limits },
+            (limits, Go { latency_ns: 0, ..go }),
             time.clock(),
         );
         assert_eq!((few.latency_operations, few.latency_span_ns), (0, (0, 0)));

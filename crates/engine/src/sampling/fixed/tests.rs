@@ -1,14 +1,24 @@
 //! The exact amount is done, every stall is found, and the gaps follow from the seed.
 
+use pagewise_protocol::Go;
+
 use super::*;
-use crate::sampling::empty_latencies;
 use crate::sampling::fake::{FakeWork, Time};
+use crate::sampling::{Phases, empty_latencies};
+
+/// Work with this many operations, or as many as are done within `sample_ns`.
+fn sampled(work: &mut FakeWork<'_>, (first, operations): (u64, u64), sample_ns: u64) -> ThreadSample {
+    let amount = Amount { operations, gap_seed: 5, policy: SamplingPolicy::default() };
+    let (go, phases) = (Go { first_operation: first, sample_ns, ..Go::default() }, Phases::of(1));
+    let turn = Turn { thread: 0, go: &go, phases: &phases, latencies: empty_latencies() };
+    let clock = work.time.clock();
+    amount.sample(work, turn, clock).expect("no call fails")
+}
 
 /// Work with this many operations, all of it, from `first` on.
-fn run(work: &mut FakeWork<'_>, time: &Time, first: u64, operations: u64) -> ThreadSample {
+fn run(work: &mut FakeWork<'_>, first: u64, operations: u64) -> ThreadSample {
     work.done = first;
-    let amount = Amount { operations, gap_seed: 5, policy: SamplingPolicy::default() };
-    sample(work, first, amount, u64::MAX, empty_latencies(), time.clock()).expect("no call fails")
+    sampled(work, (first, operations), u64::MAX)
 }
 
 #[test]
@@ -16,7 +26,7 @@ fn exactly_the_amount_is_done_and_finished() {
     for (first, operations) in [(0, 0), (0, 1), (0, 2), (3, 3), (0, 17), (1000, 100_000)] {
         let time = Time::default();
         let mut work = FakeWork::new(&time);
-        let sample = run(&mut work, &time, first, operations);
+        let sample = run(&mut work, first, operations);
         assert_eq!((sample.operations, work.done, work.finished), (operations, first + operations, 1));
         assert_eq!(sample.checksum, 1000 * operations + 7, "with what was in flight");
         assert_eq!(sample.bytes, operations * 10);
@@ -30,7 +40,7 @@ fn exactly_the_amount_is_done_and_finished() {
 fn slow_operations_are_all_timed() {
     let time = Time::default();
     let mut work = FakeWork { op_ns: 300_000, ..FakeWork::new(&time) };
-    let sample = run(&mut work, &time, 0, 20);
+    let sample = run(&mut work, 0, 20);
     assert_eq!(work.asked, [1; 20]);
     assert_eq!(sample.latencies.len(), 20);
 }
@@ -38,11 +48,9 @@ fn slow_operations_are_all_timed() {
 #[test]
 fn time_that_is_up_ends_the_work_early() {
     let time = Time::default();
-    let amount = Amount { operations: 1000, gap_seed: 5, policy: SamplingPolicy::default() };
     for (sample_ns, done) in [(0, 0), (1, 2), (999_999, 20), (u64::MAX, 1000)] {
         let mut work = FakeWork { op_ns: 50_000, ..FakeWork::new(&time) };
-        let sample = sample(&mut work, 0, amount, sample_ns, empty_latencies(), time.clock());
-        let sample = sample.expect("no call fails");
+        let sample = sampled(&mut work, (0, 1000), sample_ns);
         // A single operation after a gap of one: the time is looked at after both.
         assert_eq!((sample.operations, work.finished), (done, 1), "{sample_ns}");
     }
@@ -52,7 +60,7 @@ fn time_that_is_up_ends_the_work_early() {
 fn every_single_operation_between_batches_is_timed() {
     let time = Time::default();
     let mut work = FakeWork { op_ns: 10, ..FakeWork::new(&time) };
-    let sample = run(&mut work, &time, 0, 1_000_000);
+    let sample = run(&mut work, 0, 1_000_000);
     let single = work.asked.iter().filter(|wanted| **wanted == 1).count() as u64;
     assert!((1..=single).contains(&sample.latencies.len()), "those while the mean gap grew are left out");
     // 40 us of 10 ns: a mean of 4,096.
@@ -65,7 +73,7 @@ fn every_single_operation_between_batches_is_timed() {
 fn the_first_operation_does_not_weigh_more_than_others() {
     let time = Time::default();
     let mut work = FakeWork { slow: vec![(0, 300_000_000)], ..FakeWork::new(&time) };
-    let sample = run(&mut work, &time, 0, 1_000_000);
+    let sample = run(&mut work, 0, 1_000_000);
     assert_eq!((sample.stalls.count, sample.stalls.longest_ns), (1, 300_000_001), "it is a stall");
     assert_eq!(sample.latencies.max(), 1, "it was timed because the mean gap was still 1");
 }
@@ -117,7 +125,7 @@ fn a_stalled_operation_is_seen_wherever_it_falls() {
     for slow in [0, 1, 2, 63, 50_000, 99_999] {
         let time = Time::default();
         let mut work = FakeWork { slow: vec![(slow, 30_000_000)], ..FakeWork::new(&time) };
-        let sample = run(&mut work, &time, 0, 100_000);
+        let sample = run(&mut work, 0, 100_000);
         assert_eq!(sample.stalls.count, 1, "operation {slow}");
         assert!((30_000_000..30_000_010).contains(&sample.stalls.longest_ns), "operation {slow}");
     }
