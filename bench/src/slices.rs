@@ -11,10 +11,12 @@
 //! do the same number of reads, each the next ones of the offset table, and what they consumed is
 //! compared with what the file holds.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_engine::clock::now_ns;
 use pagewise_engine::operations::{Latencies, Operations};
-use pagewise_engine::reader::{self, TableReads};
+use pagewise_engine::reader::{self, TablePart};
 use pagewise_engine::sampling::timed::Limits;
 use pagewise_engine::sampling::{Phases, Turn, empty_latencies};
 use pagewise_model::pieces::{Masks, piece_reads};
@@ -278,17 +280,20 @@ pub fn engine_sides(
         warm_page_tables: 1,
         ..Job::default()
     };
-    let readers = reader::open(&method, &job, Consume::Touch, false)
+    // Shared memory, as a worker gets it, for each thread of its own.
+    let (mut memories, mut parts) = (Vec::new(), Vec::new());
+    for table in tables {
+        let reads = table.offsets().reads().len();
+        let mut memory = SharedMemory::create("table", reads * 8)?;
+        memory.bytes_mut().fill(0);
+        let mapping = Arc::new(FileMapping::new(memory.file(), reads * 8, true)?);
+        parts.push(TablePart::new(mapping, 0..reads, job.piece_reads));
+        memories.push(memory);
+    }
+    let opened = reader::open(&method, &job, Consume::Touch, false, parts)
         .map_err(|failure| anyhow!("{}", failure.detail))?;
     let mut sides = Vec::new();
-    for (reader, table) in readers.into_iter().zip(tables) {
-        // Shared memory, as a worker gets it.
-        let bytes = table.offsets().reads().len() * 8;
-        let mut memory = SharedMemory::create("table", bytes)?;
-        memory.bytes_mut().fill(0);
-        let mapping = FileMapping::new(memory.file(), bytes, true)?;
-        let work = TableReads::divide(vec![reader], mapping, &job).pop();
-        let mut work = work.context("a reader is the work of a thread")?;
+    for (mut work, memory) in opened.into_iter().zip(memories) {
         work.warm_page_tables();
         let (piece_reads, latencies) = (job.piece_reads as usize, empty_latencies());
         sides.push(EngineSide { work, memory, piece_reads, touch_at: 0, latencies });

@@ -1,6 +1,6 @@
 //! Effects of a method's options on the engine. This is the only place where an option becomes an
-//! action: a new effect does not compile until it is handled here, nor does a field that no reader,
-//! scanner or writer uses.
+//! action: a new effect does not compile until it is handled here, nor does a field that no reader
+//! and no writer uses.
 
 use pagewise_model::method::options::{Effect, SetUpStep};
 use pagewise_model::{Bytes, Method};

@@ -1,4 +1,4 @@
-//! The file that is read: opening, mapping and advising it for readers and scanners.
+//! The file that is read: opening, mapping and advising it.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -97,13 +97,6 @@ impl DataFile {
     /// Open each of the files for reading; with O_DIRECT if `direct`.
     pub fn open_each(&self, direct: bool) -> Result<Vec<OwnedFd>, CallFailure> {
         self.parts().into_iter().map(|part| self.open_path(part.path, direct)).collect()
-    }
-
-    /// Open the file and give the kernel the method's advice, in the order of the options.
-    pub fn open_advised(&self) -> Result<OwnedFd, CallFailure> {
-        let file = self.open(self.effects.direct)?;
-        self.advise(&file, &self.path, self.span_bytes as u64)?;
-        Ok(file)
     }
 
     /// Open each of the files, and give the kernel the method's advice for it.

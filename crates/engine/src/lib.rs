@@ -1,8 +1,8 @@
 //! The measured loops, and the native worker around them.
 //!
 //! * [`operations`]: the work of a thread, of any kind; a batch is one call;
-//! * [`reader`]: reads at the offsets of a table, one file for each access;
-//! * [`scanner`]: a whole file, front to back;
+//! * [`reader`]: reads at the offsets of a table, or of a whole file front to back, one file for
+//!   each access;
 //! * [`writer`]: records into a ring file;
 //! * [`sampling`]: the activity of one thread between `go` and `sample`, with all clock readings;
 //! * [`threads`]: the threads of a job;
@@ -22,7 +22,6 @@ pub mod heartbeat;
 pub mod operations;
 pub mod reader;
 pub mod sampling;
-pub mod scanner;
 pub mod threads;
 pub mod worker;
 pub mod writer;

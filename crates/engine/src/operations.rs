@@ -1,9 +1,8 @@
 //! Operations: the work of a thread between two clock readings.
 //!
-//! Reads by the offset table are one implementation ([`crate::reader::TableReads`]), passes over a
-//! file another ([`crate::scanner::Passes`]), written records the third (`crate::writer`).
-//! [`crate::sampling`] and [`crate::threads`] use this trait only. A batch costs one indirect call
-//! more than the work itself, an operation none.
+//! Reads by the offset table, passes over a file ([`crate::reader`]) and written records
+//! (`crate::writer`) are implementations. [`crate::sampling`] and [`crate::threads`] use this trait
+//! only. A batch costs one indirect call more than the work itself, an operation none.
 
 use hdrhistogram::Histogram;
 use pagewise_protocol::{CallFailure, Go};

@@ -225,6 +225,7 @@ fn extent(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
 
 /// Wait for orders, and carry them out: of a sample the policy takes over, whose phases call
 /// [`Operations::perform`], the loop of the method.
+#[inline(never)]
 fn serve(
     (thread, mut work): (u32, Box<dyn Operations>),
     common: &Common,

@@ -19,8 +19,7 @@ use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
 use crate::heartbeat::HeartbeatThread;
 use crate::operations::Operations;
-use crate::reader::{self, RecordedReads, TableReads};
-use crate::scanner::{self, Passes};
+use crate::reader::{self, TablePart};
 use crate::threads::{Bounds, JobThreads};
 use crate::writer;
 
@@ -185,14 +184,14 @@ impl ParsedJob {
         }
         let consume = self.work.consume().expect("it reads");
         let Some(table) = table else {
-            let scanner = scanner::open(&self.method, job, consume)?;
-            return Ok((vec![Box::new(Passes::new(scanner, job.span_bytes))], Bounds::fixed(job, 1)));
+            return Ok((reader::open_scan(&self.method, job, consume)?, Bounds::fixed(job, 1)));
         };
-        let readers = reader::open(&self.method, job, consume, self.per_thread)?;
-        match self.work {
-            Work::Replay(_) => Ok((RecordedReads::divide(readers, table, job)?, Bounds::fixed(job, 1))),
-            _ => Ok((TableReads::divide(readers, table, job), Bounds::timed(job))),
-        }
+        let parts = TablePart::divide(table, job)?;
+        let bounds = match self.work {
+            Work::Replay(_) => Bounds::fixed(job, 1),
+            _ => Bounds::timed(job),
+        };
+        Ok((reader::open(&self.method, job, consume, self.per_thread, parts)?, bounds))
     }
 
     fn sync(&self) -> Sync {

@@ -1,23 +1,40 @@
 //! Order of reads: independent, each offset as the table has it; dependent, each offset of an
 //! operation except the first from the data of the read before; recorded, each offset and length as
-//! a trace has them.
+//! a trace has them; or the whole span front to back.
 //!
 //! A loop is compiled for each order, so that independent reads pay nothing for the others. The
 //! address of a dependent read is computed from a word loaded by the one before, so no CPU,
 //! compiler or queue can begin it earlier.
 
+use pagewise_model::Method;
 use pagewise_model::trace::range_of;
-use pagewise_model::{Method, Workload};
 use pagewise_protocol::{CallFailure, Job};
 
-use super::{Due, ReadRange, ReadTarget, Reader};
+use super::{Due, Passes, ReadTarget, Reader, RecordedReads, TablePart, TableReads};
 use crate::failure::refusal;
+use crate::operations::Operations;
 
 /// An order of reads.
 pub(super) trait Order: Copy + Send + 'static {
-    /// Offset and length of the read at an entry, where those of this job have `len` bytes or at
-    /// most so many. `None` if it does not fit into the span.
-    fn range(self, entry: u64, len: usize) -> Option<(u64, usize)>;
+    /// The task of a method that reads in this order.
+    const TASK: &'static str = "read at the offsets of a table";
+    /// True if the span is read front to back.
+    const IS_FRONT_TO_BACK: bool = false;
+    /// True if a read waits for the data of the one before.
+    const IS_CHAIN: bool = false;
+    /// True if the span may have several files.
+    const HAS_FILES: bool = false;
+
+    /// Do the reads that are due, of `len` bytes or at most so many; `read` gets the weight, and
+    /// offset and length, and returns the link of the bytes.
+    ///
+    /// Timed region: `for each (weight, entry): read(weight, range(entry ^ mask))`.
+    fn reads<E>(
+        self,
+        due: Due<'_>,
+        len: usize,
+        read: impl FnMut(u64, (u64, usize)) -> Result<u64, E>,
+    ) -> Result<(), Stopped<E>>;
 
     /// The word of a read's bytes that the next offset follows from; 0 if it follows from the table
     /// alone.
@@ -26,82 +43,25 @@ pub(super) trait Order: Copy + Send + 'static {
         0
     }
 
-    /// Do the reads that are due; `read` returns the link and the checksum of the bytes at this
-    /// offset, of this length.
-    ///
-    /// Timed region: `for each (weight, entry): total += weight * read(range(entry ^ mask))`.
-    #[inline(always)]
-    fn reads<E>(
-        self,
-        due: Due<'_>,
-        len: usize,
-        mut read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
-    ) -> Result<u64, Stopped<E>> {
-        let mut total = 0u64;
-        for (weight, entry) in due.weighted() {
-            let range = self.range(entry, len).ok_or(Stopped::OutOfRange(entry))?;
-            let (_, checksum) = read(range).map_err(Stopped::Read)?;
-            total = total.wrapping_add(weight.wrapping_mul(checksum));
-        }
-        Ok(total)
+    /// The work of each thread: its reader, over its part of the table.
+    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn Operations>> {
+        let work = |(reader, part)| Box::new(TableReads::new(reader, part, job)) as Box<dyn Operations>;
+        readers.into_iter().zip(parts).map(work).collect()
     }
 }
 
-/// A reader that can read in any order.
-pub(super) trait ReadInOrder: Reader + Sized + 'static {
-    /// Like [`Reader::read`], in this order.
-    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure>;
-
-    /// Box this reader, or one made of it for another order of the target.
-    fn boxed(self, target: &ReadTarget) -> Box<dyn Reader> {
-        match target.order {
-            OrderKind::Independent => Box::new(self),
-            OrderKind::Dependent => Box::new(OrderedReader { reader: self, order: Chain::of(target) }),
-            OrderKind::Recorded => Box::new(OrderedReader { reader: self, order: Recorded::of(target) }),
-        }
+/// Do the reads of entries that do not depend on each other.
+#[inline(always)]
+fn each<E>(
+    due: Due<'_>,
+    range: impl Fn(u64) -> Option<(u64, usize)>,
+    mut read: impl FnMut(u64, (u64, usize)) -> Result<u64, E>,
+) -> Result<(), Stopped<E>> {
+    for (weight, entry) in due.weighted() {
+        let range = range(entry).ok_or(Stopped::OutOfRange(entry))?;
+        read(weight, range).map_err(Stopped::Read)?;
     }
-}
-
-/// Kinds of orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OrderKind {
-    /// Each entry is an offset.
-    Independent,
-    /// Each offset but the first follows from the data of the read before.
-    Dependent,
-    /// Each entry is an offset and a length ([`pagewise_model::trace::entry()`]).
-    Recorded,
-}
-
-impl OrderKind {
-    /// The order of a job's reads.
-    pub(super) fn of(job: &Job) -> Self {
-        match job.workload == Workload::Replay.name() {
-            true => OrderKind::Recorded,
-            false if job.dependent == 1 => OrderKind::Dependent,
-            false => OrderKind::Independent,
-        }
-    }
-}
-
-/// A reader in another order than that of independent reads.
-struct OrderedReader<R, O> {
-    reader: R,
-    order: O,
-}
-
-impl<R: ReadInOrder, O: Order> Reader for OrderedReader<R, O> {
-    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
-        self.reader.read_in(reads.due(), self.order)
-    }
-
-    fn warm_page_tables(&mut self) {
-        self.reader.warm_page_tables();
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.reader.fetch(offset, into)
-    }
+    Ok(())
 }
 
 /// Reason that a batch of reads stopped.
@@ -147,10 +107,23 @@ impl Independent {
     }
 }
 
+impl Independent {
+    /// Offset and length of the read at this offset; `None` if it does not fit into the span.
+    #[inline(always)]
+    pub(super) fn range(self, offset: u64, len: usize) -> Option<(u64, usize)> {
+        (offset <= self.last_offset).then_some((offset, len))
+    }
+}
+
 impl Order for Independent {
     #[inline(always)]
-    fn range(self, entry: u64, len: usize) -> Option<(u64, usize)> {
-        (entry <= self.last_offset).then_some((entry, len))
+    fn reads<E>(
+        self,
+        due: Due<'_>,
+        len: usize,
+        read: impl FnMut(u64, (u64, usize)) -> Result<u64, E>,
+    ) -> Result<(), Stopped<E>> {
+        each(due, |entry| self.range(entry, len), read)
     }
 }
 
@@ -167,58 +140,106 @@ impl Recorded {
 }
 
 impl Order for Recorded {
+    const HAS_FILES: bool = true;
+
     #[inline(always)]
-    fn range(self, entry: u64, longest: usize) -> Option<(u64, usize)> {
-        let (offset, len) = range_of(entry);
-        (len <= longest && offset + len as u64 <= self.span_bytes).then_some((offset, len))
+    fn reads<E>(
+        self,
+        due: Due<'_>,
+        longest: usize,
+        read: impl FnMut(u64, (u64, usize)) -> Result<u64, E>,
+    ) -> Result<(), Stopped<E>> {
+        let range = |entry| {
+            let (offset, len) = range_of(entry);
+            (len <= longest && offset + len as u64 <= self.span_bytes).then_some((offset, len))
+        };
+        each(due, range, read)
+    }
+
+    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn Operations>> {
+        let work = |(reader, part)| Box::new(RecordedReads::new(reader, part, job)) as Box<dyn Operations>;
+        readers.into_iter().zip(parts).map(work).collect()
+    }
+}
+
+/// The whole span, whatever is due: its pieces one after the other, the last one shorter.
+#[derive(Clone, Copy)]
+pub(super) struct FrontToBack {
+    span_bytes: u64,
+}
+
+impl FrontToBack {
+    pub(super) fn of(target: &ReadTarget) -> Self {
+        Self { span_bytes: target.file.span_bytes as u64 }
+    }
+}
+
+impl Order for FrontToBack {
+    const TASK: &'static str = "scan a file";
+    const IS_FRONT_TO_BACK: bool = true;
+
+    /// Timed region: `for each piece: read(1, piece)`. The sum does not depend on their order.
+    #[inline(always)]
+    fn reads<E>(
+        self,
+        _: Due<'_>,
+        len: usize,
+        mut read: impl FnMut(u64, (u64, usize)) -> Result<u64, E>,
+    ) -> Result<(), Stopped<E>> {
+        let mut offset = 0;
+        while offset < self.span_bytes {
+            let len = len.min((self.span_bytes - offset) as usize);
+            read(1, (offset, len)).map_err(Stopped::Read)?;
+            offset += len as u64;
+        }
+        Ok(())
+    }
+
+    fn work<R: Reader>(self, readers: Vec<R>, _: Vec<TablePart>, job: &Job) -> Vec<Box<dyn Operations>> {
+        let work = |reader| Box::new(Passes::new(reader, job.span_bytes)) as Box<dyn Operations>;
+        readers.into_iter().map(work).collect()
     }
 }
 
 /// Dependent reads.
 #[derive(Clone, Copy)]
-struct Chain {
+pub(super) struct Chain {
     reads_per_op: usize,
     independent: Independent,
 }
 
 impl Chain {
-    fn of(target: &ReadTarget) -> Self {
+    pub(super) fn of(target: &ReadTarget) -> Self {
         Self { reads_per_op: target.reads_per_op, independent: Independent::of(target) }
     }
 }
 
 impl Order for Chain {
+    const IS_CHAIN: bool = true;
+
+    /// Timed region:
+    /// `for each operation: link = 0; for each (weight, entry): link = read(weight, range(entry ^ mask ^ link))`.
     #[inline(always)]
-    fn range(self, offset: u64, len: usize) -> Option<(u64, usize)> {
-        self.independent.range(offset, len)
+    fn reads<E>(
+        self,
+        due: Due<'_>,
+        len: usize,
+        mut read: impl FnMut(u64, (u64, usize)) -> Result<u64, E>,
+    ) -> Result<(), Stopped<E>> {
+        for operation in due.operations(self.reads_per_op) {
+            let mut link = 0;
+            for (weight, entry) in operation.weighted() {
+                let offset = entry ^ link;
+                let range = self.independent.range(offset, len).ok_or(Stopped::OutOfRange(offset))?;
+                link = read(weight, range).map_err(Stopped::Read)?;
+            }
+        }
+        Ok(())
     }
 
     /// Shorter reads are refused beforehand.
     #[inline(always)]
     fn link(self, bytes: &[u8]) -> u64 {
         u64::from_le_bytes(bytes[..Method::LINK_BYTES as usize].try_into().expect("eight bytes"))
-    }
-
-    /// Timed region:
-    /// `for each operation: link = 0; for each (weight, entry): (link, checksum) = read(range(entry ^ mask ^ link)); total += weight * checksum`.
-    #[inline(always)]
-    fn reads<E>(
-        self,
-        due: Due<'_>,
-        len: usize,
-        mut read: impl FnMut((u64, usize)) -> Result<(u64, u64), E>,
-    ) -> Result<u64, Stopped<E>> {
-        let mut total = 0u64;
-        for operation in due.operations(self.reads_per_op) {
-            let mut link = 0;
-            for (weight, entry) in operation.weighted() {
-                let offset = entry ^ link;
-                let range = self.range(offset, len).ok_or(Stopped::OutOfRange(offset))?;
-                let checksum;
-                (link, checksum) = read(range).map_err(Stopped::Read)?;
-                total = total.wrapping_add(weight.wrapping_mul(checksum));
-            }
-        }
-        Ok(total)
     }
 }

@@ -3,10 +3,34 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pagewise_protocol::{CallFailure, Go};
+use pagewise_model::Workload;
+use pagewise_protocol::{CallFailure, Go, Job};
 use pagewise_sys::FileMapping;
 
 use super::{Piece, ReadRange, Reader};
+use crate::failure::refusal;
+
+/// Kinds of orders of the reads at the entries of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderKind {
+    /// Each entry is an offset.
+    Independent,
+    /// Each offset but the first follows from the data of the read before.
+    Dependent,
+    /// Each entry is an offset and a length ([`pagewise_model::trace::entry()`]).
+    Recorded,
+}
+
+impl OrderKind {
+    /// The order of a job's reads.
+    pub(super) fn of(job: &Job) -> Self {
+        match job.workload == Workload::Replay.name() {
+            true => OrderKind::Recorded,
+            false if job.dependent == 1 => OrderKind::Dependent,
+            false => OrderKind::Independent,
+        }
+    }
+}
 
 /// A thread's part of the table.
 pub struct TablePart {
@@ -16,12 +40,27 @@ pub struct TablePart {
 }
 
 impl TablePart {
+    /// The part of each thread of a job: equal ones, or those of the threads of a trace.
+    pub fn divide(table: FileMapping, job: &Job) -> Result<Vec<Self>, CallFailure> {
+        let ranges = match OrderKind::of(job) {
+            OrderKind::Recorded => recorded(job)?,
+            OrderKind::Independent | OrderKind::Dependent => equal(table.words().len(), job),
+        };
+        let table = Arc::new(table);
+        Ok(ranges.into_iter().map(|range| Self::new(table.clone(), range, job.piece_reads)).collect())
+    }
+
     /// The entries at `range`, in pieces of `piece_reads`; 0: in one piece.
     pub fn new(table: Arc<FileMapping>, range: Range<usize>, piece_reads: u64) -> Self {
         let part = range.len() as u64;
         let reads = if piece_reads == 0 { part } else { piece_reads };
         let pieces = Pieces { part, reads, begin: 0, piece: Piece::default(), last: 0, sum: 0 };
         Self { table, range, pieces }
+    }
+
+    /// The whole table.
+    pub(super) fn table(&self) -> Arc<FileMapping> {
+        self.table.clone()
     }
 
     /// Number of reads of the part.
@@ -39,12 +78,12 @@ impl TablePart {
     /// the sum of what it returns. Each call has reads of one piece that do not cross the end of
     /// the part. No read will be done from position `end` on.
     #[inline(always)]
-    pub fn walk(
+    pub(super) fn walk<R: Reader>(
         &mut self,
-        reader: &mut dyn Reader,
+        reader: &mut R,
         (first, count): (u64, u64),
         end: u64,
-        mut read: impl FnMut(&mut dyn Reader, ReadRange<'_>) -> Result<u64, CallFailure>,
+        mut read: impl FnMut(&mut R, ReadRange<'_>) -> Result<u64, CallFailure>,
     ) -> Result<u64, CallFailure> {
         let Self { table, range, pieces } = self;
         let (entries, place) = (&table.words()[range.clone()], range.start as u64);
@@ -63,6 +102,32 @@ impl TablePart {
     }
 }
 
+/// Whole operations, as many for each thread.
+fn equal(words: usize, job: &Job) -> Vec<Range<usize>> {
+    let reads_per_op = job.reads_per_op as usize;
+    let reads = words / reads_per_op / job.threads as usize * reads_per_op;
+    (0..job.threads as usize).map(|thread| thread * reads..(thread + 1) * reads).collect()
+}
+
+/// The parts that the job names, which are the whole table.
+fn recorded(job: &Job) -> Result<Vec<Range<usize>>, CallFailure> {
+    let mut end = Some(0u64);
+    let mut parts = Vec::with_capacity(job.thread_reads.len());
+    for reads in &job.thread_reads {
+        let begin = end;
+        end = begin.and_then(|begin| begin.checked_add(*reads)).filter(|end| *end <= job.table_reads);
+        parts.extend(begin.zip(end).map(|(begin, end)| begin as usize..end as usize));
+    }
+    if end == Some(job.table_reads) && parts.len() == job.threads as usize {
+        return Ok(parts);
+    }
+    let detail = format!(
+        "thread_reads {:?} does not divide the {} reads of the table among {} threads",
+        job.thread_reads, job.table_reads, job.threads
+    );
+    Err(refusal("open", &job.path, detail))
+}
+
 /// The progress of a `go` through a part.
 struct Pieces {
     /// Reads of the part.
@@ -79,7 +144,7 @@ struct Pieces {
 
 impl Pieces {
     /// Go on to the next piece.
-    fn next(&mut self, reader: &mut dyn Reader) -> Result<(), CallFailure> {
+    fn next(&mut self, reader: &mut impl Reader) -> Result<(), CallFailure> {
         let before_last = reader.begin_piece()?.unwrap_or(self.last);
         self.last = std::mem::take(&mut self.sum);
         let start = self.piece.end;

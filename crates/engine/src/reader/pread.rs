@@ -1,145 +1,137 @@
-//! `pread`: one system call per read, through the page cache, bypassing it, or leaving no pages in
-//! it.
+//! `pread` and `read`: one system call per read, at its offset or at the descriptor's position;
+//! through the page cache, bypassing it, or leaving no pages in it.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
+use pagewise_model::Access;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{AnonymousMemory, pread_dontcache};
 use rustix::fd::OwnedFd;
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use super::order::{Independent, Order, ReadInOrder, Stopped};
-use super::widening::{Widened, widen, widen_within, widest};
-use super::{Due, ReadRange, ReadTarget, Reader, share};
+use super::order::{Order, Stopped};
+use super::widening::{Widened, widest};
+use super::{Due, ReadRange, ReadTarget, Reader};
 use crate::consume::by_consumer;
+use crate::failure::failed;
 use crate::file::{FailedRead, IoMode};
 
-struct PreadReader {
+/// The call of each read.
+#[derive(Clone, Copy)]
+enum ReadCall {
+    /// pread(2), or preadv2(2).
+    At(IoMode),
+    /// read(2) from the position, which is set to the start for each pass.
+    Next(IoMode),
+}
+
+impl ReadCall {
+    const fn name(self) -> &'static str {
+        match self {
+            ReadCall::At(mode) => mode.pread(),
+            ReadCall::Next(IoMode::Direct) => "read(O_DIRECT)",
+            ReadCall::Next(_) => "read",
+        }
+    }
+}
+
+pub(super) struct CallReader<O> {
     /// One for each file of the target, in their order.
     files: Arc<Vec<OwnedFd>>,
     buffer: AnonymousMemory,
     target: ReadTarget,
-    mode: IoMode,
+    call: ReadCall,
+    order: O,
 }
 
-pub(super) fn open(
+pub(super) fn open<O: Order>(
+    access: Access,
     target: &ReadTarget,
-    threads: usize,
-    per_thread: bool,
-) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
+    order: O,
+) -> Result<Vec<CallReader<O>>, CallFailure> {
     let mode = IoMode::of(&target.file.effects);
-    let opened = share(threads, per_thread, || target.file.open_each_advised())?;
-    let mut readers = Vec::new();
-    for files in opened {
-        let len = if mode == IoMode::Direct {
-            widest(target.read_bytes, target.file.direct_alignment)
-        } else {
-            target.read_bytes
-        };
-        let mut buffer = target.file.buffer(len)?;
+    let call = if access == Access::Read { ReadCall::Next(mode) } else { ReadCall::At(mode) };
+    let opened = target.share(|| target.file.open_each_advised())?;
+    let reader = |files: Arc<Vec<OwnedFd>>| {
+        let mut buffer = target.file.buffer(widest(target.read_bytes, target.alignment))?;
         // Files of one filesystem: what it refuses for one, it refuses for all.
         mode.try_out(&files[0], &mut buffer, &target.file)?;
-        let reader = PreadReader { files, buffer, target: target.clone(), mode };
-        readers.push(reader.boxed(target));
-    }
-    Ok(readers)
+        Ok(CallReader { files, buffer, target: target.clone(), call, order })
+    };
+    opened.into_iter().map(reader).collect()
 }
 
-/// Timed region: [`Order::reads`] with
-/// `call(buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `place` is the
-/// position of the bytes in the file and in the buffer.
-#[inline(never)]
-fn reads<O: Order>(
-    due: Due<'_>,
-    order: O,
-    buffer: &mut [u8],
-    place: impl Fn(u64, usize) -> Widened,
-    call: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
-    (len, consume): (usize, impl Fn(&[u8]) -> u64),
-) -> Result<u64, Stopped<FailedRead>> {
-    order.reads(due, len, |(offset, len)| {
-        let read = place(offset, len);
-        let result = call(&mut buffer[..read.len], read.offset);
-        if result != Ok(read.expected) {
-            return Err(FailedRead { offset, expected: read.expected, result });
-        }
-        let bytes = &buffer[read.inner..read.inner + len];
-        Ok((order.link(bytes), consume(bytes)))
-    })
-}
-
-impl PreadReader {
-    /// Read from one file.
-    fn read_one(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, Stopped<FailedRead>> {
-        let PreadReader { files, buffer, target, mode } = self;
-        let (file, buffer, len) = (&files[0], buffer.bytes_mut(), target.read_bytes);
-        let plain = |buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
-        let dontcache = |buffer: &mut [u8], offset| pread_dontcache(file, buffer, offset);
-        let as_asked = |offset, len| Widened { offset, len, expected: len, inner: 0 };
-        let aligned = |offset, len| widen(offset, len, target.file.direct_alignment, target.file.file_bytes);
-        by_consumer!(due.consumption(target.consumption), |consume| match mode {
-            IoMode::Cached => reads(due, order, buffer, as_asked, plain, (len, consume)),
-            IoMode::DontCache => reads(due, order, buffer, as_asked, dontcache, (len, consume)),
-            IoMode::Direct => reads(due, order, buffer, aligned, plain, (len, consume)),
-        })
-    }
-
-    /// Read from several files: the place of a read is found before its call, in its file.
-    fn read_several(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, Stopped<FailedRead>> {
-        let PreadReader { files, buffer, target, mode } = self;
-        let several = target.file.several.as_ref().expect("there are several files");
-        let (buffer, len) = (buffer.bytes_mut(), target.read_bytes);
-        let current = Cell::new(0);
-        let find = |offset| {
-            let (index, offset) = several.locate(current.get(), offset);
-            current.set(index);
-            (several.part(index).bytes, offset)
-        };
-        let plain = |buffer: &mut [u8], offset| rustix::io::pread(&files[current.get()], buffer, offset);
-        let dontcache = |buffer: &mut [u8], offset| pread_dontcache(&files[current.get()], buffer, offset);
-        let as_asked = |offset, len| Widened { offset: find(offset).1, len, expected: len, inner: 0 };
-        let aligned = |offset, len| {
-            let (file_bytes, offset) = find(offset);
-            widen_within(offset, len, target.file.direct_alignment, file_bytes)
-        };
-        by_consumer!(due.consumption(target.consumption), |consume| match mode {
-            IoMode::Cached => reads(due, order, buffer, as_asked, plain, (len, consume)),
-            IoMode::DontCache => reads(due, order, buffer, as_asked, dontcache, (len, consume)),
-            IoMode::Direct => reads(due, order, buffer, aligned, plain, (len, consume)),
-        })
+impl<O: Order> CallReader<O> {
+    /// Timed region: [`Order::reads`] with
+    /// `call(file, buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `place` is
+    /// the position of the bytes in a file and in the buffer.
+    #[inline(always)]
+    fn calls(
+        &mut self,
+        due: Due<'_>,
+        place: impl Fn(&ReadTarget, u64, usize) -> (usize, Widened),
+        call: impl Fn(&OwnedFd, &mut [u8], u64) -> Result<usize, Errno>,
+        consume: impl Fn(&[u8]) -> u64,
+    ) -> Result<u64, Stopped<FailedRead>> {
+        let Self { files, buffer, target, order, .. } = self;
+        let (files, buffer) = (&files[..], buffer.bytes_mut());
+        let mut total = 0u64;
+        order.reads(
+            due,
+            target.read_bytes,
+            #[inline(always)]
+            |weight, (offset, len)| {
+                let (file, read) = place(target, offset, len);
+                let result = call(&files[file], &mut buffer[..read.len], read.offset);
+                if result != Ok(read.expected) {
+                    return Err(FailedRead { offset, expected: read.expected, result });
+                }
+                let bytes = &buffer[read.inner..read.inner + len];
+                total = total.wrapping_add(weight.wrapping_mul(consume(bytes)));
+                Ok(order.link(bytes))
+            },
+        )?;
+        Ok(total)
     }
 }
 
-impl ReadInOrder for PreadReader {
-    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
-        let result = match self.target.file.several {
-            None => self.read_one(due, order),
-            Some(_) => self.read_several(due, order),
-        };
-        let Self { mode, target, .. } = self;
-        let of_read = |failed: FailedRead| {
-            let (path, offset) = target.file.place(failed.offset);
-            FailedRead { offset, ..failed }.into_failure(mode.pread(), path)
-        };
-        result.map_err(|stopped| stopped.into_failure(target, of_read))
-    }
-}
-
-impl Reader for PreadReader {
+impl<O: Order> Reader for CallReader<O> {
+    #[inline(always)]
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
-        self.read_in(reads.due(), Independent::of(&self.target))
+        let due = reads.due();
+        let (call, consumption) = (self.call, due.consumption(self.target.consumption));
+        let last = Cell::new(0);
+        let as_asked = |_: &ReadTarget, offset, len| (0, Widened::not(offset, len));
+        let in_one = |target: &ReadTarget, offset, len| (0, target.widen(offset, len));
+        let in_several = |target: &ReadTarget, offset, len| target.find(&last, offset, len);
+        let plain = |file: &OwnedFd, buffer: &mut [u8], offset| rustix::io::pread(file, buffer, offset);
+        let dontcache = |file: &OwnedFd, buffer: &mut [u8], offset| pread_dontcache(file, buffer, offset);
+        let next = |file: &OwnedFd, buffer: &mut [u8], _| rustix::io::read(file, buffer);
+        if let ReadCall::Next(_) = call {
+            rustix::fs::seek(&self.files[0], SeekFrom::Start(0))
+                .map_err(|errno| failed("lseek", errno.into(), &self.target.file.path, 0))?;
+        }
+        let several = O::HAS_FILES && self.target.file.several.is_some();
+        let result = by_consumer!(consumption, |consume| match call {
+            ReadCall::At(IoMode::DontCache) if several => self.calls(due, in_several, dontcache, consume),
+            ReadCall::At(IoMode::DontCache) => self.calls(due, as_asked, dontcache, consume),
+            ReadCall::At(_) if several => self.calls(due, in_several, plain, consume),
+            ReadCall::At(IoMode::Cached) => self.calls(due, as_asked, plain, consume),
+            ReadCall::At(IoMode::Direct) => self.calls(due, in_one, plain, consume),
+            ReadCall::Next(_) => self.calls(due, in_one, next, consume),
+        });
+        let of_read = |failed: FailedRead| {
+            let (path, offset) = self.target.file.place(failed.offset);
+            FailedRead { offset, ..failed }.into_failure(call.name(), path)
+        };
+        result.map_err(|stopped| stopped.into_failure(&self.target, of_read))
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.read(ReadRange::alone(Due::single(&[offset])))?;
-        let inner = match self.mode {
-            IoMode::Direct => {
-                let offset = self.target.file.place(offset).1;
-                widen(offset, into.len(), self.target.file.direct_alignment, u64::MAX).inner
-            }
-            IoMode::Cached | IoMode::DontCache => 0,
-        };
+        self.read_one(ReadRange::alone(Due::single(&[offset])))?;
+        let inner = self.target.widen(offset, into.len()).inner;
         into.copy_from_slice(&self.buffer.bytes()[inner..inner + into.len()]);
         Ok(())
     }

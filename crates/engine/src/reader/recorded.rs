@@ -5,7 +5,6 @@
 //! are queued. The thread sleeps through a long one, and waits awake for its end. A wait that ends
 //! late shortens the gaps after it by as much, so that all waits together are as long as all gaps.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_model::trace::range_of;
@@ -14,12 +13,12 @@ use pagewise_sys::{AnonymousMemory, FileMapping};
 
 use super::{ReadRange, Reader, TablePart};
 use crate::clock::{now_ns, wait_until};
-use crate::failure::{failed, refusal};
+use crate::failure::failed;
 use crate::operations::{Done, Operations};
 
 /// A reader, and its thread's part of a table of recorded reads.
-pub struct RecordedReads {
-    reader: Box<dyn Reader>,
+pub(super) struct RecordedReads<R> {
+    reader: R,
     part: TablePart,
     gaps: Option<RecordedGaps>,
     passes: u64,
@@ -27,46 +26,13 @@ pub struct RecordedReads {
     bytes: u64,
 }
 
-impl RecordedReads {
-    /// The parts of `table`, one for each reader, as the job divides it.
-    pub fn divide(
-        readers: Vec<Box<dyn Reader>>,
-        table: FileMapping,
-        job: &Job,
-    ) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
-        let parts = parts(job).filter(|parts| parts.len() == readers.len()).ok_or_else(|| {
-            let detail = format!(
-                "thread_reads {:?} does not divide the {} reads of the table among {} threads",
-                job.thread_reads, job.table_reads, job.threads
-            );
-            refusal("open", &job.path, detail)
-        })?;
-        let table = Arc::new(table);
-        let of_thread = |(reader, range): (Box<dyn Reader>, Range<usize>)| {
-            let part = TablePart::new(table.clone(), range, job.piece_reads);
-            let first = job.table_reads as usize;
-            let gaps = (job.gaps == 1).then(|| RecordedGaps {
-                table: table.clone(),
-                first,
-                waited_ns: 0,
-                late_ns: 0,
-            });
-            Box::new(Self { reader, part, gaps, passes: 0, bytes: 0 }) as Box<dyn Operations>
-        };
-        Ok(readers.into_iter().zip(parts).map(of_thread).collect())
+impl<R: Reader> RecordedReads<R> {
+    pub(super) fn new(reader: R, part: TablePart, job: &Job) -> Self {
+        let first = job.table_reads as usize;
+        let gaps = || RecordedGaps { table: part.table(), first, waited_ns: 0, late_ns: 0 };
+        let gaps = (job.gaps == 1).then(gaps);
+        Self { reader, part, gaps, passes: 0, bytes: 0 }
     }
-}
-
-/// The part of each thread; `None` if they are not the whole table.
-fn parts(job: &Job) -> Option<Vec<Range<usize>>> {
-    let mut end = 0u64;
-    let mut parts = Vec::with_capacity(job.thread_reads.len());
-    for reads in &job.thread_reads {
-        let begin = end;
-        end = end.checked_add(*reads).filter(|end| *end <= job.table_reads)?;
-        parts.push(begin as usize..end as usize);
-    }
-    (end == job.table_reads).then_some(parts)
 }
 
 /// The memory that the recorded program held besides: in place, so that it counts against a limit,
@@ -78,7 +44,7 @@ pub fn ballast(job: &Job) -> Result<AnonymousMemory, CallFailure> {
     Ok(memory)
 }
 
-impl Operations for RecordedReads {
+impl<R: Reader> Operations for RecordedReads<R> {
     fn begin(&mut self, go: &Go) {
         self.part.begin(self.passes * self.part.reads(), go);
     }
@@ -88,13 +54,19 @@ impl Operations for RecordedReads {
         let operations = wanted.min(end.saturating_sub(position));
         let Self { reader, part, gaps, bytes, .. } = self;
         let due = (self.passes * part.reads(), operations * part.reads());
-        let checksum = part.walk(reader.as_mut(), due, u64::MAX, |reader, reads| {
-            *bytes += reads.due().unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
-            match gaps {
-                None => reader.read(reads),
-                Some(gaps) => gaps.read(reader, reads),
-            }
-        })?;
+        let checksum = part.walk(
+            reader,
+            due,
+            u64::MAX,
+            #[inline(always)]
+            |reader, reads| {
+                *bytes += reads.due().unmasked().map(|entry| range_of(entry).1 as u64).sum::<u64>();
+                match gaps {
+                    None => reader.read(reads),
+                    Some(gaps) => gaps.read(reader, reads),
+                }
+            },
+        )?;
         let checksum = checksum.wrapping_add(self.reader.finish()?);
         self.passes += operations;
         Ok(Done { operations, checksum })
@@ -127,7 +99,7 @@ struct RecordedGaps {
 impl RecordedGaps {
     /// Timed region: `for each entry: wait for the gap before it, less what is late; read it`.
     #[inline(never)]
-    fn read(&mut self, reader: &mut dyn Reader, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
+    fn read(&mut self, reader: &mut impl Reader, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let mut total = 0u64;
         for read in reads.operations(1) {
             let gap_ns = self.table.words()[self.first + read.due().place as usize];
@@ -139,7 +111,7 @@ impl RecordedGaps {
                 self.waited_ns += waited_ns;
                 self.late_ns = (self.late_ns + waited_ns).saturating_sub(gap_ns);
             }
-            total = total.wrapping_add(reader.read(read)?);
+            total = total.wrapping_add(reader.read_one(read)?);
         }
         Ok(total)
     }

@@ -1,36 +1,24 @@
 //! Reads by the offset table, as the operations of a thread.
 
-use std::sync::Arc;
-
 use pagewise_protocol::{CallFailure, Go, Job};
-use pagewise_sys::FileMapping;
 
 use super::{ReadRange, Reader, TablePart};
 use crate::operations::{Done, Latencies, Operations};
 
-/// A reader and its thread's part of the table.
-pub struct TableReads {
-    reader: Box<dyn Reader>,
+/// A reader and its thread's part of the table. The loop of the reader is compiled into
+/// [`Operations::perform`].
+pub(crate) struct TableReads<R> {
+    reader: R,
     part: TablePart,
     reads_per_op: u64,
     read_bytes: u64,
     operations: u64,
 }
 
-impl TableReads {
-    /// Divide the table among the readers of a job, one for each thread.
-    pub fn divide(readers: Vec<Box<dyn Reader>>, table: FileMapping, job: &Job) -> Vec<Box<dyn Operations>> {
-        let reads_per_op = u64::from(job.reads_per_op);
-        let operations = table.words().len() / job.reads_per_op as usize / readers.len();
-        let reads = operations * job.reads_per_op as usize;
-        let table = Arc::new(table);
-        let of_thread = |(thread, reader): (usize, Box<dyn Reader>)| {
-            let range = thread * reads..(thread + 1) * reads;
-            let part = TablePart::new(table.clone(), range, job.piece_reads);
-            let read_bytes = job.read_bytes;
-            Box::new(Self { reader, part, reads_per_op, read_bytes, operations: 0 }) as Box<dyn Operations>
-        };
-        readers.into_iter().enumerate().map(of_thread).collect()
+impl<R: Reader> TableReads<R> {
+    pub(crate) fn new(reader: R, part: TablePart, job: &Job) -> Self {
+        let (reads_per_op, read_bytes) = (u64::from(job.reads_per_op), job.read_bytes);
+        Self { reader, part, reads_per_op, read_bytes, operations: 0 }
     }
 
     /// Let the reader do up to `wanted` operations from `position` on, which counts over all
@@ -39,26 +27,26 @@ impl TableReads {
     fn batch(
         &mut self,
         (position, wanted, end): (u64, u64, u64),
-        read: impl FnMut(&mut dyn Reader, ReadRange<'_>) -> Result<u64, CallFailure>,
+        read: impl FnMut(&mut R, ReadRange<'_>) -> Result<u64, CallFailure>,
     ) -> Result<Done, CallFailure> {
         let of_part = self.part.reads();
         let first = position * self.reads_per_op;
         let count = wanted.saturating_mul(self.reads_per_op).min(of_part - first % of_part);
         let end = end.saturating_mul(self.reads_per_op);
-        let checksum = self.part.walk(self.reader.as_mut(), (first, count), end, read)?;
+        let checksum = self.part.walk(&mut self.reader, (first, count), end, read)?;
         let operations = count / self.reads_per_op;
         self.operations += operations;
         Ok(Done { operations, checksum })
     }
 }
 
-impl Operations for TableReads {
+impl<R: Reader> Operations for TableReads<R> {
     fn begin(&mut self, go: &Go) {
         self.part.begin(go.first_operation * self.reads_per_op, go);
     }
 
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
-        self.batch((position, wanted, end), |reader, reads| reader.read(reads))
+        self.batch((position, wanted, end), R::read)
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {

@@ -6,10 +6,12 @@ use pagewise_model::checksum::weight;
 use pagewise_model::random::Random;
 use pagewise_model::trace::entry;
 use pagewise_model::{Worker, Workload, content};
+use pagewise_protocol::Go;
 use pagewise_sys::{FileMapping, SharedMemory};
 
 use super::*;
 
+mod scans;
 mod several;
 
 const SEED: u64 = 11;
@@ -140,16 +142,54 @@ pub(crate) const METHODS: &[&str] = &[
     "uring:direct+fixed+depth=4",
 ];
 
-/// Open a method, or report that this machine does not support it.
-fn open_or_skip(text: &str, job: &Job, consume: Consume, per_thread: bool) -> Option<Vec<Box<dyn Reader>>> {
-    match open(&text.parse().expect(text), job, consume, per_thread) {
-        Ok(readers) => Some(readers),
+/// The work of a job, or a report that this machine does not support its method.
+pub(crate) fn supported<T>(text: &str, opened: Result<T, CallFailure>) -> Option<T> {
+    match opened {
+        Ok(work) => Some(work),
         Err(failure) if failure.unavailable == 1 => {
             println!("skipped: method: {text}: {}", failure.detail);
             None
         }
         Err(failure) => panic!("{text}: {}", failure.detail),
     }
+}
+
+pub(crate) fn method(text: &str) -> Method {
+    if text == "anonymous" { Method::anonymous() } else { text.parse().expect(text) }
+}
+
+/// Open a method for threads that each read the whole table.
+fn open_or_skip(
+    text: &str,
+    job: &Job,
+    consume: Consume,
+    per_thread: bool,
+    entries: &[u64],
+) -> Option<Vec<Box<dyn Operations>>> {
+    let table = Arc::new(mapped(entries));
+    let part = |_| TablePart::new(table.clone(), 0..entries.len(), 0);
+    let parts = (0..job.threads).map(part).collect();
+    supported(text, open(&method(text), job, consume, per_thread, parts))
+}
+
+/// The work of the only thread.
+fn only_thread(text: &str, job: &Job, consume: Consume, entries: &[u64]) -> Option<Box<dyn Operations>> {
+    open_or_skip(text, job, consume, false, entries)?.pop()
+}
+
+/// Do all reads of the part.
+fn read_all(work: &mut dyn Operations) -> Result<u64, CallFailure> {
+    work.begin(&Go::default());
+    let done = work.perform(0, u64::MAX, u64::MAX)?;
+    Ok(done.checksum.wrapping_add(work.finish()?))
+}
+
+/// The same with the time of each operation: the checksum, and the number of times.
+fn read_all_timed(work: &mut dyn Operations) -> Result<(u64, u64), CallFailure> {
+    let mut latencies = Latencies::new(3).expect("histogram");
+    work.begin(&Go::default());
+    let done = work.perform_timed(0, u64::MAX, u64::MAX, &mut latencies)?;
+    Ok((done.checksum, latencies.len()))
 }
 
 #[test]
@@ -166,23 +206,14 @@ fn every_method_reads_the_bytes_of_the_table() {
             offsets[7] = last / align_bytes * align_bytes;
             let expected = expected(&offsets, &job, consume);
             for text in METHODS {
-                let Some(mut readers) = open_or_skip(text, &job, consume, false) else { continue };
-                let reader = &mut readers[0];
+                let Some(mut work) = only_thread(text, &job, consume, &offsets) else { continue };
                 let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
-                let mut total = reader.read(ReadRange::alone(from_table(&offsets))).expect(&what);
-                total = total.wrapping_add(reader.finish().expect(&what));
-                assert_eq!(total, expected, "{what}");
-
-                let mut latencies = Latencies::new(3).expect("histogram");
-                let mut total = reader
-                    .read_timed(ReadRange::alone(from_table(&offsets)), 4, &mut latencies)
-                    .expect(&what);
-                total = total.wrapping_add(reader.finish_timed(&mut latencies).expect(&what));
-                assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
+                assert_eq!(read_all(work.as_mut()), Ok(expected), "{what}");
+                assert_eq!(read_all_timed(work.as_mut()), Ok((expected, 16)), "{what}, timed");
 
                 let mut fetched = vec![0; read_bytes as usize];
                 let mut formula = fetched.clone();
-                reader.fetch(offsets[7], &mut fetched).expect(&what);
+                work.fetch(offsets[7], &mut fetched).expect(&what);
                 content::fill(SEED, offsets[7], &mut formula);
                 assert_eq!(fetched, formula, "{what}, fetched");
             }
@@ -198,13 +229,11 @@ fn threads_share_a_file_or_have_their_own() {
     let expected = expected(&offsets, &job, Consume::Sum);
     for per_thread in [false, true] {
         for text in ["mmap", "pread", "uring:depth=2"] {
-            let Some(readers) = open_or_skip(text, &job, Consume::Sum, per_thread) else { continue };
-            assert_eq!(readers.len(), 3);
-            for mut reader in readers {
-                let total = reader
-                    .read(ReadRange::alone(from_table(&offsets)))
-                    .and_then(|some| Ok(some.wrapping_add(reader.finish()?)));
-                assert_eq!(total, Ok(expected), "{text}");
+            let opened = open_or_skip(text, &job, Consume::Sum, per_thread, &offsets);
+            let Some(threads) = opened else { continue };
+            assert_eq!(threads.len(), 3);
+            for mut work in threads {
+                assert_eq!(read_all(work.as_mut()), Ok(expected), "{text}");
             }
         }
     }
@@ -215,25 +244,20 @@ fn the_ceiling_of_memory_holds_the_bytes_of_the_file() {
     let fixture = Fixture::new(1 << 20);
     let job = fixture.job(4096, 4096, 2);
     let offsets = [0, 65536, 4096, 4096];
-    let readers = open(&Method::anonymous(), &job, Consume::Sum, false).map_err(|failure| failure.detail);
-    for mut reader in readers.expect("anonymous memory") {
-        assert_eq!(
-            reader.read(ReadRange::alone(from_table(&offsets))),
-            Ok(expected(&offsets, &job, Consume::Sum))
-        );
+    let threads = open_or_skip("anonymous", &job, Consume::Sum, false, &offsets);
+    for mut work in threads.expect("anonymous memory") {
+        assert_eq!(read_all(work.as_mut()), Ok(expected(&offsets, &job, Consume::Sum)));
     }
 }
 
 #[test]
 fn a_file_that_shrank_is_a_short_read() {
     let fixture = Fixture::new(1 << 20);
-    let job = fixture.job(4096, 4096, 1);
+    let job = Job { reads_per_op: 2, ..fixture.job(4096, 4096, 1) };
     fixture.file.as_file().set_len(4096 + 100).expect("shrink");
     for text in ["pread", "uring:depth=2", "pread:direct"] {
-        let Some(mut readers) = open_or_skip(text, &job, Consume::Touch, false) else { continue };
-        let outcome =
-            readers[0].read(ReadRange::alone(from_table(&[0, 4096]))).and_then(|_| readers[0].finish());
-        let failure = outcome.expect_err(text);
+        let Some(mut work) = only_thread(text, &job, Consume::Touch, &[0, 4096]) else { continue };
+        let failure = read_all(work.as_mut()).expect_err(text);
         assert!(failure.detail.ends_with("returned 100 of 4096 bytes"), "{}", failure.detail);
         assert_eq!((failure.errno, failure.offset, failure.unavailable), (0, 4096, 0));
     }
@@ -244,8 +268,8 @@ fn a_file_that_is_gone_is_named() {
     let mut job = Fixture::new(4096).job(4096, 4096, 1);
     job.path = "/nowhere/at/all".to_string();
     for text in ["mmap", "pread", "uring"] {
-        let failure =
-            open(&text.parse().expect(text), &job, Consume::Touch, false).map(drop).expect_err(text);
+        let parts = vec![TablePart::new(Arc::new(mapped(&[0; 4])), 0..4, 0)];
+        let failure = open(&method(text), &job, Consume::Touch, false, parts).map(drop).expect_err(text);
         assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), ("open", 2, 0));
     }
 }
@@ -279,14 +303,6 @@ pub(crate) const DEPENDENT_METHODS: &[&str] = &[
     "anonymous",
 ];
 
-fn dependent_reader(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Reader>> {
-    if text == "anonymous" {
-        let readers = open(&Method::anonymous(), job, consume, false).map_err(|failure| failure.detail);
-        return readers.expect(text).pop();
-    }
-    open_or_skip(text, job, consume, false)?.pop()
-}
-
 #[test]
 fn dependent_reads_follow_the_data() {
     let fixture = Fixture::new((1 << 20) + 777);
@@ -300,22 +316,18 @@ fn dependent_reads_follow_the_data() {
             offsets[7] = last / align_bytes * align_bytes;
             let (entries, expected) = (chained(&offsets), expected(&offsets, &job, consume));
             for text in DEPENDENT_METHODS {
-                let Some(mut reader) = dependent_reader(text, &job, consume) else { continue };
+                let Some(mut work) = only_thread(text, &job, consume, &entries) else { continue };
                 let what = format!("{text}, {read_bytes} bytes aligned to {align_bytes}, {consume}");
-                let total = reader.read(ReadRange::alone(from_table(&entries))).expect(&what);
-                assert_eq!((total, reader.finish()), (expected, Ok(0)), "{what}");
-                assert!(reader.is_sequential(), "{what}");
-
-                let mut latencies = Latencies::new(3).expect("histogram");
-                let total = reader
-                    .read_timed(ReadRange::alone(from_table(&entries)), 4, &mut latencies)
-                    .expect(&what);
-                assert_eq!((total, latencies.len()), (expected, 16), "{what}, timed");
+                work.begin(&Go::default());
+                let total = work.perform(0, u64::MAX, u64::MAX).expect(&what).checksum;
+                assert_eq!((total, work.finish()), (expected, Ok(0)), "{what}");
+                assert!(work.is_sequential(), "{what}");
+                assert_eq!(read_all_timed(work.as_mut()), Ok((expected, 16)), "{what}, timed");
 
                 // Verified reads are requested by their true offset.
                 let mut fetched = vec![0; read_bytes as usize];
                 let mut formula = fetched.clone();
-                reader.fetch(offsets[7], &mut fetched).expect(&what);
+                work.fetch(offsets[7], &mut fetched).expect(&what);
                 content::fill(SEED, offsets[7], &mut formula);
                 assert_eq!(fetched, formula, "{what}, fetched");
             }
@@ -336,8 +348,8 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
         fixture.file.as_file().write_all_at(&[byte[0] ^ value], changed_at).expect("write");
         fixture.file.as_file().sync_all().expect("sync");
         for text in DEPENDENT_METHODS {
-            let Some(mut reader) = dependent_reader(text, &job, Consume::Sum) else { continue };
-            match reader.read(ReadRange::alone(from_table(&entries))) {
+            let Some(mut work) = only_thread(text, &job, Consume::Sum, &entries) else { continue };
+            match read_all(work.as_mut()) {
                 // One of the lowest bits leads to another offset within the span.
                 Ok(total) => assert_ne!(total, honest, "{text} with another byte at {changed_at}"),
                 Err(failure) => {
@@ -351,7 +363,7 @@ fn other_data_lead_astray_and_end_with_a_sentence() {
                     assert_eq!((failure.errno, failure.unavailable), (0, 0));
                     // The reader still works.
                     let mut fetched = vec![0; 4096];
-                    reader.fetch(0, &mut fetched).expect(text);
+                    work.fetch(0, &mut fetched).expect(text);
                 }
             }
         }
@@ -364,18 +376,25 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
     let span = (1 << 20) - 4096;
     let job = Job { dependent: 1, span_bytes: span, ..fixture.job(4096, 1, 1) };
     for text in DEPENDENT_METHODS {
-        let Some(mut reader) = dependent_reader(text, &job, Consume::Touch) else { continue };
         let inside = [0, span - 4096];
-        assert_eq!(
-            reader.read(ReadRange::alone(from_table(&chained(&inside)))),
-            Ok(expected(&inside, &job, Consume::Touch)),
-            "{text} in the span"
-        );
+        let read = |entries: &[u64]| {
+            let job = Job { reads_per_op: entries.len() as u32, ..job.clone() };
+            Some(read_all(only_thread(text, &job, Consume::Touch, entries)?.as_mut()))
+        };
+        let Some(total) = read(&chained(&inside)) else { continue };
+        assert_eq!(total, Ok(expected(&inside, &job, Consume::Touch)), "{text} in the span");
         for outside in [span - 4095, span, u64::MAX, u64::MAX - 4095] {
-            let failure = reader.read(ReadRange::alone(from_table(&[outside]))).expect_err(text);
+            let failure = read(&[outside]).expect("it was there").expect_err(text);
             assert_eq!((failure.call.as_str(), failure.offset), ("read by the table", outside), "{text}");
         }
     }
+}
+
+/// The work of the threads of a trace.
+fn recorded(text: &str, job: &Job, consume: Consume, table: FileMapping) -> Option<Vec<Box<dyn Operations>>> {
+    let parts = TablePart::divide(table, job).map_err(|failure| failure.detail);
+    let per_thread = job.descriptor == "per-thread";
+    supported(text, open(&method(text), job, consume, per_thread, parts.expect("sound parts")))
 }
 
 /// Each read of a trace has a length of its own; direct ones are widened, and the last ends with
@@ -419,10 +438,8 @@ fn recorded_reads_have_their_own_lengths() {
             "uring:direct+depth=3",
         ]) {
             for job in [&job, &with_gaps] {
-                let Some(mut readers) = open_or_skip(text, job, consume, false) else { continue };
-                let reader = readers.pop().expect("a reader");
-                let work = RecordedReads::divide(vec![reader], table_of(job), job).expect("one part");
-                let mut work = work.into_iter().next().expect("a thread");
+                let Some(mut work) = recorded(text, job, consume, table_of(job)) else { continue };
+                let work = &mut work[0];
                 let done = work.perform(0, 1, 1).expect(text);
                 assert_eq!((done.operations, done.checksum), (1, expected), "{text}, {consume}");
                 assert_eq!(work.bytes(), ranges.iter().map(|(_, len)| len).sum::<u64>(), "{text}");
@@ -449,9 +466,9 @@ fn a_thread_owns_its_recorded_reads() {
         thread_reads: vec![10, 1, 49],
         ..fixture.job(6000, 1, 3)
     };
-    let open = || open_or_skip("pread", &job, Consume::Sum, false).expect("pread is everywhere");
     let consumption = Consumption::new(Consume::Sum, 4096, 1);
-    let mut work = RecordedReads::divide(open(), mapped(&entries), &job).expect("three parts");
+    let work = recorded("pread", &job, Consume::Sum, mapped(&entries));
+    let mut work = work.expect("pread is everywhere");
     let mut first = 0;
     for (thread, reads) in work.iter_mut().zip([10, 1, 49]) {
         let part = &ranges[first..first + reads];
@@ -467,7 +484,7 @@ fn a_thread_owns_its_recorded_reads() {
     }
     for parts in [vec![], vec![60], vec![10, 10, 39], vec![30, 30, 1], vec![20; 4], vec![u64::MAX, 1, 60]] {
         let odd = Job { thread_reads: parts.clone(), ..job.clone() };
-        let refused = RecordedReads::divide(open(), mapped(&entries), &odd).err().expect("refused");
+        let refused = TablePart::divide(mapped(&entries), &odd).err().expect("refused");
         assert!(refused.detail.contains("does not divide the 60 reads"), "{parts:?}: {}", refused.detail);
     }
 }

@@ -7,31 +7,28 @@
 //! program may not know them yet.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use pagewise_model::checksum::Consumption;
 use pagewise_protocol::CallFailure;
 use pagewise_sys::{Completion, Ring};
 
-use super::order::{Independent, Order, OrderKind, ReadInOrder, Recorded, Stopped, out_of_range};
-use super::widening::{Widened, widen, widen_within, widest};
-use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS};
+use super::order::{Order, Stopped};
+use super::widening::{Widened, widest};
+use super::{Due, Latencies, ReadRange, ReadTarget, Reader, TIMED_BATCH_OPERATIONS, one_by_one};
 use crate::clock::now_ns;
 use crate::consume::by_consumer;
 use crate::failure::failed;
 use crate::file::FailedRead;
-use crate::files::Files;
 
 /// Most reads that are queued before they are started. A device that completes most of its window
 /// at once is idle until the next reads are started; a call for each read is a sixth of a cached
 /// one.
 const STARTED_TOGETHER: usize = 4;
 
-struct UringReader {
+pub(super) struct UringReader<O> {
     ring: Ring,
     target: ReadTarget,
-    /// 1 without O_DIRECT, so that nothing is widened.
-    alignment: usize,
+    order: O,
     free: Vec<usize>,
     /// Reads that are queued and not started.
     queued: usize,
@@ -76,30 +73,25 @@ struct Pending {
     missing: usize,
 }
 
-pub(super) fn open(
-    target: &ReadTarget,
-    threads: usize,
-    per_thread: bool,
-) -> Result<Vec<Box<dyn Reader>>, CallFailure> {
+pub(super) fn open<O: Order>(target: &ReadTarget, order: O) -> Result<Vec<UringReader<O>>, CallFailure> {
     let direct = target.file.effects.direct;
-    let alignment = if direct { target.file.direct_alignment } else { 1 };
     let shared = target.file.open_each(direct)?;
-    (0..threads)
+    (0..target.threads)
         .map(|_| {
             let duplicate = |file| {
                 rustix::io::fcntl_dupfd_cloexec(file, 0)
                     .map_err(|error| failed("fcntl(F_DUPFD)", error.into(), &target.file.path, 0))
             };
-            let files = match per_thread {
+            let files = match target.per_thread {
                 true => target.file.open_each(direct)?,
                 false => shared.iter().map(duplicate).collect::<Result<_, _>>()?,
             };
             let depth = target.file.effects.depth as usize;
-            let ring = target.file.ring(files, widest(target.read_bytes, alignment))?;
-            let reader = UringReader {
+            let ring = target.file.ring(files, widest(target.read_bytes, target.alignment))?;
+            Ok(UringReader {
                 ring,
                 target: target.clone(),
-                alignment,
+                order,
                 free: (0..depth).rev().collect(),
                 queued: 0,
                 reads: vec![Widened::default(); depth],
@@ -115,80 +107,21 @@ pub(super) fn open(
                 operation_of: vec![0; depth],
                 pending: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
                 taken_ns: Vec::with_capacity(TIMED_BATCH_OPERATIONS),
-            };
-            Ok(match target.order {
-                OrderKind::Recorded => Box::new(RecordedRing {
-                    order: Recorded::of(target),
-                    ring: reader,
-                    several: target.file.several.clone(),
-                }),
-                OrderKind::Independent | OrderKind::Dependent => reader.boxed(target),
             })
         })
         .collect()
 }
 
-/// The way from an offset of the span to a file. A loop is compiled for each.
-trait Places {
-    /// True if there are several files.
-    const SEVERAL: bool;
-
-    /// The index of the file of a read, and the read in it.
-    fn place(&self, offset: u64, len: usize) -> (usize, Widened);
-}
-
-/// One file, whose offsets are those of the span.
-struct OneFile {
-    alignment: usize,
-    file_bytes: u64,
-}
-
-impl OneFile {
-    fn of(reader: &UringReader) -> Self {
-        Self { alignment: reader.alignment, file_bytes: reader.target.file.file_bytes }
-    }
-}
-
-impl Places for OneFile {
-    const SEVERAL: bool = false;
-
+impl<O: Order> UringReader<O> {
     #[inline(always)]
-    fn place(&self, offset: u64, len: usize) -> (usize, Widened) {
-        (0, widen(offset, len, self.alignment, self.file_bytes))
-    }
-}
-
-/// Several files, of which the last one is looked at first.
-struct SeveralFiles<'a> {
-    files: &'a Files,
-    alignment: usize,
-    last: Cell<usize>,
-}
-
-impl Places for SeveralFiles<'_> {
-    const SEVERAL: bool = true;
-
-    #[inline(always)]
-    fn place(&self, offset: u64, len: usize) -> (usize, Widened) {
-        let (index, offset) = self.files.locate(self.last.get(), offset);
-        self.last.set(index);
-        (index, widen_within(offset, len, self.alignment, self.files.part(index).bytes))
-    }
-}
-
-impl UringReader {
-    #[inline(always)]
-    fn queue<P: Places>(
+    fn queue(
         &mut self,
         slot: usize,
         weight: u64,
-        (offset, len): (u64, usize),
-        places: &P,
+        len: usize,
+        (file, read): (usize, Widened),
     ) -> Result<(), CallFailure> {
-        let (file, read) = places.place(offset, len);
-        if P::SEVERAL {
-            self.file_of[slot] = file;
-        }
+        self.file_of[slot] = file;
         self.reads[slot] = read;
         self.lens[slot] = len;
         self.weights[slot] = weight;
@@ -258,37 +191,48 @@ impl UringReader {
         Ok(())
     }
 
-    /// The entry's offset and length.
+    /// Timed region: [`Order::reads`] with
+    /// `(while no slot is free: enter, consume what is done); queue(place(offset)), and enter if so many are queued`;
+    /// of dependent reads with `enter, which waits for it; consume; link(slot)` behind it.
     #[inline(always)]
-    fn range(&self, entry: u64, order: impl Order) -> Result<(u64, usize), CallFailure> {
-        order.range(entry, self.target.read_bytes).ok_or_else(|| out_of_range(&self.target, entry))
-    }
-
-    /// Timed region:
-    /// `for each (weight, offset): (while no slot is free: enter, consume what is done); queue(offset), and enter if so many are queued`.
-    #[inline(never)]
     fn queue_reads(
         &mut self,
         due: Due<'_>,
-        (order, places): (impl Order, &impl Places),
+        place: impl Fn(&ReadTarget, u64, usize) -> (usize, Widened),
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<u64, CallFailure> {
         self.touch_at = due.touch_at;
-        for (weight, entry) in due.weighted() {
-            let slot = loop {
-                match self.free.pop() {
-                    Some(slot) => break slot,
-                    None => self.reap(consume)?,
+        let (order, longest) = (self.order, self.target.read_bytes);
+        let queued = order.reads(
+            due,
+            longest,
+            #[inline(always)]
+            |weight, (offset, len)| {
+                let slot = loop {
+                    match self.free.pop() {
+                        Some(slot) => break slot,
+                        None => self.reap(consume)?,
+                    }
+                };
+                self.queue(slot, weight, len, place(&self.target, offset, len))?;
+                if !O::IS_CHAIN {
+                    return Ok(0);
                 }
-            };
-            let range = self.range(entry, order)?;
-            self.queue(slot, weight, range, places)?;
-        }
+                // None is done if a signal ended the wait.
+                while self.free.last() != Some(&slot) {
+                    self.reap(consume)?;
+                }
+                let start = self.reads[slot].inner;
+                Ok(order.link(&self.ring.buffer(slot)[start..start + len]))
+            },
+        );
+        queued.map_err(|stopped| self.stop(stopped))?;
         Ok(std::mem::take(&mut self.done))
     }
 
     /// Timed region: as [`UringReader::queue_reads`], with a clock reading at the first read of an
     /// operation and after each operation.
+    #[inline(always)]
     fn queue_timed(
         &mut self,
         due: Due<'_>,
@@ -296,8 +240,8 @@ impl UringReader {
         consume: impl Fn(&[u8]) -> u64 + Copy,
     ) -> Result<(), CallFailure> {
         (self.touch_at, self.timed) = (due.touch_at, true);
-        let (order, places) = (Independent::of(&self.target), OneFile::of(self));
-        for (next, (weight, entry)) in due.weighted().enumerate() {
+        let (order, longest, mut next) = (self.order, self.target.read_bytes, 0usize);
+        let queued = order.reads(due, longest, |weight, (offset, len)| {
             let slot = loop {
                 match self.free.pop() {
                     Some(slot) => break slot,
@@ -307,11 +251,17 @@ impl UringReader {
             if next.is_multiple_of(reads_per_op) {
                 self.pending.push(Pending { started_ns: now_ns(), missing: reads_per_op });
             }
+            next += 1;
             self.operation_of[slot] = self.pending.len() - 1;
-            let range = self.range(entry, order)?;
-            self.queue(slot, weight, range, &places)?;
-        }
-        Ok(())
+            self.queue(slot, weight, len, (0, self.target.widen(offset, len)))?;
+            Ok(0)
+        });
+        queued.map_err(|stopped| self.stop(stopped))
+    }
+
+    #[cold]
+    fn stop(&self, stopped: Stopped<CallFailure>) -> CallFailure {
+        stopped.into_failure(&self.target, |failure| failure)
     }
 
     /// Consumption of the reads in flight.
@@ -331,17 +281,28 @@ impl UringReader {
     }
 }
 
-impl Reader for UringReader {
+impl<O: Order> Reader for UringReader<O> {
+    #[inline(always)]
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let due = reads.due();
-        let (order, places) = (Independent::of(&self.target), OneFile::of(self));
+        let last = Cell::new(0);
+        let in_one = |target: &ReadTarget, offset, len| (0, target.widen(offset, len));
+        let in_several = |target: &ReadTarget, offset, len| target.find(&last, offset, len);
         let consumption = due.consumption(self.target.consumption);
-        by_consumer!(consumption, |consume| self.queue_reads(due, (order, &places), consume))
+        let several = O::HAS_FILES && self.target.file.several.is_some();
+        by_consumer!(consumption, |consume| match several {
+            false => self.queue_reads(due, in_one, consume),
+            true => self.queue_reads(due, in_several, consume),
+        })
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
         self.complete(&[0, 1])?;
         Ok(std::mem::take(&mut self.done))
+    }
+
+    fn start_queued(&mut self) -> Result<(), CallFailure> {
+        if self.queued > 0 { self.enter(0) } else { Ok(()) }
     }
 
     fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {
@@ -356,6 +317,9 @@ impl Reader for UringReader {
         reads_per_op: usize,
         latencies: &mut Latencies,
     ) -> Result<u64, CallFailure> {
+        if self.is_sequential() {
+            return one_by_one(self, reads.operations(reads_per_op), latencies);
+        }
         let due = reads.due();
         let consumption = due.consumption(self.target.consumption);
         by_consumer!(consumption, |consume| self.queue_timed(due, reads_per_op, consume))?;
@@ -372,93 +336,16 @@ impl Reader for UringReader {
     }
 
     fn is_sequential(&self) -> bool {
-        false
+        O::IS_CHAIN
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.finish()?;
         let slot = self.free.last().copied().expect("no read is in flight");
-        self.read(ReadRange::alone(Due::single(&[offset])))?;
+        self.read_one(ReadRange::alone(Due::single(&[offset])))?;
         let inner = self.reads[slot].inner;
         self.finish()?;
         into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);
         Ok(())
-    }
-}
-
-/// Timed region: [`Order::reads`] with
-/// `queue(offset); enter, which waits for it; link(slot); consume(slot)`. One read is in flight, as
-/// the next one follows from its data.
-#[inline(never)]
-fn one_by_one<O: Order>(
-    reader: &mut UringReader,
-    due: Due<'_>,
-    order: O,
-    consume: impl Fn(&[u8]) -> u64,
-) -> Result<u64, Stopped<CallFailure>> {
-    let places = OneFile::of(reader);
-    order.reads(due, reader.target.read_bytes, |range| {
-        reader.queue(0, 1, range, &places)?;
-        let completion = loop {
-            reader.enter(1)?;
-            // There is none if a signal ended the wait.
-            if let Some(completion) = reader.ring.complete() {
-                break completion;
-            }
-        };
-        let read = reader.reads[0];
-        if completion.result != read.expected as i32 {
-            return Err(reader.failure(completion));
-        }
-        let piece = &mut reader.pieces[reader.piece_of[0]];
-        piece.in_flight -= 1;
-        let bytes = &reader.ring.buffer(0)[read.inner..read.inner + reader.target.read_bytes];
-        Ok((order.link(bytes), consume(bytes)))
-    })
-}
-
-impl ReadInOrder for UringReader {
-    fn read_in(&mut self, due: Due<'_>, order: impl Order) -> Result<u64, CallFailure> {
-        let consumption = due.consumption(self.target.consumption);
-        by_consumer!(consumption, |consume| one_by_one(self, due, order, consume))
-            .map_err(|stopped| stopped.into_failure(&self.target, |failure| failure))
-    }
-}
-
-/// A ring whose entries are reads of a trace.
-struct RecordedRing {
-    ring: UringReader,
-    order: Recorded,
-    several: Option<Arc<Files>>,
-}
-
-impl Reader for RecordedRing {
-    /// Timed region: [`UringReader::queue_reads`].
-    fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
-        let due = reads.due();
-        let Self { ring, order, several } = self;
-        let consumption = due.consumption(ring.target.consumption);
-        let Some(files) = several else {
-            let places = OneFile::of(ring);
-            return by_consumer!(consumption, |consume| ring.queue_reads(due, (*order, &places), consume));
-        };
-        let places = SeveralFiles { files, alignment: ring.alignment, last: Cell::new(0) };
-        by_consumer!(consumption, |consume| ring.queue_reads(due, (*order, &places), consume))
-    }
-
-    fn finish(&mut self) -> Result<u64, CallFailure> {
-        self.ring.finish()
-    }
-
-    fn start_queued(&mut self) -> Result<(), CallFailure> {
-        if self.ring.queued > 0 { self.ring.enter(0) } else { Ok(()) }
-    }
-
-    fn begin_piece(&mut self) -> Result<Option<u64>, CallFailure> {
-        self.ring.begin_piece()
-    }
-
-    fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.ring.fetch(offset, into)
     }
 }

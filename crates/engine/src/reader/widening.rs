@@ -13,6 +13,14 @@ pub(super) struct Widened {
     pub inner: usize,
 }
 
+impl Widened {
+    /// A read as it is asked for.
+    #[inline(always)]
+    pub const fn not(offset: u64, len: usize) -> Self {
+        Self { offset, len, expected: len, inner: 0 }
+    }
+}
+
 /// Widen a read of `len` bytes at `offset` to multiples of `alignment` in a file of `file_bytes`.
 #[inline(always)]
 pub(super) fn widen(offset: u64, len: usize, alignment: usize, file_bytes: u64) -> Widened {
@@ -36,7 +44,7 @@ pub(super) fn widen_within(offset: u64, len: usize, alignment: usize, file_bytes
 
 /// Maximum length of a widened read of `len` bytes.
 pub(super) fn widest(len: usize, alignment: usize) -> usize {
-    len.div_ceil(alignment) * alignment + alignment
+    (len + alignment - 1).next_multiple_of(alignment)
 }
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
     use crate::reader::tests::{Fixture, mapped};
-    use crate::reader::{ReadRange, Reader, TableReads};
+    use crate::reader::{ReadRange, Reader, TablePart, TableReads};
     use crate::sampling::empty_latencies;
     use crate::sampling::fake::{FakeWork, Time};
 
@@ -184,11 +184,12 @@ mod tests {
     /// Reads of a table, two to an operation, by a clock that stands still.
     fn run(reader: &Counting, offsets: &[u64], first: u64, max_operations: u64) -> ThreadSample {
         let job = Job { reads_per_op: 2, ..Fixture::new(4096).job(100, 1, 1) };
-        let mut reads = TableReads::divide(vec![Box::new(reader.clone())], mapped(offsets), &job);
+        let part = TablePart::new(Arc::new(mapped(offsets)), 0..offsets.len(), 0);
+        let mut reads = TableReads::new(reader.clone(), part, &job);
         let (limits, go) = limits(max_operations);
         let go = Go { first_operation: first, ..go };
-        reads[0].begin(&go);
-        let sample = sampled(reads[0].as_mut(), (limits, go), Time::default().clock());
+        reads.begin(&go);
+        let sample = sampled(&mut reads, (limits, go), Time::default().clock());
         assert_eq!(sample.bytes, (sample.operations + sample.latency_operations) * 200);
         sample
     }

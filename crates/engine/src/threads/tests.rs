@@ -8,8 +8,10 @@ use pagewise_protocol::PhaseBounds;
 use pagewise_sys::FileMapping;
 
 use super::*;
-use crate::reader::tests::{DEPENDENT_METHODS, Fixture, METHODS, chained, expected_of, from_table};
-use crate::reader::{self, Due, TableReads};
+use crate::reader::tests::{
+    DEPENDENT_METHODS, Fixture, METHODS, chained, expected_of, from_table, method, supported,
+};
+use crate::reader::{self, Due, TablePart};
 
 const FILE_BYTES: u64 = 1 << 20;
 const THREADS: u32 = 3;
@@ -71,20 +73,13 @@ fn truth(sums: &[u64], first: u64, thread_operations: &[u64]) -> u64 {
 /// Several samples by the same threads, each compared with the truth.
 fn go_again_and_again(text: &str, job: &Job, consume: Consume, gos: &[Go]) {
     let sums = sums(job, consume, gos[0].touch_at);
-    let method = if text == "anonymous" { Method::anonymous() } else { text.parse::<Method>().expect(text) };
     for per_thread in [false, true] {
-        let readers = match reader::open(&method, job, consume, per_thread) {
-            Ok(readers) => readers,
-            Err(failure) if failure.unavailable == 1 => {
-                println!("skipped: method: {text}: {}", failure.detail);
-                return;
-            }
-            Err(failure) => panic!("{text}: {}", failure.detail),
-        };
         let table = if job.dependent == 1 { chained(&offsets()) } else { offsets() };
         let mut memory = SharedMemory::create("table", table.len() * 8).expect("memfd");
         let mapping = FileMapping::new(memory.file(), table.len() * 8, true).expect("map");
-        let reads = TableReads::divide(readers, mapping, job);
+        let parts = TablePart::divide(mapping, job).expect("equal parts");
+        let opened = reader::open(&method(text), job, consume, per_thread, parts);
+        let Some(reads) = supported(text, opened) else { return };
         let threads = JobThreads::start(reads, Bounds::timed(job));
         for (index, go) in gos.iter().enumerate() {
             put(&mut memory, &table, job, &sums, go);
@@ -170,13 +165,13 @@ fn a_piece_of_other_data_ends_with_a_sentence() {
     let go = Go { sample_ns: u64::MAX / 4, ..Go::default() };
     let wrong: Vec<u64> = sums(&job, Consume::Sum, 0).iter().map(|sum| sum ^ (1 << 62)).collect();
     for text in METHODS {
-        let method = text.parse::<Method>().expect(text);
-        let Ok(readers) = reader::open(&method, &job, Consume::Sum, false) else { continue };
         let mut memory =
             SharedMemory::create("table", wrong.len() * READS_PER_OP as usize * 8).expect("memfd");
         let mapping =
             FileMapping::new(memory.file(), wrong.len() * READS_PER_OP as usize * 8, true).expect("map");
-        let threads = JobThreads::start(TableReads::divide(readers, mapping, &job), Bounds::timed(&job));
+        let parts = TablePart::divide(mapping, &job).expect("equal parts");
+        let Ok(reads) = reader::open(&method(text), &job, Consume::Sum, false, parts) else { continue };
+        let threads = JobThreads::start(reads, Bounds::timed(&job));
         put(&mut memory, &offsets(), &job, &wrong, &go);
         let failure = threads.sample(&go).map(drop).expect_err(text);
         assert!(

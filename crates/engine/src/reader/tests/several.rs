@@ -103,16 +103,11 @@ const METHODS: [&str; 13] = [
 ];
 
 fn performed(text: &str, job: &Job, entries: &[u64], consume: Consume) -> Option<Result<u64, CallFailure>> {
-    let readers = open_or_skip(text, job, consume, job.descriptor == "per-thread")?;
-    Some(by_readers(readers, job, entries))
-}
-
-fn by_readers(readers: Vec<Box<dyn Reader>>, job: &Job, entries: &[u64]) -> Result<u64, CallFailure> {
-    let mut work = RecordedReads::divide(readers, mapped(entries), job).expect("one part");
-    work.iter_mut().try_fold(0u64, |total, thread| {
+    let mut work = recorded(text, job, consume, mapped(entries))?;
+    Some(work.iter_mut().try_fold(0u64, |total, thread| {
         let done = thread.perform(0, 1, 1)?;
         Ok(total.wrapping_add(done.checksum))
-    })
+    }))
 }
 
 #[test]
@@ -143,9 +138,8 @@ fn memory_holds_the_bytes_of_each_file() {
     let several = Several::of(&SIZES);
     let ranges = several.ranges();
     let (entries, job) = (several.entries(&ranges), several.job(&ranges));
-    let readers = open(&Method::anonymous(), &job, Consume::Sum, false).map_err(|failure| failure.detail);
-    let found = by_readers(readers.expect("memory"), &job, &entries);
-    assert_eq!(found, Ok(several.expected(&ranges, Consume::Sum)));
+    let found = performed("anonymous", &job, &entries, Consume::Sum);
+    assert_eq!(found.expect("memory"), Ok(several.expected(&ranges, Consume::Sum)));
 }
 
 /// A worker that reads one file for all, or one in place of another, has another checksum.
@@ -181,8 +175,9 @@ fn a_file_of_several_that_shrank_is_named() {
     }
     let gone = Job { file_descriptors: vec![job.file_descriptors[0], 999_999, 3], ..job };
     for text in ["pread", "mmap", "uring:depth=2"] {
-        let failure =
-            open(&text.parse().expect(text), &gone, Consume::Sum, false).err().expect("no such file");
+        let parts = TablePart::divide(mapped(&entries), &gone).map_err(|failure| failure.detail);
+        let opened = open(&method(text), &gone, Consume::Sum, false, parts.expect("one part"));
+        let failure = opened.err().expect("no such file");
         assert!(failure.detail.contains("/fd/999999"), "{text}: {}", failure.detail);
     }
 }

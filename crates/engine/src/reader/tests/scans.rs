@@ -1,11 +1,10 @@
-//! Every method has the checksum of the whole file, for any size of the file and of the pieces.
+//! Scans: every method has the checksum of the whole file, for any size of the file and of its
+//! pieces.
 
-use std::io::Write;
-
-use pagewise_model::{checksum, content};
+use pagewise_model::checksum;
 
 use super::*;
-use crate::reader::tests::job_of;
+use crate::operations::Done;
 
 const METHODS: &[&str] = &[
     "mmap",
@@ -63,20 +62,13 @@ impl File {
     }
 }
 
-fn method(text: &str) -> Method {
-    if text == "anonymous" { Method::anonymous() } else { text.parse().expect(text) }
+fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Operations>> {
+    supported(text, open_scan(&method(text), job, consume))?.pop()
 }
 
-/// Open a method, or report that this machine does not support it.
-fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Scanner>> {
-    match open(&method(text), job, consume) {
-        Ok(scanner) => Some(scanner),
-        Err(failure) if failure.unavailable == 1 => {
-            println!("skipped: method: {text}: {}", failure.detail);
-            None
-        }
-        Err(failure) => panic!("{text}: {}", failure.detail),
-    }
+/// Do a pass.
+fn pass(work: &mut dyn Operations) -> Result<u64, CallFailure> {
+    work.perform(0, 1, 1).map(|done| done.checksum)
 }
 
 fn expected(bytes: &[u8], consume: Consume) -> u64 {
@@ -93,10 +85,10 @@ fn scan_by_all(what: &str, bytes: &[u8]) {
     let job = file.job(bytes.len() as u64);
     for consume in CONSUME {
         for text in METHODS {
-            let Some(mut scanner) = open_or_skip(text, &job, consume) else { continue };
-            for pass in 0..2 {
-                let total = scanner.pass();
-                assert_eq!(total, Ok(expected(bytes, consume)), "{text}, {consume} of {what}, pass {pass}");
+            let Some(mut work) = open_or_skip(text, &job, consume) else { continue };
+            for number in 0..2 {
+                let total = pass(work.as_mut());
+                assert_eq!(total, Ok(expected(bytes, consume)), "{text}, {consume} of {what}, pass {number}");
             }
         }
     }
@@ -133,8 +125,12 @@ fn a_part_of_the_file_is_scanned_to_its_end() {
     for span in [1, 4096, 70_001, 200_000] {
         let job = Job { span_bytes: span as u64, ..file.job(300_000) };
         for text in METHODS {
-            let Some(mut scanner) = open_or_skip(text, &job, Consume::Sum) else { continue };
-            assert_eq!(scanner.pass(), Ok(expected(&bytes[..span], Consume::Sum)), "{text}, {span} bytes");
+            let Some(mut work) = open_or_skip(text, &job, Consume::Sum) else { continue };
+            assert_eq!(
+                pass(work.as_mut()),
+                Ok(expected(&bytes[..span], Consume::Sum)),
+                "{text}, {span} bytes"
+            );
         }
     }
 }
@@ -144,8 +140,8 @@ fn lines_may_come_in_pieces_of_any_size() {
     let bytes = binary(10_000);
     let file = File::holding(&bytes);
     for text in ["read:buffer=100B", "pread:buffer=1B", "mmap:buffer=777B", "uring:depth=3+buffer=5B"] {
-        let Some(mut scanner) = open_or_skip(text, &file.job(10_000), Consume::Lines) else { continue };
-        assert_eq!(scanner.pass(), Ok(checksum::lines(&bytes)), "{text}");
+        let Some(mut work) = open_or_skip(text, &file.job(10_000), Consume::Lines) else { continue };
+        assert_eq!(pass(work.as_mut()), Ok(checksum::lines(&bytes)), "{text}");
     }
 }
 
@@ -154,8 +150,8 @@ fn a_file_that_shrank_is_a_short_read() {
     let file = File::holding(&binary(300_000));
     file.0.as_file().set_len(65536 + 100).expect("shrink");
     for text in ["read", "pread", "uring:depth=4", "read:direct", "pread:direct"] {
-        let Some(mut scanner) = open_or_skip(text, &file.job(300_000), Consume::Lines) else { continue };
-        let failure = scanner.pass().expect_err(text);
+        let Some(mut work) = open_or_skip(text, &file.job(300_000), Consume::Lines) else { continue };
+        let failure = pass(work.as_mut()).expect_err(text);
         // Pieces of a ring may come in any order.
         if !text.starts_with("uring") {
             assert!(failure.detail.ends_with("returned 100 of 65536 bytes"), "{}", failure.detail);
@@ -163,7 +159,7 @@ fn a_file_that_shrank_is_a_short_read() {
         }
         assert_eq!((failure.errno, failure.unavailable), (0, 0), "{text}");
     }
-    let failure = open(&Method::anonymous(), &file.job(300_000), Consume::Lines).map(drop);
+    let failure = open_scan(&Method::anonymous(), &file.job(300_000), Consume::Lines).map(drop);
     assert_eq!(failure.expect_err("too short").call, "pread");
 }
 
@@ -171,10 +167,10 @@ fn a_file_that_shrank_is_a_short_read() {
 fn what_cannot_be_opened_is_named() {
     let job = job_of("/nowhere/at/all", 4096);
     for text in ["mmap", "read", "pread", "uring"] {
-        let failure = open(&method(text), &job, Consume::Lines).map(drop).expect_err(text);
+        let failure = open_scan(&method(text), &job, Consume::Lines).map(drop).expect_err(text);
         assert_eq!((failure.call.as_str(), failure.errno, failure.unavailable), ("open", 2, 0));
     }
-    let failure = open(&method("pwrite"), &job, Consume::Lines).map(drop).expect_err("pwrite");
+    let failure = open_scan(&method("pwrite"), &job, Consume::Lines).map(drop).expect_err("pwrite");
     assert_eq!(failure.detail, "pwrite is not a method to scan a file");
 }
 
@@ -182,8 +178,7 @@ fn what_cannot_be_opened_is_named() {
 fn a_pass_is_an_operation() {
     let bytes = binary(10_000);
     let file = File::holding(&bytes);
-    let scanner = open(&method("read"), &file.job(10_000), Consume::Lines).map_err(|failure| failure.detail);
-    let mut passes = Passes::new(scanner.expect("read"), 10_000);
+    let mut passes = open_or_skip("read", &file.job(10_000), Consume::Lines).expect("it is everywhere");
     let lines = checksum::lines(&bytes);
     assert_eq!(passes.perform(5, 1, 6), Ok(Done { operations: 1, checksum: lines }));
     assert_eq!(passes.perform(6, 3, 8), Ok(Done { operations: 2, checksum: 2 * lines }));

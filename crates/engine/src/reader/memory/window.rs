@@ -3,19 +3,20 @@
 
 use pagewise_protocol::CallFailure;
 
-use super::{MmapReader, advise_read};
+use super::{MemoryReader, mapped};
 use crate::consume::by_consumer;
-use crate::reader::{ReadRange, Reader};
+use crate::reader::order::Independent;
+use crate::reader::{ReadRange, ReadTarget, Reader};
 
-pub(super) struct WindowReader {
-    reader: MmapReader,
+pub(in crate::reader) struct WindowReader {
+    reader: MemoryReader<Independent>,
     window: AdviceWindow,
 }
 
-impl WindowReader {
-    pub(super) fn new(reader: MmapReader, ahead: u32) -> Self {
-        Self { reader, window: AdviceWindow::new(ahead) }
-    }
+/// Readers of mappings, with advice for this many reads ahead.
+pub(in crate::reader) fn open(target: &ReadTarget, ahead: u32) -> Result<Vec<WindowReader>, CallFailure> {
+    let readers = mapped(target, Independent::of(target))?;
+    Ok(readers.into_iter().map(|reader| WindowReader { reader, window: AdviceWindow::new(ahead) }).collect())
 }
 
 /// Progress of the advice. Positions as in [`ReadRange`].
@@ -62,19 +63,21 @@ impl AdviceWindow {
 }
 
 impl Reader for WindowReader {
+    #[inline(always)]
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
-        let MmapReader { mapping, buffer, target, in_place, .. } = &mut self.reader;
-        let (source, len) = (mapping.bytes(), target.read_bytes);
-        let buffer = &mut buffer.bytes_mut()[..len];
-        let advise = |offset| advise_read(mapping, target, offset);
-        let bytes = |offset: u64| &source[offset as usize..offset as usize + len];
-        by_consumer!(reads.due().consumption(target.consumption), |consume| if *in_place {
-            self.window.slide(reads, advise, |offset| consume(bytes(offset)))
-        } else {
-            self.window.slide(reads, advise, |offset| {
-                buffer.copy_from_slice(bytes(offset));
-                consume(buffer)
-            })
+        let MemoryReader { source, buffer, target, .. } = &mut self.reader;
+        let (memory, len) = (source.bytes(), target.read_bytes);
+        let advise = |offset| source.advise(target, offset);
+        let bytes = |offset: u64| &memory[offset as usize..offset as usize + len];
+        by_consumer!(reads.due().consumption(target.consumption), |consume| match buffer {
+            None => self.window.slide(reads, advise, |offset| consume(bytes(offset))),
+            Some(buffer) => {
+                let buffer = &mut buffer.bytes_mut()[..len];
+                self.window.slide(reads, advise, |offset| {
+                    buffer.copy_from_slice(bytes(offset));
+                    consume(buffer)
+                })
+            }
         })
     }
 
