@@ -187,8 +187,8 @@ fn heading(runs: &[JudgedRun<'_>], width: usize) -> Vec<Block> {
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let why: Vec<String> =
             reasons.iter().take(3).map(|(name, count)| format!("{count} {name}")).collect();
-        let failed: usize = reasons.iter().map(|(_, count)| count).sum();
-        let several = if failed > samples - valid { " (some failed several)" } else { "" };
+        let several = runs.iter().any(|run| run.judged.validity.some_failed_several());
+        let several = if several { " (some failed several)" } else { "" };
         let why = match why.is_empty() {
             true => String::new(),
             false => format!("; failed checks: {}{several}", why.join(", ")),

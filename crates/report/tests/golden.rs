@@ -73,7 +73,7 @@ fn a_run_that_was_killed_says_so() {
         "the samples come from another worker, 'scripted-worker'",
         "the run is not complete: 6 of 96 planned samples so far",
         "the run was interrupted and resumed once",
-        "3 of 5 samples valid (60 %) · 1 cell unavailable on this machine",
+        "3 of 5 samples valid (60 %); some failed several checks · 1 cell unavailable on this machine",
         "1 x false-time, first: 9 ns, 10 ns",
         "pread: not ranked: 1 round has a valid sample, and a verdict needs 5",
         "the end of its stderr: 'line one | line two'",

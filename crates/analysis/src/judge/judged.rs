@@ -221,6 +221,13 @@ pub struct InvalidReason {
     pub example: String,
 }
 
+impl Validity {
+    /// True if the samples that are not valid are fewer than the checks that they failed.
+    pub fn some_failed_several(&self) -> bool {
+        self.reasons.iter().map(|reason| reason.count).sum::<usize>() > self.invalid
+    }
+}
+
 impl Judged {
     /// True if the run is not complete, or a method lacks samples that a verdict needs, though the
     /// machine supports it: the command's exit code. Controls and ceilings carry no verdict, and a

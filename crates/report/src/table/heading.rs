@@ -126,6 +126,9 @@ pub fn validity(judged: &Judged) -> String {
         ),
         None => "no sample was taken".to_string(),
     };
+    if validity.some_failed_several() {
+        text.push_str("; some failed several checks");
+    }
     text.extend(words::refused(validity.refused));
     if validity.unavailable_cells > 0 {
         let cells = counted(validity.unavailable_cells as u64, "cell");
