@@ -50,10 +50,10 @@ pub(crate) fn sentence(cell: &CellJudgement, expected: &JudgedExpectation) -> St
     let found = if expected.samples == 0 { "nothing is known".to_string() } else { found };
     let rejected = match expected.rejected {
         0 => String::new(),
-        count => format!(
-            "; {} failed a check, and what they show is not in it",
-            counted(u64::from(count), "sample")
-        ),
+        1 => "; 1 sample failed a check, and what it shows is not in it".to_string(),
+        count => {
+            format!("; {} samples failed a check, and what they show is not in it", grouped(u64::from(count)))
+        }
     };
     format!("{}: {} {verdict}: {found}{missing}{rejected}", cell.method, expected.expectation)
 }

@@ -85,7 +85,7 @@ fn an_open_expectation_names_the_samples_that_would_decide() {
         samples: 12,
         samples_needed: 12,
         samples_to_decide: Some(31),
-        rejected: 0,
+        rejected: 1,
         rate_missed: 0,
         operations: 192,
         beyond: 0,
@@ -93,17 +93,17 @@ fn an_open_expectation_names_the_samples_that_would_decide() {
         low: Some(0.0),
         high: Some(0.025),
     };
-    let few = JudgedExpectation { samples: 7, samples_to_decide: None, ..open.clone() };
+    let few = JudgedExpectation { samples: 7, samples_to_decide: None, rejected: 2, ..open.clone() };
     let at_limit = JudgedExpectation { samples_to_decide: None, ..open.clone() };
-    let far = JudgedExpectation { samples_needed: 36_888, ..few.clone() };
+    let far = JudgedExpectation { samples_needed: 36_888, rejected: 0, ..few.clone() };
     cell.expected = vec![open, few, at_limit, far];
     let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged: &judged }], 100);
     let text: Vec<String> = lines.iter().map(Line::text).collect();
     let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let found = "p99<10ms is open: 0 of 192 operations took 10 ms or longer, 0 % [0 %, 2.5 %], and 1 % may";
     for end in [
-        "; 31 samples like these would decide (--rounds 31)",
-        "; it needs 12 samples (--rounds) and has 7",
+        "; 31 samples like these would decide (--rounds 31); 1 sample failed a check, and what it shows is not in it",
+        "; it needs 12 samples (--rounds) and has 7; 2 samples failed a check, and what they show is not in it",
         "; it needs 36,888 samples (more than a run can have) and has 7",
     ] {
         assert!(text.contains(&format!("{found}{end}")), "{end}: {text}");
