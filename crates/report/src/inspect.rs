@@ -270,6 +270,7 @@ fn brought_in(brought: &BroughtIn, mapped: bool) -> String {
         Some(share) if share < 1.0 => {
             parts.push(format!("at least {} of what was read was cached", percent_down(1.0 - share)))
         }
+        Some(factor) if multiple(factor) == "1x" => parts.push("as much as was read".to_string()),
         Some(factor) => parts.push(format!("{} of what was read", multiple(factor))),
         None => {}
     }
@@ -503,6 +504,10 @@ Threads
         assert!(phrase(None, Some(0.4), None).contains("never touched up to 40 % of it"));
         assert!(phrase(Some(0.5), Some(0.99), None).contains("never touched 50 % to 99 % of it"));
         assert!(phrase(None, None, Some(0.75)).contains("at least 25 % of what was read was cached"));
+        for factor in [1.0, 1.004] {
+            assert!(phrase(None, None, Some(factor)).contains("; as much as was read"), "{factor}");
+        }
+        assert!(phrase(None, None, Some(1.25)).contains("; 1.25x of what was read"));
     }
 
     #[test]
