@@ -20,6 +20,9 @@ use crate::{output, store};
 /// The format of the page beside a run.
 pub const PAGE: &str = "html";
 
+/// The option of no page.
+const NO_PAGE: &str = "--no-html";
+
 /// Print the answer of runs that were just measured: on one screen, below all tables if they are
 /// asked for, or as JSON. The page is written beside them.
 pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
@@ -41,7 +44,10 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
         }
     }
     print_answer(&named, &mut out, true)?;
-    if !arguments.no_html && !paths.iter().any(|path| store::went_to_stdout(path)) {
+    // A run that was begun without a page has none when it is resumed.
+    let begun_without = runs.iter().any(|run| run.header.typed.iter().any(|word| word == NO_PAGE));
+    let without = arguments.no_html || begun_without;
+    if !without && !paths.iter().any(|path| store::went_to_stdout(path)) {
         match format_door::of(PAGE).map(|door| write_page(door, paths, &named, &judged)) {
             Some(Ok(page)) => writeln!(out, "The same as a page: {}", Untrusted(page.display()))?,
             // The run is complete and shown; its page can be written at any time.

@@ -113,8 +113,17 @@ fn the_page_of_a_run_is_written_beside_it() {
 }
 
 #[test]
-fn a_page_takes_the_place_of_no_other_file_and_loses_no_run() {
+fn a_run_without_a_page_has_none_when_it_is_resumed() {
     let place = place();
+    let resumed = place.run(&["read", "--resume", "--out=run.jsonl"]);
+    assert!(!resumed.stdout.contains("page:") && !place.file("run.html").exists(), "{resumed:?}");
+}
+
+#[test]
+fn a_page_takes_the_place_of_no_other_file_and_loses_no_run() {
+    let place = Place::new();
+    place.run(&SHORT);
+    fs::remove_file(place.file("run.html")).expect("a page");
     let without = place.run(&["read", "--resume", "--out=run.jsonl", "--no-html"]);
     assert!(!without.stdout.contains("page:") && !place.file("run.html").exists(), "{without:?}");
     let json = place.run(&["read", "--resume", "--out=run.jsonl", "--json"]);
