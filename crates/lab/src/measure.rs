@@ -278,6 +278,9 @@ fn left_out(prepared: &Prepared) -> Vec<String> {
         let missing: Vec<&&Conditions> = comparisons.iter().filter(without).collect();
         let reason = validate::leaves_out(method, missing.first()?, Alignment::ANY);
         let reason = reason.unwrap_or_else(|| "it cannot do this work here".to_string());
+        // The name is said once.
+        let reason =
+            reason.strip_prefix(&format!("{method} ")).map_or(reason.clone(), |it| format!("it {it}"));
         let of = match missing.len() == comparisons.len() {
             true => String::new(),
             false => format!(" of {} of {} comparisons", missing.len(), comparisons.len()),

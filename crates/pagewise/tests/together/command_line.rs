@@ -111,7 +111,7 @@ fn methods_that_cannot_sync_as_asked_are_named() {
         let words: Vec<&str> = words.split(' ').chain(["--dry-run"]).collect();
         place.run(&words).expect_code(0).stderr
     };
-    let ring = "note: uring:direct+depth=32 is left out: uring:direct+depth=32 has 512KiB under way at once";
+    let ring = "note: uring:direct+depth=32 is left out: it has 512KiB under way at once";
     let found = notes("update --block-size 16KiB --quick");
     assert!(found.contains(ring), "{found}");
     let some = notes("append --sync every:64KiB --quick");
