@@ -232,12 +232,12 @@ fn ensure_beside(conditions: &Conditions, actor: &Actor, machine: &Machine<'_>) 
     let workload = conditions.workload();
     ensure!(
         !matches!(conditions.work, Work::Replay(_)) && *cache != CacheState::ColdStart,
-        "{} has no actor beside it: leave --beside out",
+        "{} has no actor beside it: leave --beside or --victim out",
         if *cache == CacheState::ColdStart { "a cold start" } else { "a replay" }
     );
     ensure!(
         host_settings.device_cap.is_none() && host_settings.numa.is_none(),
-        "an actor would be under the device cap and the placement of the worker too: leave them or --beside out"
+        "an actor would be under the device cap and the placement of the worker too: leave these out, or --beside or --victim"
     );
     let (needed, cpus) = (threads + 1, conditions.cpus(machine.environment.cpus));
     ensure!(

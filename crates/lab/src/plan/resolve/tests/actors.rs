@@ -41,8 +41,11 @@ fn an_actor_that_cannot_be_at_work_as_asked_is_refused() {
         (format!("{LIMITED}{scan}"), "write a rate of 52MiB/s or more"),
         (format!("{scan}\nthreads = 4"), "4 threads and an actor need 5 CPUs, and there are 4"),
         (format!("{scan}\ncpus = \"2\""), "1 thread and an actor need 2 CPUs, and there is 1"),
-        (format!("{scan}\ncache = \"cold-start\""), "a cold start has no actor"),
-        (format!("{scan}\ndevice_cap = \"emmc\""), "under the device cap"),
+        (
+            format!("{scan}\ncache = \"cold-start\""),
+            "a cold start has no actor beside it: leave --beside or --victim out",
+        ),
+        (format!("{scan}\ndevice_cap = \"emmc\""), "leave these out, or --beside or --victim"),
         (
             format!("workload = \"scan\"\nmemory = \"256MiB\"\nspan = \"0.5x\"\ncache = \"warm\"\n{scan}"),
             "how long it has been at work before a scan: use --cache cold",
