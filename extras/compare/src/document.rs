@@ -285,6 +285,8 @@ pub fn split_document(split: &Split) -> Document {
     let is_compared =
         changes.any(|change| change.bounds().is_some() && change.finding != ChangeFinding::NoiseUnknown);
     let together = if is_compared { " The intervals hold together with 95 %." } else { "" };
+    let has_several = split.situations.iter().flat_map(|one| &one.methods).any(|one| one.runs > 1);
+    let figures = if has_several { " Figures are geometric means over runs." } else { "" };
     let disagreeing = split.situations.iter().filter(|one| !one.agree).count();
     let situations = counted(split.situations.len() as u64, "situation");
     let missing = listed("Missing", missing(split));
@@ -292,7 +294,7 @@ pub fn split_document(split: &Split) -> Document {
     Document {
         head: head.chain(missing).collect(),
         conclusion: vec![Block::paragraph(format!(
-            "{situations}: the runs disagree in {disagreeing}.{together}"
+            "{situations}: the runs disagree in {disagreeing}.{together}{figures}"
         ))],
         body: split.situations.iter().flat_map(|one| of_split(one, &split.fact)).collect(),
     }
@@ -329,7 +331,7 @@ fn figures(situation: &SplitSituation, fact: &str) -> TextTable {
             TextCell::from(&one.method),
             TextCell::from(&one.value),
             TextCell::number(Some(one.runs as u64), grouped),
-            figure(one.median),
+            figure(one.mean),
             figure(one.least),
             figure(one.most),
             ratio,

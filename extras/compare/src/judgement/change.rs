@@ -156,7 +156,7 @@ impl Series {
     }
 
     /// The figure of a side, as its ratio takes it.
-    fn shown(&self) -> Option<f64> {
+    pub(super) fn shown(&self) -> Option<f64> {
         let logs: Vec<f64> = self.medians().into_iter().map(f64::ln).collect();
         mean(&logs).map(f64::exp)
     }

@@ -83,7 +83,10 @@ pub struct MethodOfValue {
     pub value: String,
     /// Runs that have a figure.
     pub runs: usize,
-    /// Median of the figures of these runs, in the unit of the situation; `None` without one.
+    /// Geometric mean of the figures of these runs, in the unit of the situation; `None` without
+    /// one. The ratio of a change is that of two of them.
+    pub mean: Option<f64>,
+    /// Median of the figures.
     pub median: Option<f64>,
     /// The least of them.
     pub least: Option<f64>,
@@ -237,6 +240,7 @@ impl MethodOfValue {
             method: method.to_string(),
             value: value.to_string(),
             runs: figures.len(),
+            mean: series.shown(),
             median: median(&figures),
             least: end(f64::min),
             most: end(f64::max),
