@@ -123,6 +123,14 @@ fn methods_that_cannot_sync_as_asked_are_named() {
 }
 
 #[test]
+fn a_memory_limit_of_a_full_update_is_refused_with_what_helps() {
+    let place = Place::new();
+    let full = ["update", "--full", "--memory", "64MiB", "--dry-run"];
+    expect_message(&place.run(&full), 2, "with a memory limit use --cache cold");
+    place.run(&[&full[..], &["--cache", "cold"]].concat()).expect_code(0);
+}
+
+#[test]
 fn help_has_the_exit_statuses_and_commands_end_with_them() {
     let place = Place::new();
     let help = place.run(&["--help"]).expect_code(0).stdout;
