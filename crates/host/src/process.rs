@@ -6,7 +6,8 @@
 mod smaps;
 
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pagewise_model::counters::{ProcessCounters, ThreadCounters};
@@ -15,7 +16,7 @@ use rustix::fs::OFlags;
 use rustix::process::Pid;
 
 use crate::counters::tick_ns;
-use crate::files::FileKeys;
+use crate::files::{FileKey, FileKeys};
 use crate::kernel_files::{self, field, kib_field, numbered};
 pub(crate) use smaps::MapsLine;
 pub use smaps::{MappingState, mapping, mapping_of_any, mappings, mappings_of_any};
@@ -272,13 +273,23 @@ pub fn cpus_allowed(pid: u32) -> Option<String> {
     status_field(pid, "Cpus_allowed_list").filter(|list| !list.is_empty())
 }
 
+/// Descriptors in process `pid`, each with its file: /proc/PID/fd. None if they are not visible.
+fn open_files(pid: u32) -> impl Iterator<Item = (i32, Metadata)> {
+    let numbers = numbered::<i32>(format!("/proc/{pid}/fd"));
+    numbers.filter_map(move |number| Some((number, fs::metadata(format!("/proc/{pid}/fd/{number}")).ok()?)))
+}
+
+/// Number of descriptors of a file in process `pid`.
+pub fn descriptors(pid: u32, file: &FileKey) -> usize {
+    let is_of_it = |metadata: &Metadata| (metadata.dev(), metadata.ino()) == (file.device, file.inode);
+    open_files(pid).filter(|(_, metadata)| is_of_it(metadata)).count()
+}
+
 /// True if all descriptors of these files in process `pid` have O_DIRECT: /proc/PID/fdinfo. `None`:
 /// one of the files has none, or they are not visible.
 pub fn descriptors_direct(pid: u32, files: &FileKeys) -> Option<bool> {
     let (mut direct, mut open) = (true, vec![false; files.count()]);
-    for descriptor in numbered::<i32>(format!("/proc/{pid}/fd")) {
-        use std::os::unix::fs::MetadataExt;
-        let Ok(metadata) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else { continue };
+    for (descriptor, metadata) in open_files(pid) {
         if let Some(index) = files.find(metadata.ino(), |file| file.device == metadata.dev()) {
             direct &= descriptor_flags(pid, descriptor)?.contains(OFlags::DIRECT);
             open[index] = true;

@@ -1,7 +1,5 @@
 //! Test files: small files of known content, files to write, and what a worker holds of them.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -103,16 +101,7 @@ fn name(seed: u64, made: &mut u64) -> u64 {
 
 /// True if process `pid` has the file open or mapped.
 fn holds(pid: u32, key: &FileKey) -> bool {
-    process::mappings(pid, key).is_ok_and(|mappings| mappings > 0) || descriptors(pid, key) > 0
-}
-
-fn descriptors(pid: u32, key: &FileKey) -> usize {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return 0 };
-    let of_file = |entry: &fs::DirEntry| {
-        fs::metadata(entry.path())
-            .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == (key.device, key.inode))
-    };
-    entries.flatten().filter(of_file).count()
+    process::mappings(pid, key).is_ok_and(|mappings| mappings > 0) || process::descriptors(pid, key) > 0
 }
 
 /// Fail unless the started process itself has the file open or mapped: a run reads the counters of
@@ -142,7 +131,7 @@ pub fn check_released(worker: &Conversation, key: &FileKey) -> Result<(), String
                  evicted"
             ));
         }
-        let descriptors = descriptors(pid, key);
+        let descriptors = process::descriptors(pid, key);
         if descriptors > 0 {
             return Err(format!(
                 "{descriptors} descriptors of the file are left when it says closed: close before"
