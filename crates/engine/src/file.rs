@@ -55,7 +55,7 @@ impl DataFile {
         Ok(match Files::of(job, method)? {
             None => one,
             Some(files) => {
-                Self { span_bytes: files.span_bytes() as usize, several: Some(Arc::new(files)), ..one }
+                Self { span_bytes: files.span.end() as usize, several: Some(Arc::new(files)), ..one }
             }
         })
     }
@@ -73,7 +73,7 @@ impl DataFile {
         match &self.several {
             None => (&self.path, offset),
             Some(files) => {
-                let (index, offset) = files.locate(0, offset);
+                let (index, offset) = files.span.locate(0, offset);
                 (files.part(index).path, offset)
             }
         }

@@ -200,7 +200,7 @@ fn reads_end_to_end<'a>(
     span: &'a FileSpan,
 ) -> impl Iterator<Item = (u64, u64, u64)> + Clone + 'a {
     let offset = |offset| {
-        let (index, within) = span.locate(offset);
+        let (index, within) = span.locate(0, offset);
         span.before(index) + within
     };
     trace.accesses.iter().map(move |access| (access.time_ns, offset(access.offset), access.len))

@@ -163,11 +163,11 @@ impl ReadTarget {
     #[inline(always)]
     fn find(&self, last: &Cell<usize>, offset: u64, len: usize) -> (usize, Widened) {
         let files = self.file.several.as_ref().expect("there are several files");
-        let (index, offset) = files.locate(last.get(), offset);
+        let (index, offset) = files.span.locate(last.get(), offset);
         last.set(index);
         let read = match self.alignment {
             1 => Widened::not(offset, len),
-            alignment => widen_within(offset, len, alignment, files.part(index).bytes),
+            alignment => widen_within(offset, len, alignment, files.span.sizes()[index]),
         };
         (index, read)
     }

@@ -26,7 +26,7 @@ pub fn recorded(
     // File after file: a window of bytes is of one.
     let mut of_file: Vec<Vec<u32>> = vec![Vec::new(); files.len()];
     for (read, entry) in (0u32..).zip(entries) {
-        of_file[span.locate(range_of(*entry).0).0].push(read);
+        of_file[span.locate(0, range_of(*entry).0).0].push(read);
     }
     for (index, reads) in of_file.iter().enumerate().filter(|(_, reads)| !reads.is_empty()) {
         let (mut reader, _) = SourceReader::open(files[index], span.sizes()[index], stop)?;

@@ -13,23 +13,44 @@ pub struct FileSpan {
     bytes: Vec<u64>,
     /// Bytes of the files before each.
     before: Vec<u64>,
+    /// The span in equal parts of `1 << part_shift` bytes: for each the file at its beginning, and
+    /// the last file behind them.
+    at_part: Vec<u32>,
+    part_shift: u32,
 }
+
+/// Parts of the span for each file.
+const PARTS: u64 = 4;
 
 impl FileSpan {
     /// Places of files of these sizes, each at the beginning of a page; `None` if they are too
     /// large for one span.
     pub fn of(sizes: impl IntoIterator<Item = u64>, page_bytes: u64) -> Option<Self> {
-        let (mut span, mut end, mut before) = (Self::default(), 0u64, 0);
-        for bytes in sizes {
-            let alignment = if bytes >= LARGE_BYTES { LARGE_BYTES.max(page_bytes) } else { page_bytes };
+        let (mut starts, mut bytes, mut end) = (Vec::new(), Vec::new(), 0u64);
+        for size in sizes {
+            let alignment = if size >= LARGE_BYTES { LARGE_BYTES.max(page_bytes) } else { page_bytes };
             let start = end.checked_next_multiple_of(alignment)?;
-            end = start.checked_add(bytes).filter(|end| *end <= i64::MAX as u64)?;
-            span.starts.push(start);
-            span.bytes.push(bytes);
-            span.before.push(before);
-            before += bytes;
+            end = start.checked_add(size)?;
+            starts.push(start);
+            bytes.push(size);
         }
-        Some(span)
+        Self::placed(starts, bytes, page_bytes)
+    }
+
+    /// Files of these sizes at these places; `None` if they do not lie one behind the other, each
+    /// at the beginning of a page, or are too large for one span.
+    pub fn placed(starts: Vec<u64>, bytes: Vec<u64>, page_bytes: u64) -> Option<Self> {
+        let (mut end, mut before) = (0u64, vec![0u64]);
+        for (start, size) in starts.iter().zip(&bytes) {
+            let begins = *start >= end && start.is_multiple_of(page_bytes);
+            end = start.checked_add(*size).filter(|end| begins && *end <= i64::MAX as u64)?;
+            before.push(before[before.len() - 1] + size);
+        }
+        let files = starts.len();
+        let part_shift = (end / (files as u64 * PARTS).max(1)).max(1).next_power_of_two().trailing_zeros();
+        let at = |part: u64| starts.partition_point(|start| *start <= part << part_shift).max(1) as u32 - 1;
+        let at_part = (0..=end >> part_shift).map(at).chain([files.saturating_sub(1) as u32]).collect();
+        (files == bytes.len()).then_some(Self { starts, bytes, before, at_part, part_shift })
     }
 
     /// The offset of each file.
@@ -42,12 +63,28 @@ impl FileSpan {
         &self.bytes
     }
 
-    /// The index of the file at an offset of the span, and the offset in it.
+    /// End of the last one.
+    pub fn end(&self) -> u64 {
+        self.starts.last().zip(self.bytes.last()).map_or(0, |(start, bytes)| start + bytes)
+    }
+
+    /// Index of the file at this offset of the span, and the offset in it; the file with index
+    /// `near` is looked at first. Between two files it is behind the end of the first of them.
     ///
     /// # Panics
     /// If there is no file.
-    pub fn locate(&self, offset: u64) -> (usize, u64) {
-        let index = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
+    #[inline(always)]
+    pub fn locate(&self, near: usize, offset: u64) -> (usize, u64) {
+        // Wraps, to no offset within a file, if the offset is before it.
+        let within = offset.wrapping_sub(self.starts[near]);
+        if within < self.bytes[near] {
+            return (near, within);
+        }
+        let part = ((offset >> self.part_shift) as usize).min(self.at_part.len() - 2);
+        let (first, last) = (self.at_part[part] as usize, self.at_part[part + 1] as usize);
+        // Mostly one file, which begins before the part, or a second one within it.
+        let within = self.starts[first + 1..=last].partition_point(|start| *start <= offset);
+        let index = first + within;
         (index, offset - self.starts[index])
     }
 
@@ -86,11 +123,27 @@ mod tests {
         let span = FileSpan::of([1, 4096, 0, 4097, LARGE_BYTES, 5], 4096).expect("a span");
         assert_eq!(span.starts(), [0, 4096, 8192, 8192, LARGE_BYTES, 2 * LARGE_BYTES]);
         assert_eq!(span.sizes(), [1, 4096, 0, 4097, LARGE_BYTES, 5]);
-        assert_eq!((span.locate(0), span.locate(12_288)), ((0, 0), (3, 4096)));
-        assert_eq!(span.locate(2 * LARGE_BYTES + 4), (5, 4));
+        assert_eq!((span.locate(0, 0), span.locate(0, 12_288)), ((0, 0), (3, 4096)));
+        assert_eq!(span.locate(0, 2 * LARGE_BYTES + 4), (5, 4));
         assert_eq!((span.before(0), span.before(3)), (0, 4097));
         assert_eq!(FileSpan::of([1, u64::MAX], 4096), None);
         assert_eq!(FileSpan::of([i64::MAX as u64, 1], 4096), None);
+    }
+
+    /// Against a search among all, with many small files beside large ones, at each edge.
+    #[test]
+    fn files_of_all_sizes_are_found() {
+        let sizes = (0..3000u64).map(|file| if file % 1000 == 7 { 50 << 20 } else { 1 + file * 37 % 9000 });
+        let sizes: Vec<u64> = sizes.collect();
+        let files = FileSpan::of(sizes.clone(), 4096).expect("a span");
+        for (index, (start, size)) in files.starts().iter().zip(&sizes).enumerate() {
+            for within in [0, size / 2, size - 1] {
+                for near in [0, index, 2999] {
+                    assert_eq!(files.locate(near, start + within), (index, within));
+                }
+            }
+        }
+        assert_eq!(files.locate(0, files.end() + 5), (2999, sizes[2999] + 5), "behind the last one");
     }
 
     /// The order of the reads is that of time over all files, and a file that nobody asked for is
