@@ -60,4 +60,4 @@ pub use settings::Readahead;
 pub use space::Space;
 pub use table::{OffsetTable, OperationOrder, Permutation, TableError, touched_word};
 pub use table_memory::{PiecesOfGo, TableMemory};
-pub use written::{ReadBack, WrittenFile, missing_records};
+pub use written::{FirstRecords, ReadBack, WrittenFile, missing_records};

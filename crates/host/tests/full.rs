@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 
 use mounted::{Mounted, run, text};
-use pagewise_host::{ReadBack, WrittenFile, written};
+use pagewise_host::{FirstRecords, ReadBack, WrittenFile, written};
 use pagewise_model::sample::Written;
 use pagewise_model::{Content, RecordRing};
 
@@ -37,7 +37,8 @@ fn what_did_not_fit_is_missing_and_looking_for_it_takes_no_room() {
     assert!(written::is_full(file.file()));
     for way in [ReadBack::Pread, ReadBack::Mapping] {
         let mut found = Written::default();
-        file.read_back(&ring, &source, ring.records(), way, &mut found).expect("read");
+        let records = FirstRecords { ring: &ring, source: &source, count: ring.records() };
+        file.read_back(records, way, &mut found).expect("read");
         let missing = FILE_BYTES - fitted * 4096;
         assert_eq!((found.missing_bytes, found.first_missing_at), (missing, Some(fitted * 4096)), "{way:?}");
         assert_eq!((found.expected_bytes, found.stray_bytes), (FILE_BYTES, 0));

@@ -19,7 +19,7 @@ use pagewise_model::sample::Written;
 use crate::space::Space;
 use crate::steps::{RunStep, reached};
 use crate::{cache, scratch};
-pub use read_back::{ReadBack, missing_records};
+pub use read_back::{FirstRecords, ReadBack, missing_records};
 use rustix::fs::Advice;
 
 /// Size of the writes that make a file warm, except the last. As for datasets, it determines the

@@ -44,10 +44,27 @@ impl ReadBack {
     }
 }
 
+/// The first records of all passes over a ring, which a file must have.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstRecords<'a> {
+    /// Places of the records.
+    pub ring: &'a RecordRing,
+    /// Content of the records, by [`RecordRing::source_range`].
+    pub source: &'a [u8],
+    /// Number of them.
+    pub count: u64,
+}
+
+impl FirstRecords<'_> {
+    /// Bytes of the file that they leave in it.
+    fn bytes(&self) -> u64 {
+        self.count.min(self.ring.slots()) * self.ring.record_bytes()
+    }
+}
+
 impl WrittenFile {
-    /// Compare the file with its expected content once the first `records` records of all passes
-    /// were written, and complete `written`. `source` is the content of records, by
-    /// [`RecordRing::source_range`].
+    /// Compare the file with its expected content once these records were written, and complete
+    /// `written`.
     ///
     /// A record is missing as a whole if a byte of it differs or is past the end of a shortened
     /// file. Stray bytes are those that differ from the previous content: in positions without a
@@ -57,14 +74,12 @@ impl WrittenFile {
     /// Those of reading; `written` is not changed then.
     pub fn read_back(
         &self,
-        ring: &RecordRing,
-        source: &[u8],
-        records: u64,
+        records: FirstRecords<'_>,
         by: ReadBack,
         written: &mut Written,
     ) -> io::Result<()> {
         let size = self.file.metadata()?.len();
-        let found = FoundBytes::new(ring, source, records, self.before).seen(
+        let found = FoundBytes::new(records, self.before).seen(
             &self.file,
             size.min(self.file_bytes),
             self.file_bytes,
@@ -72,7 +87,7 @@ impl WrittenFile {
         )?;
         let FoundBytes { missing_bytes, first_missing_at, stray_bytes, .. } = found;
         written.read_back = by.name().to_string();
-        written.expected_bytes = records.min(ring.slots()) * ring.record_bytes();
+        written.expected_bytes = records.bytes();
         written.missing_bytes = missing_bytes;
         written.first_missing_at = first_missing_at;
         written.stray_bytes = stray_bytes + size.saturating_sub(self.file_bytes);
@@ -80,22 +95,20 @@ impl WrittenFile {
     }
 }
 
-/// Bytes of the records that are missing in a file over whose content the first `records` records
-/// of all passes were written, and the position of the first one. Other bytes are not looked at.
+/// Bytes of these records that are missing in a file, and the position of the first one. Other
+/// bytes are not looked at.
 ///
 /// # Errors
 /// Those of reading.
 pub fn missing_records(
     file: &File,
-    ring: &RecordRing,
-    source: &[u8],
-    records: u64,
+    records: FirstRecords<'_>,
     by: ReadBack,
 ) -> io::Result<(u64, Option<u64>)> {
-    let end = records.min(ring.slots()) * ring.record_bytes();
+    let end = records.bytes();
     let present = file.metadata()?.len().min(end);
     // There is no position without a record up to there.
-    let found = FoundBytes::new(ring, source, records, Before::Zeros).seen(file, present, end, by)?;
+    let found = FoundBytes::new(records, Before::Zeros).seen(file, present, end, by)?;
     Ok((found.missing_bytes, found.first_missing_at))
 }
 
@@ -165,9 +178,7 @@ enum ExpectedBytes {
 
 /// Findings so far.
 struct FoundBytes<'a> {
-    ring: &'a RecordRing,
-    source: &'a [u8],
-    records: u64,
+    records: FirstRecords<'a>,
     before: Before,
     missing_bytes: u64,
     first_missing_at: Option<u64>,
@@ -176,10 +187,8 @@ struct FoundBytes<'a> {
 }
 
 impl<'a> FoundBytes<'a> {
-    fn new(ring: &'a RecordRing, source: &'a [u8], records: u64, before: Before) -> Self {
+    fn new(records: FirstRecords<'a>, before: Before) -> Self {
         Self {
-            ring,
-            source,
             records,
             before,
             missing_bytes: 0,
@@ -204,19 +213,20 @@ impl<'a> FoundBytes<'a> {
 
     /// Expected content from byte `at` on, and its length up to the next change of kind.
     fn held(&self, at: u64) -> (ExpectedBytes, u64) {
-        let (ring, slots) = (self.ring, self.ring.slots());
+        let FirstRecords { ring, count, .. } = self.records;
+        let slots = ring.slots();
         if at >= ring.bytes() {
             return (ExpectedBytes::Zeros, u64::MAX);
         }
         let slot = at / ring.record_bytes();
         // Positions before this one were written once more than those after it.
-        let newest = self.records % slots;
+        let newest = count % slots;
         let end = match slot < newest {
-            _ if ring.is_scattered() && self.records < slots => slot + 1,
+            _ if ring.is_scattered() && count < slots => slot + 1,
             true => newest,
             false => slots,
         };
-        match (ring.record_in(slot, self.records), self.before) {
+        match (ring.record_in(slot, count), self.before) {
             (Some(record), _) => {
                 let (start, len) = range(ring, record - slot, end, at);
                 (ExpectedBytes::Records(start), len)
@@ -236,13 +246,13 @@ impl<'a> FoundBytes<'a> {
             let (here, rest) = bytes.split_at(len.min(bytes.len() as u64) as usize);
             match held {
                 ExpectedBytes::Records(start) => {
-                    let expected = &self.source[start..start + here.len()];
+                    let expected = &self.records.source[start..start + here.len()];
                     if here != expected {
                         self.see_records(at, here, expected);
                     }
                 }
                 ExpectedBytes::Complement(start) => {
-                    let expected = &self.source[start..start + here.len()];
+                    let expected = &self.records.source[start..start + here.len()];
                     let differing =
                         here.iter().zip(expected).filter(|(byte, expected)| **byte != !**expected);
                     self.stray_bytes += differing.count() as u64;
@@ -258,7 +268,7 @@ impl<'a> FoundBytes<'a> {
 
     /// Find the records of a section that differ.
     fn see_records(&mut self, at: u64, mut bytes: &[u8], mut expected: &[u8]) {
-        let record_bytes = self.ring.record_bytes();
+        let record_bytes = self.records.ring.record_bytes();
         let mut slot = at / record_bytes;
         let mut left = (slot + 1) * record_bytes - at;
         while !bytes.is_empty() {
@@ -274,7 +284,7 @@ impl<'a> FoundBytes<'a> {
     fn miss(&mut self, slot: u64) {
         // A record that was seen in two pieces is missing once.
         if self.last_missing_slot != Some(slot) {
-            let record_bytes = self.ring.record_bytes();
+            let record_bytes = self.records.ring.record_bytes();
             self.missing_bytes += record_bytes;
             self.first_missing_at.get_or_insert(slot * record_bytes);
             self.last_missing_slot = Some(slot);
@@ -283,10 +293,10 @@ impl<'a> FoundBytes<'a> {
 
     /// Record that there is nothing from `at` to `end`, the size that the file should have.
     fn see_none(&mut self, at: u64, end: u64) {
-        let record_bytes = self.ring.record_bytes();
+        let record_bytes = self.records.ring.record_bytes();
         self.stray_bytes += end - at;
-        for slot in at / record_bytes..self.ring.slots().min(end.div_ceil(record_bytes)) {
-            if self.ring.record_in(slot, self.records).is_some() {
+        for slot in at / record_bytes..self.records.ring.slots().min(end.div_ceil(record_bytes)) {
+            if self.records.ring.record_in(slot, self.records.count).is_some() {
                 self.miss(slot);
                 self.stray_bytes -= ((slot + 1) * record_bytes).min(end) - (slot * record_bytes).max(at);
             }

@@ -32,7 +32,8 @@ fn write(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64) {
 
 fn read_back(file: &WrittenFile, ring: &RecordRing, source: &[u8], records: u64, by: ReadBack) -> Written {
     let mut written = Written::default();
-    file.read_back(ring, source, records, by, &mut written).expect("read");
+    let records = FirstRecords { ring, source, count: records };
+    file.read_back(records, by, &mut written).expect("read");
     written
 }
 
@@ -368,7 +369,8 @@ proptest! {
         let wanted = (missing.len() as u64 * record, missing.first().map(|slot| slot * record), others);
         prop_assert_eq!(found(&file, &ring, &source, records), wanted);
         for by in [ReadBack::Pread, ReadBack::Mapping] {
-            let missing = missing_records(file.file(), &ring, &source, records, by).expect("read");
+            let first = FirstRecords { ring: &ring, source: &source, count: records };
+            let missing = missing_records(file.file(), first, by).expect("read");
             prop_assert_eq!(missing, (wanted.0, wanted.1), "damage elsewhere is not looked at");
         }
     }

@@ -157,7 +157,7 @@ impl ActorRecords {
     pub fn read_back(self) -> Result<ActorWrites, Failure> {
         let Self { file, records, read_back, writes } = self;
         let (missing_bytes, first_missing_at) =
-            missing_records(&file, &records.ring, records.source(), writes.records, read_back)
+            missing_records(&file, records.first(writes.records), read_back)
                 .map_err(|error| absent(format!("its file cannot be read back: {error}")))?;
         Ok(ActorWrites { missing_bytes, first_missing_at, ..writes })
     }

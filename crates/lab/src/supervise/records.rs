@@ -2,7 +2,7 @@
 //! checksum of those that are read.
 
 use anyhow::{Context, Result};
-use pagewise_host::touched_word;
+use pagewise_host::{FirstRecords, touched_word};
 use pagewise_model::checksum::{Consumption, weight};
 use pagewise_model::{RecordRing, content};
 use pagewise_protocol::descriptor_path;
@@ -69,6 +69,11 @@ impl RecordTask {
     /// Content of the records, by [`RecordRing::source_range`].
     pub fn source(&self) -> &[u8] {
         self.source.bytes()
+    }
+
+    /// The first of them.
+    pub fn first(&self, count: u64) -> FirstRecords<'_> {
+        FirstRecords { ring: &self.ring, source: self.source(), count }
     }
 
     /// Path by which a worker opens the content.

@@ -359,7 +359,7 @@ pub fn read_back(
         return Ok(());
     }
     let way = ReadBack::other_than(cell.access());
-    file.read_back(&records.ring, records.source(), measurement.operations, way, written).map_err(|error| {
+    file.read_back(records.first(measurement.operations), way, written).map_err(|error| {
         let detail = format!("{} cannot be read back: {error}", input.path.display());
         Failure { kind: FailureKind::LostRecords, detail }
     })

@@ -355,8 +355,8 @@ fn advice(cell: &Cell, failure: &Failure) -> String {
 /// Fail unless every record is at its offset and nothing else was written.
 fn written(input: &Input, records: &RecordTask, claimed: u64) -> Result<(), String> {
     let Some(file) = input.new_file() else { return Ok(()) };
-    let (ring, mut written) = (&records.ring, Written::default());
-    file.read_back(ring, records.source(), claimed.min(ring.records()), ReadBack::Pread, &mut written)
+    let (all, mut written) = (records.ring.records(), Written::default());
+    file.read_back(records.first(claimed.min(all)), ReadBack::Pread, &mut written)
         .map_err(|error| format!("the file cannot be read back: {error}"))?;
     let Written { missing_bytes, first_missing_at, stray_bytes, expected_bytes, .. } = written;
     if missing_bytes > 0 {
