@@ -10,7 +10,7 @@ use pagewise_host::probe::{self, Capability};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output;
 use pagewise_lab::plan::{question, question_names};
-use pagewise_model::method::options::{OptionEntry, Since};
+use pagewise_model::method::options::OptionEntry;
 use pagewise_model::method::{ListedMethod, listed, names};
 use pagewise_model::{Method, MethodOption, Worker, WorkerChoices, Workload};
 use pagewise_report::document::{Block, Document};
@@ -71,9 +71,15 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
             Some(of_worker) => of_worker.clone(),
             None => probe::probe_access(method.access, &directory),
         };
-        let with = method.options.iter().map(|option| option.usage()).collect();
-        let (meaning, calls) = (method.meaning.clone(), Some(method.calls.clone()));
-        Entry::new(name(method), meaning, calls, with, method.access.since(), Some(&state))
+        Entry {
+            name: name(method),
+            meaning: method.meaning.clone(),
+            calls: Some(method.calls.clone()),
+            with: method.options.iter().map(|option| option.usage()).collect(),
+            since: method.access.since().version(),
+            available: state.is_available(),
+            reason: state.reason().map(str::to_string),
+        }
     });
     let methods = shown.collect();
     let entries = MethodOption::TABLE.iter().filter_map(|entry| {
@@ -81,8 +87,15 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         let with: Vec<String> = all.iter().filter(takes).map(name).collect();
         (!with.is_empty()).then(|| {
             let state = probe::probe_option(entry, &directory);
-            let meaning = entry.meaning.replace('`', "");
-            Entry::new(entry.option.usage(), meaning, None, with, entry.since, state.as_ref())
+            Entry {
+                name: entry.option.usage(),
+                meaning: entry.meaning.replace('`', ""),
+                calls: None,
+                with,
+                since: entry.since.version(),
+                available: state.as_ref().is_none_or(Capability::is_available),
+                reason: state.as_ref().and_then(Capability::reason).map(str::to_string),
+            }
         })
     });
     let options = entries.collect();
@@ -99,21 +112,6 @@ pub fn methods(arguments: &MethodsArguments) -> Result<Exit> {
         _ => output::lines(&document().lines(output::width()))?,
     }
     Ok(Exit::Answered)
-}
-
-impl Entry {
-    fn new(
-        name: String,
-        meaning: String,
-        calls: Option<String>,
-        with: Vec<String>,
-        since: Since,
-        state: Option<&Capability>,
-    ) -> Self {
-        let available = state.is_none_or(Capability::is_available);
-        let reason = state.and_then(Capability::reason).map(str::to_string);
-        Self { name, meaning, calls, with, since: since.version(), available, reason }
-    }
 }
 
 fn name(method: &ListedMethod) -> String {
