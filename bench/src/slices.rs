@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_engine::clock::now_ns;
-use pagewise_engine::operations::{Latencies, Operations};
+use pagewise_engine::operations::Latencies;
 use pagewise_engine::reader::{self, TablePart};
 use pagewise_engine::sampling::timed::Limits;
-use pagewise_engine::sampling::{Phases, Turn, empty_latencies};
+use pagewise_engine::sampling::{Bounds, Phases, ThreadWork, Turn, empty_latencies};
 use pagewise_model::pieces::{Masks, piece_reads};
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
@@ -195,7 +195,7 @@ fn extent(slices: &[Vec<TimedSlice>], slice: usize) -> u64 {
 
 /// What a thread of a job does, and the memory of its table in pieces of so many reads.
 pub struct EngineSide {
-    work: Box<dyn Operations>,
+    work: Box<dyn ThreadWork>,
     memory: SharedMemory,
     piece_reads: usize,
     touch_at: u64,
@@ -233,12 +233,10 @@ impl EngineSide {
         let (first_operation, touch_at) = (first as u64, self.touch_at);
         let go = Go { first_operation, sample_ns: u64::MAX / 2, touch_at, ..Go::default() };
         let latencies = std::mem::replace(&mut self.latencies, empty_latencies());
-        self.work.begin(&go);
         // `sample` meets the others twice: at the start and behind the throughput phase.
         let turn = Turn { thread: 0, go: &go, phases, latencies };
-        let sample = limits
-            .sample(self.work.as_mut(), turn, now_ns)
-            .map_err(|failure| anyhow!("{}", failure.detail))?;
+        let sample = self.work.sample(Bounds::Timed(limits), turn);
+        let sample = sample.map_err(|failure| anyhow!("{}", failure.detail))?;
         ensure!(
             sample.operations == operations as u64,
             "the engine did {} of {operations} operations",

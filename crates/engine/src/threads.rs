@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use pagewise_protocol::{CallFailure, Go, Heartbeats, Job, PhaseBounds, SampleReply};
+use pagewise_protocol::{CallFailure, Go, Heartbeats, SampleReply};
 use pagewise_sys::SharedMemory;
 
-use crate::clock::{now_ns, wait_until};
-use crate::operations::{Latencies, Operations};
-use crate::sampling::{Phases, ThreadSample, Turn, commits, empty_latencies, fixed, paced, timed};
+use crate::operations::Latencies;
+use crate::sampling::{Bounds, Phases, ThreadSample, ThreadWork, Turn, empty_latencies};
 
 enum Order {
     WarmPageTables,
@@ -24,49 +23,6 @@ enum Answer {
     Sampled(Box<ThreadSample>),
     Fetched(Box<SharedMemory>),
     Synced,
-}
-
-/// End condition of a sample.
-#[derive(Clone, Copy, Debug)]
-pub enum Bounds {
-    /// When its time is up.
-    Timed(timed::Limits),
-    /// When this much is done.
-    Fixed(fixed::Amount),
-    /// When this many records, counted over all threads, are committed.
-    Commits(commits::Commits),
-    /// When all operations that are due in its time are done.
-    Paced(paced::Pace),
-}
-
-impl Bounds {
-    /// Bounds of reads by the offset table.
-    pub fn timed(job: &Job) -> Self {
-        let PhaseBounds { max_thread_operations, throughput_device_bytes, .. } = job.bounds;
-        let most = timed::bound(max_thread_operations);
-        let paced =
-            |schedule| paced::Pace { most, ..paced::Pace::of(job, schedule, throughput_device_bytes) };
-        let timed = Bounds::Timed(timed::Limits { bounds: job.bounds, policy: job.policy });
-        job.schedule().map_or(timed, |schedule| Bounds::Paced(paced(schedule)))
-    }
-
-    /// Bounds of this many operations of each thread.
-    pub const fn fixed(job: &Job, operations: u64) -> Self {
-        Bounds::Fixed(fixed::Amount { operations, gap_seed: job.gap_seed, policy: job.policy })
-    }
-
-    /// Bounds of the records of a job, which are all written.
-    pub fn records(job: &Job) -> Self {
-        let whole = |schedule| Bounds::Paced(paced::Pace::whole(job, schedule, job.records));
-        job.schedule().map_or(Self::fixed(job, job.records), whole)
-    }
-
-    /// Bounds of the records of a job that are committed.
-    pub fn commits(job: &Job) -> Self {
-        let records = commits::Commits { records: job.records, stall_ns: job.policy.stall_ns };
-        let paced = |schedule| paced::Pace { end: job.records, ..paced::Pace::of(job, schedule, 0) };
-        job.schedule().map_or(Bounds::Commits(records), |schedule| Bounds::Paced(paced(schedule)))
-    }
 }
 
 /// State shared by all threads of a job.
@@ -89,7 +45,7 @@ pub struct JobThreads {
 
 impl JobThreads {
     /// Start a thread for each part of the work.
-    pub fn start(work: Vec<Box<dyn Operations>>, bounds: Bounds) -> Self {
+    pub fn start(work: Vec<Box<dyn ThreadWork>>, bounds: Bounds) -> Self {
         let common = Arc::new(Common { bounds, phases: Phases::of(work.len()) });
         let members = work
             .into_iter()
@@ -223,11 +179,10 @@ fn extent(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     end.saturating_sub(start)
 }
 
-/// Wait for orders, and carry them out: of a sample the policy takes over, whose phases call
-/// [`Operations::perform`], the loop of the method.
+/// Wait for orders, and carry them out.
 #[inline(never)]
 fn serve(
-    (thread, mut work): (u32, Box<dyn Operations>),
+    (thread, mut work): (u32, Box<dyn ThreadWork>),
     common: &Common,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Answer, CallFailure>>,
@@ -242,15 +197,7 @@ fn serve(
             Order::Sample(go) => {
                 let latencies = std::mem::replace(&mut latencies, empty_latencies());
                 let turn = Turn { thread, go: &go, phases: &common.phases, latencies };
-                let work = work.as_mut();
-                work.begin(&go);
-                let sample = match common.bounds {
-                    Bounds::Timed(limits) => limits.sample(work, turn, now_ns),
-                    Bounds::Fixed(amount) => amount.sample(work, turn, now_ns),
-                    Bounds::Commits(commits) => commits.sample(work, turn, now_ns),
-                    Bounds::Paced(pace) => pace.sample(work, turn, (now_ns, wait_until)),
-                };
-                sample.map(|sample| Answer::Sampled(Box::new(sample)))
+                work.sample(common.bounds, turn).map(|sample| Answer::Sampled(Box::new(sample)))
             }
             Order::Fetch { offsets, read_bytes, handover } => {
                 fetch(work.as_mut(), &offsets, read_bytes, handover)
@@ -264,7 +211,7 @@ fn serve(
 }
 
 fn fetch(
-    work: &mut dyn Operations,
+    work: &mut dyn ThreadWork,
     offsets: &[u64],
     read_bytes: usize,
     mut handover: Box<SharedMemory>,

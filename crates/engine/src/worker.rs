@@ -18,9 +18,9 @@ use crate::clock::now_ns;
 use crate::effects::ensure_in_effect;
 use crate::failure::{failed, refusal};
 use crate::heartbeat::HeartbeatThread;
-use crate::operations::Operations;
 use crate::reader::{self, TablePart};
-use crate::threads::{Bounds, JobThreads};
+use crate::sampling::{Bounds, ThreadWork};
+use crate::threads::JobThreads;
 use crate::writer;
 
 /// Serve jobs from `hello` until the supervisor is gone.
@@ -164,7 +164,7 @@ impl ParsedJob {
         &self,
         job: &Job,
         table: Option<FileMapping>,
-    ) -> Result<(Vec<Box<dyn Operations>>, Bounds), CallFailure> {
+    ) -> Result<(Vec<Box<dyn ThreadWork>>, Bounds), CallFailure> {
         let workload = self.work.workload();
         let shares = self.sync() == Sync::Commit || workload == Workload::Replay;
         if workload.is_one_shot() && job.threads != 1 && !shares {

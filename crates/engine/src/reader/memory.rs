@@ -83,43 +83,54 @@ impl<O: Order> MemoryReader<O> {
         let buffer = copies.then(|| target.file.buffer(target.read_bytes)).transpose()?;
         Ok(Self { source, buffer, target: target.clone(), order })
     }
+}
 
-    /// Timed region: [`Order::reads`] with
-    /// `memcpy(buffer, memory + offset, len); link(buffer); consume(buffer)`, or in place
-    /// `link(memory + offset); consume(memory + offset)`.
-    #[inline(always)]
-    fn reads(&mut self, due: Due<'_>, consume: impl Fn(&[u8]) -> u64) -> Result<u64, Stopped<Infallible>> {
-        let Self { source, buffer, target, order } = self;
-        let (source, len) = (source.bytes(), target.read_bytes);
-        let mut total = 0u64;
-        match buffer {
-            Some(buffer) => {
-                let buffer = &mut buffer.bytes_mut()[..len];
-                order.reads(
-                    due,
-                    len,
-                    #[inline(always)]
-                    |weight, (offset, len)| {
-                        let (start, buffer) = (offset as usize, &mut buffer[..len]);
-                        buffer.copy_from_slice(&source[start..start + len]);
-                        total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
-                        Ok(order.link(buffer))
-                    },
-                )?;
-            }
-            None => order.reads(
-                due,
-                len,
-                #[inline(always)]
-                |weight, (offset, len)| {
-                    let bytes = &source[offset as usize..offset as usize + len];
-                    total = total.wrapping_add(weight.wrapping_mul(consume(bytes)));
-                    Ok(order.link(bytes))
-                },
-            )?,
-        }
-        Ok(total)
-    }
+/// Timed region: [`Order::reads`] with
+/// `memcpy(buffer, memory + offset, len); link(buffer); consume(buffer)`.
+#[inline(never)]
+fn copied<O: Order>(
+    source: &[u8],
+    due: Due<'_>,
+    order: O,
+    buffer: &mut [u8],
+    consume: impl Fn(&[u8]) -> u64,
+) -> Result<u64, Stopped<Infallible>> {
+    let mut total = 0u64;
+    order.reads(
+        due,
+        buffer.len(),
+        #[inline(always)]
+        |weight, (offset, len)| {
+            let (start, buffer) = (offset as usize, &mut buffer[..len]);
+            buffer.copy_from_slice(&source[start..start + len]);
+            total = total.wrapping_add(weight.wrapping_mul(consume(buffer)));
+            Ok(order.link(buffer))
+        },
+    )?;
+    Ok(total)
+}
+
+/// Timed region: [`Order::reads`] with `link(memory + offset); consume(memory + offset)`.
+#[inline(never)]
+fn in_place<O: Order>(
+    source: &[u8],
+    due: Due<'_>,
+    order: O,
+    len: usize,
+    consume: impl Fn(&[u8]) -> u64,
+) -> Result<u64, Stopped<Infallible>> {
+    let mut total = 0u64;
+    order.reads(
+        due,
+        len,
+        #[inline(always)]
+        |weight, (offset, len)| {
+            let bytes = &source[offset as usize..offset as usize + len];
+            total = total.wrapping_add(weight.wrapping_mul(consume(bytes)));
+            Ok(order.link(bytes))
+        },
+    )?;
+    Ok(total)
 }
 
 impl<O: Order> Reader for MemoryReader<O> {
@@ -134,9 +145,14 @@ impl<O: Order> Reader for MemoryReader<O> {
             if prefetch {
                 due.unmasked().try_for_each(|offset| self.source.advise(&self.target, offset))?;
             }
+            let (source, len, order) = (self.source.bytes(), self.target.read_bytes, self.order);
             let consumption = due.consumption(self.target.consumption);
-            let checksum = by_consumer!(consumption, |consume| self.reads(due, consume))
-                .map_err(|stopped| stopped.into_failure(&self.target, |never| match never {}))?;
+            let checksum = by_consumer!(consumption, |consume| match &mut self.buffer {
+                Some(buffer) => copied(source, due, order, &mut buffer.bytes_mut()[..len], consume),
+                None => in_place(source, due, order, len, consume),
+            });
+            let checksum =
+                checksum.map_err(|stopped| stopped.into_failure(&self.target, |never| match never {}))?;
             total = total.wrapping_add(checksum);
         }
         Ok(total)

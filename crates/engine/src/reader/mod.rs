@@ -1,9 +1,9 @@
 //! Readers, one file for each access.
 //!
 //! A reader does a batch of reads. What walks the table, or the file, is generic over the reader,
-//! so that the loop of each access and order is a function of its own, [`Operations::perform`]: the
-//! choice of method costs one indirect call per batch of about 50 us and nothing per read. A scan
-//! is reading in another order. The loops are compiled for each kind of consumption.
+//! and a phase of a sample over both: the choice of method costs one call per batch of about 50 us
+//! and nothing per read. A scan is reading in another order. The loops are functions of their own,
+//! compiled for each order and each kind of consumption.
 
 mod memory;
 mod order;
@@ -26,7 +26,8 @@ use pagewise_protocol::{CallFailure, Job};
 use crate::clock::now_ns;
 use crate::failure::refusal;
 use crate::file::DataFile;
-use crate::operations::{Latencies, Operations, TIMED_BATCH_OPERATIONS};
+use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
+use crate::sampling::ThreadWork;
 use order::{Chain, FrontToBack, Independent, Order, Recorded};
 use part::OrderKind;
 pub use part::TablePart;
@@ -41,14 +42,8 @@ use widening::{Widened, widen, widen_within};
 pub(crate) trait Reader: Send + 'static {
     /// Do the reads that are due, which are whole operations, and consume their bytes; the reads
     /// after them may be advised. Return the weighted sum of the checksums of the reads completed
-    /// in this call: reads may stay in flight. Inlined into the work of a thread.
+    /// in this call: reads may stay in flight. It calls a loop.
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure>;
-
-    /// The same, of a few reads that are no batch.
-    #[inline(never)]
-    fn read_one(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
-        self.read(reads)
-    }
 
     /// Wait for reads in flight and return the weighted sum of their checksums.
     fn finish(&mut self) -> Result<u64, CallFailure> {
@@ -105,7 +100,7 @@ fn one_by_one<'a, R: Reader + ?Sized>(
     let mut total = 0u64;
     let mut before = now_ns();
     for operation in operations {
-        total = total.wrapping_add(reader.read_one(operation)?);
+        total = total.wrapping_add(reader.read(operation)?);
         let after = now_ns();
         latencies.saturating_record(after - before);
         before = after;
@@ -184,7 +179,7 @@ pub fn open(
     consume: Consume,
     per_thread: bool,
     parts: Vec<TablePart>,
-) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     let order = OrderKind::of(job);
     let file = match order {
         OrderKind::Recorded => DataFile::of_job(job, method)?,
@@ -207,7 +202,7 @@ pub fn open_scan(
     method: &Method,
     job: &Job,
     consume: Consume,
-) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     let of_job = ReadTarget::new(DataFile::new(job, method), job, consume);
     // The last word of each piece would make the checksum depend on the ends of pieces.
     let consumption = Consumption { touch_last: false, ..of_job.consumption };
@@ -220,7 +215,7 @@ fn open_in<O: Order>(
     (method, job): (&Method, &Job),
     target: &ReadTarget,
     parts: Vec<TablePart>,
-) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     match method.access() {
         Access::Mmap => Ok(order.work(memory::mapped(target, order)?, parts, job)),
         Access::Anonymous => Ok(order.work(memory::loaded(target, order)?, parts, job)),

@@ -12,7 +12,7 @@ use pagewise_protocol::{CallFailure, Job};
 
 use super::{Due, Passes, ReadTarget, Reader, RecordedReads, TablePart, TableReads};
 use crate::failure::refusal;
-use crate::operations::Operations;
+use crate::sampling::ThreadWork;
 
 /// An order of reads.
 pub(super) trait Order: Copy + Send + 'static {
@@ -44,8 +44,8 @@ pub(super) trait Order: Copy + Send + 'static {
     }
 
     /// The work of each thread: its reader, over its part of the table.
-    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn Operations>> {
-        let work = |(reader, part)| Box::new(TableReads::new(reader, part, job)) as Box<dyn Operations>;
+    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn ThreadWork>> {
+        let work = |(reader, part)| Box::new(TableReads::new(reader, part, job)) as Box<dyn ThreadWork>;
         readers.into_iter().zip(parts).map(work).collect()
     }
 }
@@ -156,8 +156,8 @@ impl Order for Recorded {
         each(due, range, read)
     }
 
-    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn Operations>> {
-        let work = |(reader, part)| Box::new(RecordedReads::new(reader, part, job)) as Box<dyn Operations>;
+    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn ThreadWork>> {
+        let work = |(reader, part)| Box::new(RecordedReads::new(reader, part, job)) as Box<dyn ThreadWork>;
         readers.into_iter().zip(parts).map(work).collect()
     }
 }
@@ -195,8 +195,8 @@ impl Order for FrontToBack {
         Ok(())
     }
 
-    fn work<R: Reader>(self, readers: Vec<R>, _: Vec<TablePart>, job: &Job) -> Vec<Box<dyn Operations>> {
-        let work = |reader| Box::new(Passes::new(reader, job.span_bytes)) as Box<dyn Operations>;
+    fn work<R: Reader>(self, readers: Vec<R>, _: Vec<TablePart>, job: &Job) -> Vec<Box<dyn ThreadWork>> {
+        let work = |reader| Box::new(Passes::new(reader, job.span_bytes)) as Box<dyn ThreadWork>;
         readers.into_iter().map(work).collect()
     }
 }

@@ -67,7 +67,7 @@ impl<O: Order> CallReader<O> {
     /// Timed region: [`Order::reads`] with
     /// `call(file, buffer, place(offset)) == len; link(buffer); consume(buffer)`, where `place` is
     /// the position of the bytes in a file and in the buffer.
-    #[inline(always)]
+    #[inline(never)]
     fn calls(
         &mut self,
         due: Due<'_>,
@@ -130,7 +130,7 @@ impl<O: Order> Reader for CallReader<O> {
     }
 
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
-        self.read_one(ReadRange::alone(Due::single(&[offset])))?;
+        self.read(ReadRange::alone(Due::single(&[offset])))?;
         let inner = self.target.widen(offset, into.len()).inner;
         into.copy_from_slice(&self.buffer.bytes()[inner..inner + into.len()]);
         Ok(())

@@ -111,7 +111,7 @@ impl RecordedGaps {
                 self.waited_ns += waited_ns;
                 self.late_ns = (self.late_ns + waited_ns).saturating_sub(gap_ns);
             }
-            total = total.wrapping_add(reader.read_one(read)?);
+            total = total.wrapping_add(reader.read(read)?);
         }
         Ok(total)
     }

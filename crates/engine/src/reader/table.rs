@@ -5,8 +5,7 @@ use pagewise_protocol::{CallFailure, Go, Job};
 use super::{ReadRange, Reader, TablePart};
 use crate::operations::{Done, Latencies, Operations};
 
-/// A reader and its thread's part of the table. The loop of the reader is compiled into
-/// [`Operations::perform`].
+/// A reader and its thread's part of the table.
 pub(crate) struct TableReads<R> {
     reader: R,
     part: TablePart,
@@ -45,6 +44,7 @@ impl<R: Reader> Operations for TableReads<R> {
         self.part.begin(go.first_operation * self.reads_per_op, go);
     }
 
+    #[inline(always)]
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
         self.batch((position, wanted, end), R::read)
     }

@@ -165,7 +165,7 @@ fn open_or_skip(
     consume: Consume,
     per_thread: bool,
     entries: &[u64],
-) -> Option<Vec<Box<dyn Operations>>> {
+) -> Option<Vec<Box<dyn ThreadWork>>> {
     let table = Arc::new(mapped(entries));
     let part = |_| TablePart::new(table.clone(), 0..entries.len(), 0);
     let parts = (0..job.threads).map(part).collect();
@@ -173,19 +173,19 @@ fn open_or_skip(
 }
 
 /// The work of the only thread.
-fn only_thread(text: &str, job: &Job, consume: Consume, entries: &[u64]) -> Option<Box<dyn Operations>> {
+fn only_thread(text: &str, job: &Job, consume: Consume, entries: &[u64]) -> Option<Box<dyn ThreadWork>> {
     open_or_skip(text, job, consume, false, entries)?.pop()
 }
 
 /// Do all reads of the part.
-fn read_all(work: &mut dyn Operations) -> Result<u64, CallFailure> {
+fn read_all(work: &mut dyn ThreadWork) -> Result<u64, CallFailure> {
     work.begin(&Go::default());
     let done = work.perform(0, u64::MAX, u64::MAX)?;
     Ok(done.checksum.wrapping_add(work.finish()?))
 }
 
 /// The same with the time of each operation: the checksum, and the number of times.
-fn read_all_timed(work: &mut dyn Operations) -> Result<(u64, u64), CallFailure> {
+fn read_all_timed(work: &mut dyn ThreadWork) -> Result<(u64, u64), CallFailure> {
     let mut latencies = Latencies::new(3).expect("histogram");
     work.begin(&Go::default());
     let done = work.perform_timed(0, u64::MAX, u64::MAX, &mut latencies)?;
@@ -391,7 +391,7 @@ fn the_last_place_of_the_span_is_within_it_and_the_next_is_not() {
 }
 
 /// The work of the threads of a trace.
-fn recorded(text: &str, job: &Job, consume: Consume, table: FileMapping) -> Option<Vec<Box<dyn Operations>>> {
+fn recorded(text: &str, job: &Job, consume: Consume, table: FileMapping) -> Option<Vec<Box<dyn ThreadWork>>> {
     let parts = TablePart::divide(table, job).map_err(|failure| failure.detail);
     let per_thread = job.descriptor == "per-thread";
     supported(text, open(&method(text), job, consume, per_thread, parts.expect("sound parts")))

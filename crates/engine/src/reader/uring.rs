@@ -194,7 +194,7 @@ impl<O: Order> UringReader<O> {
     /// Timed region: [`Order::reads`] with
     /// `(while no slot is free: enter, consume what is done); queue(place(offset)), and enter if so many are queued`;
     /// of dependent reads with `enter, which waits for it; consume; link(slot)` behind it.
-    #[inline(always)]
+    #[inline(never)]
     fn queue_reads(
         &mut self,
         due: Due<'_>,
@@ -232,7 +232,7 @@ impl<O: Order> UringReader<O> {
 
     /// Timed region: as [`UringReader::queue_reads`], with a clock reading at the first read of an
     /// operation and after each operation.
-    #[inline(always)]
+    #[inline(never)]
     fn queue_timed(
         &mut self,
         due: Due<'_>,
@@ -342,7 +342,7 @@ impl<O: Order> Reader for UringReader<O> {
     fn fetch(&mut self, offset: u64, into: &mut [u8]) -> Result<(), CallFailure> {
         self.finish()?;
         let slot = self.free.last().copied().expect("no read is in flight");
-        self.read_one(ReadRange::alone(Due::single(&[offset])))?;
+        self.read(ReadRange::alone(Due::single(&[offset])))?;
         let inner = self.reads[slot].inner;
         self.finish()?;
         into.copy_from_slice(&self.ring.buffer(slot)[inner..inner + into.len()]);

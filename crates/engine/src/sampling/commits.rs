@@ -25,7 +25,7 @@ impl Commits {
     #[inline(never)]
     pub fn sample(
         self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         turn: Turn<'_>,
         clock: impl Clock,
     ) -> Result<ThreadSample, CallFailure> {

@@ -36,7 +36,7 @@ impl Amount {
     #[inline(never)]
     pub fn sample(
         self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         turn: Turn<'_>,
         clock: impl Clock,
     ) -> Result<ThreadSample, CallFailure> {
@@ -128,7 +128,7 @@ impl WorkProgress {
     #[inline(always)]
     fn batch(
         &mut self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         wanted: u64,
         before: u64,
         clock: &impl Clock,

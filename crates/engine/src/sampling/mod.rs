@@ -7,6 +7,7 @@
 //! [`SamplingPolicy`](pagewise_protocol::SamplingPolicy) has the numbers of these rules, which come
 //! with the job.
 
+mod bounds;
 pub mod commits;
 mod device_budget;
 pub mod fixed;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pagewise_protocol::Go;
 
 use crate::operations::Latencies;
+pub use bounds::{Bounds, ThreadWork};
 use stalls::Stalls;
 
 /// The clock by which sampling decides, in ns; [`now_ns`](crate::clock::now_ns) but in tests.

@@ -61,7 +61,7 @@ impl Pace {
     #[inline(never)]
     pub fn sample(
         self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         turn: Turn<'_>,
         (clock, wait_until): (impl Clock, impl Fn(u64) -> u64),
     ) -> Result<ThreadSample, CallFailure> {

@@ -32,10 +32,9 @@ pub const fn bound(most: u64) -> u64 {
 
 impl Limits {
     /// Take one thread's sample.
-    #[inline(never)]
     pub fn sample(
         self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         turn: Turn<'_>,
         clock: impl Clock,
     ) -> Result<ThreadSample, CallFailure> {
@@ -67,7 +66,7 @@ impl Limits {
     #[inline(never)]
     fn throughput_phase(
         &self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         (go, phases): (&Go, &Phases),
         sample: &mut ThreadSample,
         clock: &impl Clock,
@@ -112,7 +111,7 @@ impl Limits {
     #[inline(never)]
     fn latency_phase(
         &self,
-        work: &mut dyn Operations,
+        work: &mut impl Operations,
         go: &Go,
         sample: &mut ThreadSample,
         clock: &impl Clock,
@@ -175,7 +174,7 @@ mod tests {
         }
     }
 
-    fn sampled(work: &mut dyn Operations, (limits, go): (Limits, Go), clock: impl Clock) -> ThreadSample {
+    fn sampled(work: &mut impl Operations, (limits, go): (Limits, Go), clock: impl Clock) -> ThreadSample {
         let phases = Phases::of(1);
         let turn = Turn { thread: 0, go: &go, phases: &phases, latencies: empty_latencies() };
         limits.sample(work, turn, clock).expect("no call fails")

@@ -4,7 +4,7 @@
 use pagewise_model::pieces::Masks;
 use pagewise_model::random::Random;
 use pagewise_model::{Consume, Method};
-use pagewise_protocol::PhaseBounds;
+use pagewise_protocol::{Job, PhaseBounds};
 use pagewise_sys::FileMapping;
 
 use super::*;

@@ -23,7 +23,7 @@ use super::setup::impossible;
 use super::{Sink, WriteTarget};
 use crate::clock::now_ns;
 use crate::operations::{Done, Latencies, Operations};
-use crate::sampling::empty_latencies;
+use crate::sampling::{ThreadWork, empty_latencies};
 
 /// A file that several threads write to at once.
 pub(super) trait SharedSink: Send + Sync {
@@ -73,7 +73,7 @@ pub(super) fn open(
     method: &Method,
     job: &Job,
     target: &WriteTarget,
-) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     let threads = job.threads.max(1);
     let sink: Box<dyn SharedSink> = match method.access() {
         Access::Mmap => Box::new(MappedFile::open(target)?),
@@ -95,13 +95,13 @@ pub(super) fn committers(
     group: Group,
     job: &Job,
     block: impl Fn() -> Result<Option<AnonymousMemory>, CallFailure>,
-) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     let group = Arc::new(group);
     let committer = |_| {
         let (group, durations) = (group.clone(), empty_latencies());
         let committer =
             Committer { group, source: RecordSource::read(job)?, block: block()?, written: 0, durations };
-        Ok(Box::new(committer) as Box<dyn Operations>)
+        Ok(Box::new(committer) as Box<dyn ThreadWork>)
     };
     (0..job.threads.max(1)).map(committer).collect()
 }

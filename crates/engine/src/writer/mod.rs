@@ -45,7 +45,8 @@ use rustix::fs::OFlags;
 
 use crate::clock::now_ns;
 use crate::effects::Effects;
-use crate::operations::{Latencies, Operations};
+use crate::operations::Latencies;
+use crate::sampling::ThreadWork;
 use progress::WriteProgress;
 use record_source::RecordSource;
 use records::Records;
@@ -192,7 +193,7 @@ pub fn open_threads(
     job: &Job,
     writes: Writes,
     table: Option<FileMapping>,
-) -> Result<Vec<Box<dyn Operations>>, CallFailure> {
+) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     match writes.sync {
         Sync::Commit => group::open(method, job, &WriteTarget::new(method, job, writes)?),
         _ => Ok(vec![Box::new(Records::new(open(method, job, writes, table)?))]),

@@ -63,7 +63,8 @@ impl AdviceWindow {
 }
 
 impl Reader for WindowReader {
-    #[inline(always)]
+    /// Timed region: that of the window.
+    #[inline(never)]
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let MemoryReader { source, buffer, target, .. } = &mut self.reader;
         let (memory, len) = (source.bytes(), target.read_bytes);

@@ -62,12 +62,12 @@ impl File {
     }
 }
 
-fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn Operations>> {
+fn open_or_skip(text: &str, job: &Job, consume: Consume) -> Option<Box<dyn ThreadWork>> {
     supported(text, open_scan(&method(text), job, consume))?.pop()
 }
 
 /// Do a pass.
-fn pass(work: &mut dyn Operations) -> Result<u64, CallFailure> {
+fn pass(work: &mut dyn ThreadWork) -> Result<u64, CallFailure> {
     work.perform(0, 1, 1).map(|done| done.checksum)
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::group::{Group, SharedSink, committers};
 use super::super::open_threads;
 use super::*;
-use crate::operations::Operations;
+use crate::sampling::ThreadWork;
 
 /// Methods that write with these calls, and the bytes of their writes for records of 4096 B.
 const METHODS: [&str; 6] =
@@ -69,7 +69,7 @@ fn commit(fixture: &Fixture, method: &str) -> Result<u64, CallFailure> {
     assert_eq!(parsed.refuses(&work, fixture.job.alignment()), None);
     let threads = open_threads(&parsed, &fixture.job, work.writes().expect("it writes"), None)?;
     let end = fixture.job.records;
-    let of_thread = |mut work: Box<dyn Operations>| {
+    let of_thread = |mut work: Box<dyn ThreadWork>| {
         let mut done = 0;
         loop {
             match work.perform(done, 1, end)?.operations {
