@@ -116,7 +116,7 @@ impl Work {
     pub const fn reads(&self) -> Option<&Reads> {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads),
-            _ => None,
+            Work::Scan(_) | Work::Append(_) | Work::Fill(_) | Work::Update(_) | Work::Replay(_) => None,
         }
     }
 
@@ -124,7 +124,7 @@ impl Work {
     pub const fn reads_mut(&mut self) -> Option<&mut Reads> {
         match self {
             Work::RandomRead(reads) | Work::SequentialRead(reads) => Some(reads),
-            _ => None,
+            Work::Scan(_) | Work::Append(_) | Work::Fill(_) | Work::Update(_) | Work::Replay(_) => None,
         }
     }
 

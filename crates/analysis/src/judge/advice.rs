@@ -60,8 +60,9 @@ fn compared<'a>(comparison: &Comparison, by_id: &ById<'a>) -> Vec<&'a CellJudgem
 /// Return the advice that follows from a comparison.
 fn advise(case: &Case<'_>) -> Recommendation {
     let comparison = case.comparison;
-    let (insight, notes) = match comparison.conditions.conditions.workload() {
-        Workload::RandomRead | Workload::SequentialRead => (None, read_advice::notes(case)),
+    let conditions = &comparison.conditions.conditions;
+    let (insight, notes) = match conditions.workload() {
+        _ if conditions.reads().is_some() => (None, read_advice::notes(case)),
         Workload::Scan => scan::explain(case),
         Workload::Append => (None, append::notes(case)),
         Workload::Fill => fill::explain(case),

@@ -29,8 +29,10 @@ pub fn ensure_possible(conditions: &Conditions, machine: &Machine<'_>) -> Result
         conditions.workload()
     );
     ensure!(span_bytes <= file_bytes, "the span of {span_bytes} is larger than the file of {file_bytes}");
+    if let Some(reads) = conditions.reads() {
+        ensure_reads(conditions, reads, machine)?;
+    }
     match conditions.work {
-        Work::RandomRead(reads) | Work::SequentialRead(reads) => ensure_reads(conditions, &reads, machine)?,
         Work::Scan(_) => ensure_scan(conditions)?,
         Work::Replay(replay) => ensure_replay(conditions, &replay, machine)?,
         _ => {}
