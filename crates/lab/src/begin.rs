@@ -118,6 +118,8 @@ pub struct Options {
     pub workers: WorkerChoices,
     /// The program whose trace is replayed, if it may be run again.
     pub program: Option<ProgramInTurn>,
+    /// The time at which the run ends, with the samples that there are.
+    pub ends_at: Option<Instant>,
 }
 
 impl Default for Options {
@@ -131,6 +133,7 @@ impl Default for Options {
             drop_caches: false,
             workers: WorkerChoices::default(),
             program: None,
+            ends_at: None,
         }
     }
 }

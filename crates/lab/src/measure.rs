@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_analysis::judge::{expectations::more_samples, self_replay};
 use pagewise_host::{cache, cgroup, pace};
 use pagewise_model::date::compact_utc;
 use pagewise_model::expectation::Expectation;
-use pagewise_model::format::{self, counted, only_or_counted};
+use pagewise_model::format::{self, counted, duration, only_or_counted};
 use pagewise_model::limits::MAX_ROUNDS;
 use pagewise_model::run::{Header, SCHEMA_VERSION};
 use pagewise_model::{
@@ -63,7 +64,11 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
     if options.all.dry_run {
         return Ok(Taken::Ended(planned::dry_run(&[&prepared.plan], options)?));
     }
-    let announcement = consent::announcement(std::slice::from_ref(&prepared));
+    let mut announcement = consent::announcement(std::slice::from_ref(&prepared));
+    if let Some(ends_at) = options.ends_at {
+        let left = ends_at.saturating_duration_since(Instant::now());
+        announcement.push_str(&format!("; it ends after {} at most", duration(left.as_nanos() as u64)));
+    }
     execute(prepared, options, Some(announcement), None)
 }
 
@@ -160,6 +165,7 @@ fn execute(
             question,
             start_at: options.start_at,
             program: options.program.clone(),
+            ends_at: options.ends_at,
         },
         programs,
         options,

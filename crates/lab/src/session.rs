@@ -1,5 +1,6 @@
 //! Completion of a run file: datasets, rounds, cells added by a search, end record.
 
+mod deadline;
 mod eta;
 mod start;
 mod write_limit;
@@ -8,6 +9,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -18,7 +21,7 @@ use pagewise_analysis::search::schedule::{Ledger, Step};
 use pagewise_analysis::search::{self, Next};
 use pagewise_host::steps::{RunStep, reached};
 use pagewise_host::{BlockDevice, Dataset, DatasetError, files, memory};
-use pagewise_model::format::bytes;
+use pagewise_model::format::{bytes, counted, duration};
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, ProgramRun, Record, Run};
@@ -35,6 +38,7 @@ use crate::supervise::files::{FileUse, Input, Inputs};
 use crate::supervise::programs::Programs;
 use crate::supervise::sample::MachineFacts;
 use crate::supervise::sample::{Sampler, Stopped};
+use deadline::Deadline;
 use eta::{Eta, Leaders, ProgressLine};
 use write_limit::WriteLimit;
 
@@ -60,6 +64,8 @@ pub struct RunSession {
     pub start_at: Option<u64>,
     /// The program whose trace is replayed, if it may be run in turn with the replay.
     pub program: Option<ProgramInTurn>,
+    /// The time at which it ends, with the samples that there are; `None`: when all are taken.
+    pub ends_at: Option<Instant>,
 }
 
 /// A program that is run again, as when it was recorded: its duration, and its bytes from the
@@ -86,7 +92,15 @@ impl RunSession {
         stop: &AtomicBool,
     ) -> Result<(SamplingEnd, PathBuf)> {
         let progress = Progress::on_stderr();
-        let outcome = self.measure(programs, patience, stop, &progress);
+        let (deadline, ends_at) = (Deadline::default(), self.ends_at);
+        let outcome = thread::scope(|scope| {
+            let (_ends, end) = mpsc::channel();
+            if let Some(at) = ends_at {
+                let deadline = &deadline;
+                scope.spawn(move || deadline.watch(at, &end, stop));
+            }
+            self.measure(programs, patience, (stop, &deadline), &progress)
+        });
         progress.clear();
         let swept = self.state.sweep();
         let path = self.store.path().to_path_buf();
@@ -100,7 +114,7 @@ impl RunSession {
         &mut self,
         programs: Programs,
         patience: Duration,
-        stop: &AtomicBool,
+        (stop, deadline): (&AtomicBool, &Deadline),
         progress: &Progress,
     ) -> Result<SamplingEnd> {
         let plan = self.header.plan.clone();
@@ -142,6 +156,7 @@ impl RunSession {
             series,
             started,
             stop,
+            deadline,
             progress,
             eta: Eta::default(),
             has_timed_a_round: taken > 0,
@@ -163,7 +178,9 @@ impl RunSession {
             }
             next = search::next(&rounds.run, &rounds.ledger, curves_door::next);
         }
-        if let Some(limit) = rounds.ended_by {
+        if let Some(EndedBy::Time) = rounds.ended_by {
+            rounds.say_out_of_time();
+        } else if let Some(EndedBy::Written(limit)) = rounds.ended_by {
             progress.clear();
             output::say(format_args!(
                 "note: {} stopped before its rounds were complete: its samples wrote {}, and the limit is {}: continue with --max-writes {}",
@@ -281,6 +298,15 @@ fn write_back(input: &Input) -> Result<()> {
     rustix::fs::syncfs(input.file()).context("dirty pages of the filesystem cannot be written back")
 }
 
+/// Reason that a run ends before its samples are complete.
+#[derive(Clone, Copy, Debug)]
+enum EndedBy {
+    /// Another sample would have exceeded these bytes that may be written.
+    Written(Bytes),
+    /// The end of its time.
+    Time,
+}
+
 /// Rounds of samples, and their inputs.
 struct Rounds<'a> {
     session: &'a mut RunSession,
@@ -288,6 +314,7 @@ struct Rounds<'a> {
     series: HostSeries,
     started: Instant,
     stop: &'a AtomicBool,
+    deadline: &'a Deadline,
     progress: &'a Progress,
     ledger: Ledger,
     /// The block whose datasets there are.
@@ -297,8 +324,7 @@ struct Rounds<'a> {
     /// Time of the rounds.
     spent_ns: u64,
     write_limit: WriteLimit,
-    /// The bytes that may be written, if another sample would have exceeded them.
-    ended_by: Option<Bytes>,
+    ended_by: Option<EndedBy>,
     /// The run so far, without its samples if they do not decide what comes next.
     run: Run,
     eta: Eta,
@@ -338,8 +364,9 @@ impl Rounds<'_> {
             self.block = step.block;
         }
         for round in step.rounds.clone() {
-            if let SamplingEnd::Interrupted = self.run_program(round)? {
-                return Ok(SamplingEnd::Interrupted);
+            let ended = self.run_program(round)?;
+            if self.ended_by.is_some() || matches!(ended, SamplingEnd::Interrupted) {
+                return Ok(ended);
             }
             self.eta.left_ns = self.left_ns(&plan);
             let are_over = plan.cells.iter().all(|cell| self.ledger.missing_of(&plan, cell) == 0);
@@ -348,18 +375,18 @@ impl Rounds<'_> {
                 let cell = &plan.cells[index];
                 self.show(&plan, cell);
                 while let Some(attempt) = self.ledger.next_attempt(cell, round) {
-                    self.ended_by = self.write_limit.before(&plan, cell);
+                    self.ended_by = self.write_limit.before(&plan, cell).map(EndedBy::Written);
                     if self.ended_by.is_some() {
                         return Ok(SamplingEnd::Completed);
                     }
                     let (started_ns, began) = (self.elapsed_ns(), Instant::now());
                     let taken = self.sampler.take(cell, round, &mut self.session.state);
                     let Ok(outcome) = taken.map_err(|Stopped| ()) else {
-                        return Ok(SamplingEnd::Interrupted);
+                        return Ok(self.stopped());
                     };
                     if self.stop.load(Ordering::Relaxed) {
                         // The signal may have reached the worker too, as with Ctrl-C.
-                        return Ok(SamplingEnd::Interrupted);
+                        return Ok(self.stopped());
                     }
                     let took_ns = began.elapsed().as_nanos() as u64;
                     self.eta.passed_ns += took_ns;
@@ -397,15 +424,44 @@ impl Rounds<'_> {
         if is_known || !(1..PROGRAM_RUNS).contains(&round) {
             return Ok(SamplingEnd::Completed);
         }
+        if self.deadline.has_come() {
+            return Ok(self.stopped());
+        }
         self.progress.clear();
         let (wall_ns, device_bytes) = program(&mut self.session.state)?;
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.load(Ordering::Relaxed) && !self.deadline.has_come() {
             return Ok(SamplingEnd::Interrupted);
         }
         let program_run = ProgramRun { round, wall_ns, device_bytes };
         self.session.store.append(&Record::Program(program_run))?;
         self.run.program_runs.push(program_run);
         Ok(SamplingEnd::Completed)
+    }
+
+    /// The end of the sampling, once it is asked to stop.
+    fn stopped(&mut self) -> SamplingEnd {
+        if !self.deadline.takes_back(self.stop) {
+            return SamplingEnd::Interrupted;
+        }
+        self.ended_by = Some(EndedBy::Time);
+        SamplingEnd::Completed
+    }
+
+    fn say_out_of_time(&self) {
+        self.progress.clear();
+        let plan = &self.run.header.plan;
+        let missing: u64 = plan.cells.iter().map(|cell| self.ledger.missing_of(plan, cell)).sum();
+        let (repeated, last) = self.repeated;
+        let why = last.map_or(String::new(), |reason| {
+            format!("; {} were taken again, the last one as {reason}", counted(repeated, "sample"))
+        });
+        output::say(format_args!(
+            "note: the time of {} is over after {}: it is judged by the {} that there are, and {} of its first rounds are missing{why}",
+            plan.question,
+            duration(self.elapsed_ns()),
+            counted(self.taken, "sample"),
+            counted(missing, "sample")
+        ));
     }
 
     /// Estimated time of what is known to remain: samples of the first rounds, and the search until

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use pagewise_analysis::judge;
@@ -44,6 +44,10 @@ use choice::{Candidates, read_bytes_of};
 const NAMED: usize = 2;
 /// A program that takes longer is not run again in turn with its replay.
 const LONGEST_IN_TURN_NS: u64 = 60_000_000_000;
+/// The time of a command whose program takes half a minute, without what the answer takes.
+const LEAST_TIME: Duration = Duration::from_secs(285);
+/// The time of others, as a multiple of what their program takes.
+const TIMES_OF_PROGRAM: u32 = 10;
 /// Two runs of a program read the same if their bytes differ by this share at most.
 const SAME: f64 = 0.05;
 
@@ -77,6 +81,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
         // A limit that cannot be had is reported before the command is run.
         drop(Limited::begin(limit, &mut state)?);
     }
+    let began = Instant::now();
     let watched = watch_and_record(arguments, &trace, &mut state, stdin, &stop);
     let traced = watched.and_then(|watched| match watched {
         Ok(file) => load(&trace, &file, false).map(Ok),
@@ -92,15 +97,17 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
         }
     };
     let program = in_turn(arguments, &traced, stdin);
+    let took = Duration::from_nanos(traced.planned.wall_ns.unwrap_or(0));
+    let ends_at = began + LEAST_TIME.max(took.saturating_mul(TIMES_OF_PROGRAM));
     let (files, threads) = (traced.files.clone(), traced.work.trace_threads);
-    let taken = match replay(arguments, traced, arguments.out.clone(), program.clone())? {
-        Taken::File(path) if threads > 1 && !stands(&path)? => {
+    let taken = match replay(arguments, traced, arguments.out.clone(), program.clone(), ends_at)? {
+        Taken::File(path) if threads > 1 && Instant::now() < ends_at && !stands(&path)? => {
             say(format_args!(
                 "note: the replay by {threads} threads does not read what the program read ({}); one thread replays the reads of all",
                 path.display()
             ));
             let traced = load(&trace, &files, true)?;
-            replay(arguments, traced, one_thread, program)?
+            replay(arguments, traced, one_thread, program, ends_at)?
         }
         taken => taken,
     };
@@ -364,11 +371,12 @@ fn replay(
     traced: Traced,
     out: Option<PathBuf>,
     program: Option<ProgramInTurn>,
+    ends_at: Instant,
 ) -> Result<Taken> {
     let text = question(REPLAY.0).ok_or_else(|| anyhow!("the question {}", REPLAY.0))??.for_own_file();
     let destination = Destination::File { paths: traced.files.clone(), evict: true, directory: None };
     let all = AllArguments { print: arguments.print, wait: arguments.wait, ..AllArguments::default() };
-    let options = Options { out, all, program, ..Options::default() };
+    let options = Options { out, all, program, ends_at: Some(ends_at), ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());
     let asked = TypedQuestion { text, variant, chosen, destination, traced: Some(traced) };
     measure::measure(asked, &options).map_err(after_a_run)

@@ -140,6 +140,7 @@ impl Place {
             start_at: None,
             program_runs: Vec::new(),
             program: None,
+            ends_at: None,
         }
     }
 
@@ -156,6 +157,7 @@ impl Place {
             start_at: None,
             program_runs: Vec::new(),
             program: None,
+            ends_at: None,
         }
     }
 
@@ -225,6 +227,32 @@ fn the_rounds_of_every_cell_are_taken_and_nothing_is_left() {
     for method in METHODS {
         assert_eq!(rounds_taken(&of_method(&run, method)), (0..ROUNDS).collect::<Vec<_>>());
     }
+}
+
+/// The sample that is being taken is given up, and what there is is a complete run.
+#[test]
+fn a_run_whose_time_is_over_ends_with_the_samples_that_there_are() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    /// The third sample takes until the end of the run.
+    fn waits(requests: PipeReader, replies: PipeWriter) -> io::Result<()> {
+        static SAMPLES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        bent(requests, replies, |_, reply, replies| {
+            if reply["type"] == "opened" && SAMPLES.fetch_add(1, Ordering::Relaxed) == 2 {
+                while !STOP.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            writeln!(replies, "{reply}")
+        })
+    }
+    let place = Place::new();
+    let ends_at = Some(Instant::now() + Duration::from_secs(3));
+    let session = RunSession { ends_at, ..place.session() };
+    assert!(matches!(complete(session, waits, PATIENCE, &STOP), SamplingEnd::Completed));
+    assert!(!STOP.load(Ordering::Relaxed), "nobody asked for the end");
+    place.expect_no_trace();
+    let run = store::load(&place.run_file()).expect("a run");
+    assert!(run.is_complete() && run.samples.len() <= 2, "{}", run.samples.len());
 }
 
 #[test]

@@ -104,6 +104,7 @@ pub fn resume(what: Option<&str>, arguments: &QuestionArguments, options: &Optio
     let elapsed_before_ns =
         run.samples.last().map_or(0, |sample| sample.started_ns.saturating_add(sample.took_ns));
     let session = RunSession {
+        ends_at: None,
         header: run.header,
         store,
         earlier: run.samples,

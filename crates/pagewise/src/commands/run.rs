@@ -110,6 +110,7 @@ pub fn run(what: Option<&str>, arguments: &QuestionArguments) -> Result<Exit> {
         return run(Some(question), &arguments);
     }
     let options = Options {
+        ends_at: None,
         out: arguments.out.clone(),
         start_at: arguments.start_at,
         all: arguments.all.clone(),
