@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use pagewise_host::cgroup::{self, Control, Group};
 use pagewise_host::memory::Memory;
 use pagewise_host::{Space, cache, files, process, watch};
-use pagewise_lab::begin::{claim, fresh_seed};
+use pagewise_lab::begin::{Claimed, claim_within, fresh_seed, stop_flag};
 use pagewise_lab::exit::Exit;
 use pagewise_lab::output::new_file::NewFile;
 use pagewise_lab::output::{self, say};
@@ -34,14 +34,20 @@ use arguments::RecordArguments;
 
 /// `pagewise record`.
 pub fn record(arguments: &RecordArguments) -> Result<Exit> {
-    let RecordArguments { command, out, memory, cold, as_is, windows } = arguments;
+    let RecordArguments { command, out, memory, cold, as_is, windows, wait } = arguments;
     ensure!(
         memory.is_none() || as_is.is_empty(),
         "pages that are in the page cache before a command begins are not charged to its memory limit: leave --memory or --as-is out"
     );
     let out = out.clone().unwrap_or_else(|| usual_name(command));
     output::can_appear(&out)?;
-    let mut state = memory.map(|_| claim()).transpose()?;
+    let mut state = None;
+    if memory.is_some() {
+        let Some(Claimed { state: claimed, .. }) = claim_within(*wait, &*stop_flag()?)? else {
+            return Ok(Exit::Interrupted);
+        };
+        state = Some(claimed);
+    }
     let request = Request {
         command,
         memory: *memory,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pagewise_model::Bytes;
+use pagewise_model::units::parse_duration_ns;
 
 /// `pagewise record`.
 #[derive(Debug, Args)]
@@ -31,6 +32,10 @@ pub struct RecordArguments {
     /// nothing but calls
     #[arg(long)]
     pub windows: bool,
+    /// With --memory: wait so long for another run on this machine to end, as in 10min, before
+    /// status 4
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, requires = "memory")]
+    pub wait: Option<u64>,
 }
 
 const RECORD_HELP: &str = "\
@@ -47,4 +52,4 @@ on without it.
 
 Exit status: that of the command, 127 if there is none of this name, 126 if it cannot be \
 executed, 128 and its number if a signal ended it; 1 if the trace was lost, 2 for wrong use, 3 \
-without the right to watch calls.";
+without the right to watch calls, 4 if --memory is given and another run measures.";
