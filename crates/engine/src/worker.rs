@@ -227,10 +227,10 @@ fn hand_over(threads: &JobThreads, job: &Job, verify: Verify) -> Result<Reply, C
     Ok(Reply::Verified { reads: reads as u64 })
 }
 
-/// Map the offset table, which the supervisor writes, with the gaps behind its entries.
+/// Map the offset table, which the supervisor writes, with what is behind its entries.
 fn table(job: &Job) -> Result<FileMapping, CallFailure> {
     let path = &job.table_path;
-    let words = job.table_reads.saturating_mul(1 + u64::from(job.gaps == 1));
+    let words = reader::table_words(job);
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed("open", error.into(), path, 0))?;
     let table = FileMapping::new(file, words as usize * 8, true);

@@ -30,8 +30,11 @@ fn accesses(random: &mut Random) -> Vec<TraceAccess> {
         let (file, thread) = (random.below(3) as u32, random.below(2) as u32);
         let time_ns = number(random) / 2;
         let took_ns = (random.below(4) > 0).then(|| number(random) / 2);
-        let kind =
-            if random.below(2) == 0 { AccessKind::Read } else { AccessKind::Touch { opens_window: false } };
+        let kind = match random.below(4) {
+            0 | 1 => AccessKind::Read,
+            2 => AccessKind::Touch { opens_window: false },
+            _ => AccessKind::ReadAhead { mapped: random.below(2) == 0 },
+        };
         all.push(TraceAccess { time_ns, took_ns, file, thread, offset, len, kind });
     }
     all
@@ -69,6 +72,7 @@ fn written(
     blocks.iter().for_each(|block| digest.add(block));
     let trailer = TraceTrailer {
         accesses: accesses.len() as u64,
+        read_ahead: accesses.iter().filter(|access| access.kind.is_ahead()).count() as u64,
         digest: digest.key(),
         files: vec![TraceFile::default(); 3],
         threads: vec![TraceThread::default(); 2],
@@ -115,7 +119,10 @@ fn changed_traces_are_read_or_refused() {
         case.input(&bytes);
         match Trace::parse(&bytes) {
             Ok(trace) => {
-                assert!(kind > 0 || trace.accesses == accesses && trace.resident == [(1, resident)].into());
+                let (read_ahead, read): (Vec<_>, Vec<_>) =
+                    accesses.into_iter().partition(|access| access.kind.is_ahead());
+                assert!(kind > 0 || trace.accesses == read && trace.resident == [(1, resident)].into());
+                assert!(kind > 0 || trace.read_ahead == read_ahead);
                 let reads = trace.accesses.iter().map(|access| (access.time_ns, access.offset, access.len));
                 assert!(AccessMap::of(reads, 1 << 20).is_sound());
                 for file in (0..4).filter(|file| trace.entry_count(*file) <= MOST_ENTRIES) {
@@ -123,8 +130,23 @@ fn changed_traces_are_read_or_refused() {
                     assert_eq!(table.entries.len() as u64, trace.entry_count(file));
                     assert_eq!(table.thread_reads.iter().sum::<u64>(), trace.entry_count(file));
                     assert!(table.thread_reads.len() <= 2 && !table.thread_reads.contains(&0));
-                    let gaps = trace.gaps(file).map(|gaps| gaps.len());
-                    assert!(gaps.is_ok_and(|gaps| gaps == table.entries.len()) || gaps.is_err());
+                    let requests = trace.read_ahead.iter().filter(|request| request.file == file).count();
+                    assert!([0, requests].contains(&table.read_ahead.len()));
+                    assert_eq!(table.thread_read_ahead.len(), table.thread_reads.len());
+                    let (mut rest, mut end) = (&table.read_ahead[..], 0);
+                    for (reads, requests) in table.thread_reads.iter().zip(&table.thread_read_ahead) {
+                        let (of_thread, behind) = rest.split_at(*requests as usize);
+                        let begin = end;
+                        end += reads;
+                        assert!(of_thread.iter().all(|request| (begin..=end).contains(&request.before)));
+                        assert!(of_thread.is_sorted_by_key(|request| request.before));
+                        rest = behind;
+                    }
+                    assert!(rest.is_empty());
+                    if let Ok(gaps) = trace.gaps(file) {
+                        assert_eq!(gaps.before_reads.len(), table.entries.len());
+                        assert_eq!(gaps.before_read_ahead.len(), requests);
+                    }
                 }
             }
             Err(reason) => {

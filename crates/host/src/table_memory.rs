@@ -65,12 +65,12 @@ impl TableMemory {
         }
     }
 
-    /// Put the gaps of recorded entries there, behind as many entries.
+    /// Put words there behind recorded entries, from this word on.
     ///
     /// # Panics
     /// If the memory is too small.
-    pub fn put_gaps(&mut self, gaps: &[u64]) {
-        put_masked(&mut self.0.bytes_mut()[8 * gaps.len()..16 * gaps.len()], gaps, 0);
+    pub fn put_behind(&mut self, first: usize, words: &[u64]) {
+        put_masked(&mut self.0.bytes_mut()[8 * first..8 * (first + words.len())], words, 0);
     }
 
     /// Put the entries of `table` that workers follow there, in this order; zeros follow them.

@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Result, anyhow, ensure};
 use pagewise_host::open_files;
 use pagewise_model::format::grouped;
-use pagewise_model::{Access, Cell, Descriptor, Plan};
+use pagewise_model::{Access, Cell, Descriptor, Plan, Work};
 
 /// Descriptors of a process besides, and mappings.
 const SPARE: u64 = 256;
@@ -57,7 +57,9 @@ fn open_files(cell: &Cell) -> u64 {
     let threads = u64::from(cell.conditions.threads);
     // A ring of each thread has descriptors of its own, beside those that it has them from.
     let of_worker = if cell.access() == Access::Uring { threads + 1 } else { copies };
-    files.saturating_mul(of_worker)
+    // Requests to read ahead have descriptors of their own.
+    let asks = matches!(cell.conditions.work, Work::Replay(replay) if replay.read_ahead > 0);
+    files.saturating_mul(of_worker + u64::from(asks))
 }
 
 /// The most mappings: of each file, and of what is before it.
@@ -71,7 +73,7 @@ fn mappings(cell: &Cell) -> u64 {
 mod tests {
     use super::*;
     use pagewise_model::trace::TraceKey;
-    use pagewise_model::{Bytes, Conditions, Consume, Replay, Role, Work};
+    use pagewise_model::{Bytes, Conditions, Consume, Replay, Role};
 
     fn cell(method: &str, files: u32, threads: u32, descriptor: Descriptor) -> Cell {
         let work = Work::Replay(Replay {
@@ -84,6 +86,7 @@ mod tests {
             trace_threads: threads,
             ballast: Bytes(0),
             consume: Consume::Touch,
+            read_ahead: 0,
             gaps_ns: None,
         });
         let conditions = Conditions { threads, descriptor, ..Conditions::of(work, Bytes::mib(64)) };

@@ -56,6 +56,7 @@ pub fn measure(asked: TypedQuestion, options: &Options) -> Result<Taken> {
     ensure_provable(&prepared.plan, options)?;
     ensure_settable(&prepared.plan, &prepared.control, options.all.dry_run)?;
     let notes = left_out(&prepared).into_iter().chain(not_measured(&prepared)).chain(without_gaps(&prepared));
+    let notes = notes.chain(without_read_ahead(&prepared));
     let notes = notes.chain(too_few_syncs(&prepared.plan)).chain(unfelt_limit(&prepared.plan));
     notes.for_each(|note| say(format_args!("note: {note}")));
     if !consent::limit_writes(std::slice::from_mut(&mut prepared), options)? {
@@ -224,6 +225,18 @@ fn without_gaps(prepared: &Prepared) -> Option<String> {
     let traced = traced.as_ref().filter(|_| !keeps && asked.is_none_or(|asked| asked.contains(&false)))?;
     let reason = traced.no_gaps.as_deref().unwrap_or("of the workers only pagewise's own one keeps them");
     Some(format!("the replay is as fast as possible, without the program's gaps between its reads: {reason}"))
+}
+
+/// Note on a replay that leaves out the program's requests to read ahead.
+fn without_read_ahead(prepared: &Prepared) -> Option<String> {
+    let makes = |cell: &Cell| matches!(cell.conditions.work, Work::Replay(replay) if replay.read_ahead > 0);
+    let requests = prepared.asked.traced.as_ref().map_or(0, |traced| traced.work.read_ahead);
+    (requests > 0 && !prepared.plan.cells.iter().any(makes)).then(|| {
+        format!(
+            "the replay leaves out the program's {} to read ahead: of the workers only pagewise's own one makes them",
+            counted(requests, "request")
+        )
+    })
 }
 
 /// Notes on expectations that as many samples as there are cannot show, each with so few syncs.

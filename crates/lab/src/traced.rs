@@ -131,7 +131,7 @@ impl Traced {
         let Some(table) = table(&trace, most_threads) else {
             bail!("{shown} has a read behind 1 TiB of {of_files}");
         };
-        let gaps = trace.gaps(0).map(|gaps| total(&gaps));
+        let gaps = trace.gaps(0).map(|gaps| total(gaps.each()));
         let kept = kept_gaps_ns(gaps, &table, long_gaps);
         let entries = &table.entries;
         let ranges = || entries.iter().map(|entry| range_of(*entry));
@@ -145,6 +145,7 @@ impl Traced {
             trace_threads: table.thread_reads.len() as u32,
             ballast: Bytes(end.program.anonymous_bytes.unwrap_or(0)),
             consume: Consume::Touch,
+            read_ahead: table.read_ahead.len() as u64,
             gaps_ns: kept.as_ref().ok().copied(),
         };
         let resident = |file: &&TraceFile| file.resident_before;
@@ -262,9 +263,42 @@ fn thread_notes(table: &RecordedTable) -> Vec<String> {
     notes
 }
 
+/// Notes on what the program asked the kernel to do with its files.
+fn advice_notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (mapped, how, which) in [
+        (true, "of a mapping (madvise(2))", "as methods that map do at the same places, and others do not"),
+        (
+            false,
+            "of a descriptor (posix_fadvise(2), readahead(2))",
+            "as all methods do at the same places, but those past the page cache",
+        ),
+    ] {
+        let count = table.read_ahead.iter().filter(|request| request.mapped == mapped).count() as u64;
+        if count > 0 {
+            let times = format::counted(count, "time");
+            notes.push(format!("the program asked the kernel {times} to read a part {how} ahead, {which}"));
+        }
+    }
+    if !trace.knows_read_ahead() {
+        notes.push(
+            "the trace has an earlier format, without what the program asked the kernel to read ahead: that is not replayed".to_string(),
+        );
+    }
+    let mut others: Vec<&str> =
+        files.iter().flat_map(|file| &file.other_advice).map(String::as_str).collect();
+    others.sort_unstable();
+    others.dedup();
+    notes.extend(
+        others.iter().map(|advice| format!("not replayed, of what the program asked the kernel: {advice}")),
+    );
+    notes
+}
+
 /// Notes on the accesses that the replay leaves out.
 fn notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> Vec<String> {
     let mut notes = thread_notes(table);
+    notes.extend(advice_notes(trace, files, table));
     let end = &trace.trailer;
     let sum = |of: fn(&TraceFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
     let the_file = if files.len() == 1 { "the file" } else { "the files" };
@@ -289,7 +323,7 @@ fn notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> Vec<Stri
     }
     if let Some(missing) = Missing::of(&end.missing, ObservationKind::Calls) {
         notes.push(format!(
-            "reads by calls are not in the trace, since calls were not seen: {}",
+            "reads by calls, and requests to read ahead, are not in the trace, since calls were not seen: {}",
             missing.reason
         ));
     }

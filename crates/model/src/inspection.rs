@@ -116,6 +116,9 @@ pub struct InspectedFile {
     /// The expected order of reads of a mapping (madvise(2)): the last one that was announced.
     #[serde(default)]
     pub mapping_said_to_be_read: ReadOrder,
+    /// Other advice and locks that change which of its pages are cached, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_advice: Vec<String>,
     /// Reads by calls; `None`: none, or calls were not watched.
     pub reads: Option<Calls>,
     /// Writes by calls.
@@ -396,6 +399,7 @@ mod tests {
             direct: false,
             said_to_be_read: ReadOrder::Normal,
             mapping_said_to_be_read: ReadOrder::Normal,
+            other_advice: Vec::new(),
             reads: None,
             writes: None,
             syncs: None,

@@ -287,6 +287,12 @@ impl Method {
         self.has(Direct)
     }
 
+    /// True if a program that reads so asks the kernel to read ahead as the recorded one did: by a
+    /// mapping only if it has one, by a descriptor unless it reads past the page cache.
+    pub fn asks_to_read_ahead(&self, by_mapping: bool) -> bool {
+        if by_mapping { self.access == Access::Mmap } else { !self.is_direct() }
+    }
+
     /// True if set-up brings the whole span into the page cache.
     pub fn reads_all_in_setup(&self) -> bool {
         [Populate, PopulateRead, PopulateWrite].iter().any(|option| self.has(*option))

@@ -1,5 +1,6 @@
-//! Traces: what calls a program made to read its files, in the order in which they began, and which
-//! pages of its mapped files it touched, where it was recorded in windows.
+//! Traces: what calls a program made to read its files, in the order in which they began, what it
+//! asked the kernel to read ahead, and which pages of its mapped files it touched, where it was
+//! recorded in windows.
 //!
 //! A trace is a JSON line (the header), blocks of columns, blocks of pages that were in the page
 //! cache, and a JSON line (the trailer). What a recording was is known at its end, so a trace is
@@ -24,18 +25,20 @@ use crate::random::{STEP, mix};
 use crate::units::Bytes;
 use crate::watched::{Missing, ReadOrder, Tally};
 pub use entry::{END_OF_ENTRIES, LONGEST_ENTRY, entry, range_of};
-pub use gaps::NoGaps;
+pub use gaps::{Gaps, NoGaps};
 pub use key::TraceKey;
 pub use resident::{MOST_RUNS, ResidentPages};
 pub use span::FileSpan;
-pub use table::RecordedTable;
+pub use table::{RecordedReadAhead, RecordedTable};
 
 /// Version of the format; traces of earlier ones can be read.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 /// The first format that has a digest of its lines.
 const DIGEST_OF_LINES: u32 = 3;
 /// The first format that has the durations of calls.
 const DURATIONS: u32 = 3;
+/// The first format that has requests to read ahead.
+const READ_AHEAD: u32 = 4;
 /// Accesses in a block.
 pub const BLOCK_ACCESSES: usize = 8192;
 
@@ -80,8 +83,11 @@ impl Default for TraceHeader {
 /// The last line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceTrailer {
-    /// Accesses in all blocks.
+    /// Accesses in all blocks, with the requests to read ahead.
     pub accesses: u64,
+    /// The requests to read ahead among them.
+    #[serde(default)]
+    pub read_ahead: u64,
     /// [`TraceDigest`] of all blocks.
     pub digest: TraceKey,
     /// True if every record arrived: what was counted is what was recorded.
@@ -143,6 +149,7 @@ impl Default for TraceTrailer {
     fn default() -> Self {
         Self {
             accesses: 0,
+            read_ahead: 0,
             digest: TraceDigest::default().key(),
             complete: true,
             lost_records: 0,
@@ -212,6 +219,13 @@ pub struct TraceFile {
     pub mapped_faults: u64,
     /// Bytes brought into the page cache by reads, and by touches; `None`: it was not seen.
     pub brought_in_bytes: Option<u64>,
+    /// Requests to the kernel to read a part of it ahead: by its descriptors (posix_fadvise(2),
+    /// readahead(2)), and by its mappings (madvise(2)).
+    #[serde(default)]
+    pub read_ahead: u64,
+    /// Other advice and locks that change which of its pages are cached, each once.
+    #[serde(default)]
+    pub other_advice: Vec<String>,
     /// Bytes of its pages in the page cache at the beginning, of a file that the user named: none,
     /// if it was dropped. A block of the trace has these pages.
     pub resident_before: Option<u64>,
@@ -250,7 +264,7 @@ pub struct ProgramCost {
     pub ended: String,
 }
 
-/// A read by a call, or a touch of a mapping.
+/// A read by a call, a touch of a mapping, or a request to read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceAccess {
     /// When the call was made, from the beginning of the recording on.
@@ -263,7 +277,7 @@ pub struct TraceAccess {
     pub thread: u32,
     /// Offset in the file.
     pub offset: u64,
-    /// Bytes that it returned.
+    /// Bytes that it returned, or that were to be read ahead.
     pub len: u64,
     /// The kind of the access.
     pub kind: AccessKind,
@@ -281,12 +295,24 @@ pub enum AccessKind {
         /// True for the first touch of its window.
         opens_window: bool,
     },
+    /// Not accessed: the kernel was asked to read them ahead.
+    ReadAhead {
+        /// True if it was by a mapping (MADV_WILLNEED), false if by a descriptor
+        /// (POSIX_FADV_WILLNEED, readahead(2)).
+        mapped: bool,
+    },
 }
 
 impl AccessKind {
     /// All kinds, by the number that stands for them in a trace.
-    const ALL: [Self; 4] =
-        [Self::Pread, Self::Read, Self::Touch { opens_window: false }, Self::Touch { opens_window: true }];
+    const ALL: [Self; 6] = [
+        Self::Pread,
+        Self::Read,
+        Self::Touch { opens_window: false },
+        Self::Touch { opens_window: true },
+        Self::ReadAhead { mapped: false },
+        Self::ReadAhead { mapped: true },
+    ];
 
     fn number(self) -> u64 {
         Self::ALL.iter().position(|kind| *kind == self).map_or(0, |number| number as u64)
@@ -299,6 +325,11 @@ impl AccessKind {
     /// True if it was through a mapping.
     pub fn is_touch(self) -> bool {
         matches!(self, Self::Touch { .. })
+    }
+
+    /// True if it is a request to read ahead.
+    pub fn is_ahead(self) -> bool {
+        matches!(self, Self::ReadAhead { .. })
     }
 }
 
@@ -330,6 +361,8 @@ pub struct Trace {
     pub header: TraceHeader,
     /// In the order of time.
     pub accesses: Vec<TraceAccess>,
+    /// Requests to read ahead, in the order of time.
+    pub read_ahead: Vec<TraceAccess>,
     /// Pages in the page cache at the beginning, by file; of one that had none, nothing.
     pub resident: BTreeMap<u32, ResidentPages>,
     /// The last line.
@@ -454,9 +487,20 @@ impl Trace {
         if resident.keys().any(|file| *file >= files) {
             return Err(no_pages());
         }
-        let mut trace = Self { header, accesses, resident, trailer };
+        let read_ahead: Vec<_> = accesses.extract_if(.., |access| access.kind.is_ahead()).collect();
+        if trailer.read_ahead != read_ahead.len() as u64
+            || !read_ahead.is_empty() && version.pagewise_trace < READ_AHEAD
+        {
+            return Err(damaged("its requests to read ahead are not those that were written"));
+        }
+        let mut trace = Self { header, accesses, read_ahead, resident, trailer };
         trace.end_touches_with_files();
         Ok(trace)
+    }
+
+    /// True if it has what the program asked the kernel to read ahead.
+    pub fn knows_read_ahead(&self) -> bool {
+        self.header.pagewise_trace >= READ_AHEAD
     }
 
     /// The last page of a file may reach behind its end.

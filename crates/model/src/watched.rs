@@ -126,8 +126,31 @@ pub enum Call {
         /// An address of it.
         address: u64,
     },
-    /// The kernel is advised of pages that will be needed, or reads them ahead.
-    Advise,
+    /// Nothing that concerns files.
+    Other,
+    /// The kernel is asked to read a part of a file ahead (posix_fadvise(2), readahead(2)).
+    ReadAhead {
+        /// The descriptor.
+        descriptor: i32,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Bytes; 0: to the end of the file.
+        len: u64,
+    },
+    /// The kernel is asked to read a part of a mapped file ahead (madvise(2)).
+    ReadAheadMapped {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// Other advice on a file, which changes what is cached of it.
+    AdviseOtherwise {
+        /// The descriptor, or an address of the mapping.
+        on: AdviceSubject,
+        /// The name of the advice.
+        advice: &'static str,
+    },
     /// The kernel is informed how a descriptor will be read, from now on.
     Expect {
         /// The descriptor.
@@ -165,6 +188,15 @@ pub enum Call {
         /// Number of requests.
         submitted: u32,
     },
+}
+
+/// Subject of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdviceSubject {
+    /// A descriptor.
+    Descriptor(i32),
+    /// An address of a mapping.
+    Mapping(u64),
 }
 
 /// The order in which a descriptor is said to be read (posix_fadvise(2)).

@@ -313,6 +313,11 @@ pub struct Job {
     /// many words, each the time in ns to be waited before the read of its entry.
     #[serde(default, skip_serializing_if = "is_not_set")]
     pub gaps: u32,
+    /// Of `replay`, for pagewise's own worker alone: requests to read ahead of each thread, those
+    /// of the first thread first, behind the entries and gaps of the table. Each is four words:
+    /// the entry before which it is made, the time in ns to be waited before it, offset and length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thread_read_ahead: Vec<u64>,
     /// Reads, records or updates per second at which operations are due, of all threads together;
     /// 0: each as soon as the one before it is done.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -421,6 +426,7 @@ impl Job {
                 trace_threads: self.threads,
                 ballast: Bytes(self.ballast_bytes),
                 consume: consume()?,
+                read_ahead: self.thread_read_ahead.iter().sum(),
                 // The table has each of them.
                 gaps_ns: (self.gaps == 1).then_some(0),
             }),

@@ -5,6 +5,7 @@
 //! pages that raise no fault.
 
 mod accounts;
+mod advice;
 mod files;
 mod mappings;
 mod pages;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use pagewise_model::plan::FileIdentity;
 use pagewise_model::trace::{
-    self, AccessKind, BLOCK_ACCESSES, ProgramCost, ResidentPages, TraceAccess, TraceDigest, TraceFile,
-    TraceThread, TraceTrailer, WindowTally,
+    self, AccessKind, BLOCK_ACCESSES, LONGEST_ENTRY, ProgramCost, ResidentPages, TraceAccess, TraceDigest,
+    TraceFile, TraceThread, TraceTrailer, WindowTally,
 };
 
 use pagewise_model::inspection::{InspectedFile, Inspection};
@@ -15,8 +15,8 @@ use crate::observed::Accessed;
 /// Major number, minor number, inode.
 type Identity = (u32, u32, u64);
 
-/// Pages that are touched one after the other are one access of this many bytes at most: the usual
-/// readahead.
+/// Pages that are touched one after the other are one access of this many bytes at most, the usual
+/// readahead, or of what the thread asked to be read ahead by its mapping: its unit of reading.
 const MOST_TOUCHED: u64 = 128 << 10;
 
 /// The reads of a program so far.
@@ -37,6 +37,10 @@ pub struct Recording {
     last_touch: HashMap<u32, (u32, u64, u64)>,
     /// Touched pages by file.
     touched: HashMap<Identity, Touched>,
+    /// The last request of each thread to read a mapping ahead: file, offset and end.
+    asked: HashMap<u32, (u32, u64, u64)>,
+    /// Requests to read ahead, by file.
+    read_ahead: HashMap<Identity, u64>,
     digest: TraceDigest,
     accesses: u64,
 }
@@ -101,6 +105,8 @@ impl Recording {
             touches_before: 0,
             last_touch: HashMap::new(),
             touched: HashMap::new(),
+            asked: HashMap::new(),
+            read_ahead: HashMap::new(),
             digest: TraceDigest::default(),
             accesses: 0,
         }
@@ -132,18 +138,29 @@ impl Recording {
             touched.pages += 1;
             *opens_window = self.window.replace(window.unwrap_or(0)) != window;
         }
+        if kind.is_ahead() {
+            *self.read_ahead.entry(identity).or_default() += 1;
+            if kind == (AccessKind::ReadAhead { mapped: true }) {
+                self.asked.insert(thread, (file, offset, offset.saturating_add(len)));
+            }
+        }
         let merged = self.last.get(&thread).is_some_and(|last| {
             let last = &mut self.pending[*last];
-            let is_behind =
-                last.file == file && last.offset + last.len == offset && last.len + len <= MOST_TOUCHED;
+            let is_asked = self.asked.get(&thread).is_some_and(|(of_file, start, end)| {
+                *of_file == file && *start <= last.offset && offset + len <= *end
+            });
+            let is_short = last.len + len <= if is_asked { LONGEST_ENTRY } else { MOST_TOUCHED };
+            let is_behind = last.file == file && last.offset + last.len == offset && is_short;
             let is_same_run = last.kind.is_touch() && kind == (AccessKind::Touch { opens_window: false });
             if is_behind && is_same_run {
                 last.len += len;
             }
             is_behind && is_same_run
         });
-        self.files.add(file, !merged, len);
-        self.threads.add(thread, !merged, len);
+        if !kind.is_ahead() {
+            self.files.add(file, !merged, len);
+            self.threads.add(thread, !merged, len);
+        }
         if merged {
             return None;
         }
@@ -202,6 +219,7 @@ impl Recording {
             let path = seen.and_then(|file| file.path.clone()).unwrap_or_default();
             let found = identify(&path).filter(|found| found.inode == identity.2);
             let touched = self.touched.get(&identity).copied().unwrap_or_default();
+            let read_ahead = self.read_ahead.get(&identity).copied().unwrap_or_default();
             let by_calls = read_bytes.saturating_sub(touched.pages * inspection.page_bytes);
             let all_bytes = seen.and_then(|file| file.reads.as_ref()).map_or(0, |reads| reads.bytes);
             let mapping = seen.and_then(|file| file.mapping.as_ref());
@@ -218,6 +236,8 @@ impl Recording {
                 touched_pages: touched.pages,
                 mapping_said_to_be_read: seen.map(|file| file.mapping_said_to_be_read).unwrap_or_default(),
                 mapped_faults: faults.saturating_sub(touched.faults),
+                read_ahead,
+                other_advice: seen.map(|file| file.other_advice.clone()).unwrap_or_default(),
                 brought_in_bytes: brought_in.map(|brought| {
                     brought.by_calls_bytes + if touched.pages > 0 { brought.by_faults_bytes } else { 0 }
                 }),
@@ -258,6 +278,7 @@ impl Recording {
         });
         let trailer = TraceTrailer {
             accesses: self.accesses,
+            read_ahead: self.read_ahead.values().sum(),
             digest: self.digest.key(),
             complete: inspection.complete,
             lost_records: inspection.lost_records,

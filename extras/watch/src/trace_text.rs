@@ -13,7 +13,7 @@ const NAMED: usize = 5;
 
 /// Summary of a recording and of its gaps; the trace is `written` bytes at `path`.
 pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
-    let reads = format::counted(trailer.accesses, "read");
+    let reads = format::counted(trailer.accesses.saturating_sub(trailer.read_ahead), "read");
     let read = trailer.files.iter().filter(|file| file.reads > 0).count();
     let mut lines = vec![format!(
         "recorded {reads} of {} by {} in {} ({})",
@@ -40,6 +40,9 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
                 format::counted(file.touched_pages, "page")
             ));
         }
+        if file.read_ahead > 0 {
+            parts.push(format!("{} to read ahead", format::counted(file.read_ahead, "request")));
+        }
         if let Some(came) = file.brought_in_bytes {
             parts.push(format!("{} came into the page cache for them", format::bytes(came)));
         }
@@ -48,6 +51,9 @@ pub fn lines(trailer: &TraceTrailer, path: &Path, written: u64) -> Vec<String> {
                 "not in the trace: {} at offsets in memory of the program",
                 format::bytes(file.left_out_bytes)
             ));
+        }
+        if !file.other_advice.is_empty() {
+            parts.push(format!("not in the trace: {}", file.other_advice.join(", ")));
         }
         if file.mapped_faults > 0 {
             parts.push(format!(

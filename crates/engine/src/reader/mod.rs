@@ -30,11 +30,11 @@ use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 use crate::sampling::ThreadWork;
 use order::{Chain, FrontToBack, Independent, Order, Recorded};
 use part::OrderKind;
-pub use part::TablePart;
+pub use part::{TablePart, table_words};
 use passes::Passes;
 pub(crate) use reads::{Due, Piece, ReadRange};
-use recorded::RecordedReads;
 pub use recorded::ballast;
+use recorded::{ReadAheadFiles, RecordedReads};
 pub(crate) use table::TableReads;
 use widening::{Widened, widen, widen_within};
 
@@ -42,7 +42,7 @@ use widening::{Widened, widen, widen_within};
 pub(crate) trait Reader: Send + 'static {
     /// Do the reads that are due, which are whole operations, and consume their bytes; the reads
     /// after them may be advised. Return the weighted sum of the checksums of the reads completed
-    /// in this call: reads may stay in flight. It calls a loop.
+    /// in this call: reads may stay in flight.
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure>;
 
     /// Wait for reads in flight and return the weighted sum of their checksums.
@@ -189,7 +189,7 @@ pub fn open(
     let target = ReadTarget { threads, per_thread, ..ReadTarget::new(file, job, consume) };
     match (order, target.file.effects.prefetch_window) {
         (OrderKind::Independent, Some(ahead)) => {
-            Ok(Independent::of(&target).work(memory::open_window(&target, ahead)?, parts, job))
+            Independent::of(&target).work(memory::open_window(&target, ahead)?, parts, (&target, job))
         }
         (OrderKind::Independent, None) => open_in(Independent::of(&target), (method, job), &target, parts),
         (OrderKind::Dependent, _) => open_in(Chain::of(&target), (method, job), &target, parts),
@@ -217,11 +217,11 @@ fn open_in<O: Order>(
     parts: Vec<TablePart>,
 ) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
     match method.access() {
-        Access::Mmap => Ok(order.work(memory::mapped(target, order)?, parts, job)),
-        Access::Anonymous => Ok(order.work(memory::loaded(target, order)?, parts, job)),
-        Access::Uring => Ok(order.work(uring::open(target, order)?, parts, job)),
+        Access::Mmap => order.work(memory::mapped(target, order)?, parts, (target, job)),
+        Access::Anonymous => order.work(memory::loaded(target, order)?, parts, (target, job)),
+        Access::Uring => order.work(uring::open(target, order)?, parts, (target, job)),
         access if access == Access::Pread || (access == Access::Read && O::IS_FRONT_TO_BACK) => {
-            Ok(order.work(pread::open(access, target, order)?, parts, job))
+            order.work(pread::open(access, target, order)?, parts, (target, job))
         }
         _ => {
             let detail = format!("{method} is not a method to {}", O::TASK);

@@ -10,7 +10,7 @@ use pagewise_model::Method;
 use pagewise_model::trace::range_of;
 use pagewise_protocol::{CallFailure, Job};
 
-use super::{Due, Passes, ReadTarget, Reader, RecordedReads, TablePart, TableReads};
+use super::{Due, Passes, ReadAheadFiles, ReadTarget, Reader, RecordedReads, TablePart, TableReads};
 use crate::failure::refusal;
 use crate::sampling::ThreadWork;
 
@@ -44,9 +44,14 @@ pub(super) trait Order: Copy + Send + 'static {
     }
 
     /// The work of each thread: its reader, over its part of the table.
-    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn ThreadWork>> {
+    fn work<R: Reader>(
+        self,
+        readers: Vec<R>,
+        parts: Vec<TablePart>,
+        (_, job): (&ReadTarget, &Job),
+    ) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
         let work = |(reader, part)| Box::new(TableReads::new(reader, part, job)) as Box<dyn ThreadWork>;
-        readers.into_iter().zip(parts).map(work).collect()
+        Ok(readers.into_iter().zip(parts).map(work).collect())
     }
 }
 
@@ -156,9 +161,17 @@ impl Order for Recorded {
         each(due, range, read)
     }
 
-    fn work<R: Reader>(self, readers: Vec<R>, parts: Vec<TablePart>, job: &Job) -> Vec<Box<dyn ThreadWork>> {
-        let work = |(reader, part)| Box::new(RecordedReads::new(reader, part, job)) as Box<dyn ThreadWork>;
-        readers.into_iter().zip(parts).map(work).collect()
+    fn work<R: Reader>(
+        self,
+        readers: Vec<R>,
+        parts: Vec<TablePart>,
+        (target, job): (&ReadTarget, &Job),
+    ) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
+        let ahead = ReadAheadFiles::of(target, job)?;
+        let work = |(reader, part)| {
+            Box::new(RecordedReads::new(reader, part, job, ahead.clone())) as Box<dyn ThreadWork>
+        };
+        Ok(readers.into_iter().zip(parts).map(work).collect())
     }
 }
 
@@ -195,9 +208,14 @@ impl Order for FrontToBack {
         Ok(())
     }
 
-    fn work<R: Reader>(self, readers: Vec<R>, _: Vec<TablePart>, job: &Job) -> Vec<Box<dyn ThreadWork>> {
+    fn work<R: Reader>(
+        self,
+        readers: Vec<R>,
+        _: Vec<TablePart>,
+        (_, job): (&ReadTarget, &Job),
+    ) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
         let work = |reader| Box::new(Passes::new(reader, job.span_bytes)) as Box<dyn ThreadWork>;
-        readers.into_iter().map(work).collect()
+        Ok(readers.into_iter().map(work).collect())
     }
 }
 

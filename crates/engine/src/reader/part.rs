@@ -32,10 +32,23 @@ impl OrderKind {
     }
 }
 
+/// Words of a request to read ahead: the entry before which it is made, the gap before it, offset
+/// and length.
+pub(super) const WORDS_OF_REQUEST: usize = 4;
+
+/// Words of the table of a job: entries, and what is behind them.
+pub fn table_words(job: &Job) -> u64 {
+    let requests = job.thread_read_ahead.iter().fold(0u64, |all, requests| all.saturating_add(*requests));
+    let entries = job.table_reads.saturating_mul(1 + u64::from(job.gaps == 1));
+    entries.saturating_add(requests.saturating_mul(WORDS_OF_REQUEST as u64))
+}
+
 /// A thread's part of the table.
 pub struct TablePart {
     table: Arc<FileMapping>,
     range: Range<usize>,
+    /// The words behind all entries that are the thread's requests to read ahead.
+    requests: Range<usize>,
     pieces: Pieces,
 }
 
@@ -47,7 +60,9 @@ impl TablePart {
             OrderKind::Independent | OrderKind::Dependent => equal(table.words().len(), job),
         };
         let table = Arc::new(table);
-        Ok(ranges.into_iter().map(|range| Self::new(table.clone(), range, job.piece_reads)).collect())
+        let part = |range| Self::new(table.clone(), range, job.piece_reads);
+        let with_requests = |(range, requests)| Self { requests, ..part(range) };
+        Ok(ranges.into_iter().zip(requests(job)).map(with_requests).collect())
     }
 
     /// The entries at `range`, in pieces of `piece_reads`; 0: in one piece.
@@ -55,12 +70,17 @@ impl TablePart {
         let part = range.len() as u64;
         let reads = if piece_reads == 0 { part } else { piece_reads };
         let pieces = Pieces { part, reads, begin: 0, piece: Piece::default(), last: 0, sum: 0 };
-        Self { table, range, pieces }
+        Self { table, range, requests: 0..0, pieces }
     }
 
     /// The whole table.
     pub(super) fn table(&self) -> Arc<FileMapping> {
         self.table.clone()
+    }
+
+    /// The words that are the thread's requests to read ahead.
+    pub(super) fn requests(&self) -> Range<usize> {
+        self.requests.clone()
     }
 
     /// Number of reads of the part.
@@ -85,7 +105,7 @@ impl TablePart {
         end: u64,
         mut read: impl FnMut(&mut R, ReadRange<'_>) -> Result<u64, CallFailure>,
     ) -> Result<u64, CallFailure> {
-        let Self { table, range, pieces } = self;
+        let Self { table, range, pieces, .. } = self;
         let (entries, place) = (&table.words()[range.clone()], range.start as u64);
         let (mut done, mut total) = (0, 0u64);
         while done < count {
@@ -107,6 +127,17 @@ fn equal(words: usize, job: &Job) -> Vec<Range<usize>> {
     let reads_per_op = job.reads_per_op as usize;
     let reads = words / reads_per_op / job.threads as usize * reads_per_op;
     (0..job.threads as usize).map(|thread| thread * reads..(thread + 1) * reads).collect()
+}
+
+/// The words of the requests of each thread, behind the entries and the gaps.
+fn requests(job: &Job) -> impl Iterator<Item = Range<usize>> {
+    let mut end = job.table_reads as usize * if job.gaps == 1 { 2 } else { 1 };
+    let counts = job.thread_read_ahead.iter().copied().chain(std::iter::repeat(0));
+    counts.map(move |count| {
+        let begin = end;
+        end += WORDS_OF_REQUEST * count as usize;
+        begin..end
+    })
 }
 
 /// The parts that the job names, which are the whole table.

@@ -79,6 +79,7 @@ pub(crate) fn job_of(path: &str, file_bytes: u64) -> Job {
         file_bytes_each: Vec::new(),
         ballast_bytes: 0,
         gaps: 0,
+        thread_read_ahead: Vec::new(),
         rate: 0,
         heartbeat_ns: 0,
         policy: pagewise_protocol::SamplingPolicy::default(),
@@ -419,8 +420,21 @@ fn recorded_reads_have_their_own_lengths() {
     job.thread_reads = vec![job.table_reads];
     let gaps: Vec<u64> = (0..job.table_reads).map(|read| read % 3 * 10_000).collect();
     let with_gaps = Job { gaps: 1, ..job.clone() };
-    let table_of =
-        |job: &Job| mapped(&if job.gaps == 1 { [&entries[..], &gaps].concat() } else { entries.clone() });
+    // Before the first read, between two, and behind the last one; each behind a gap.
+    let end = job.table_reads;
+    let requests: Vec<u64> = [(0, 7), (40, 4096), (40, 100_000), (end, 1 << 20)]
+        .iter()
+        .flat_map(|(before, offset)| [*before, 1_000_000, *offset, 300_000])
+        .collect();
+    let asks = Job { thread_read_ahead: vec![4], ..job.clone() };
+    let asks_with_gaps = Job { thread_read_ahead: vec![4], ..with_gaps.clone() };
+    let table_of = |job: &Job| {
+        let gaps: &[u64] = if job.gaps == 1 { &gaps } else { &[] };
+        let requests: &[u64] = if job.thread_read_ahead.is_empty() { &[] } else { &requests };
+        let words = [&entries[..], gaps, requests].concat();
+        assert_eq!(words.len() as u64, table_words(job));
+        mapped(&words)
+    };
     for consume in [Consume::Touch, Consume::Sum] {
         let consumption = Consumption::new(consume, 4096, 1);
         let expected = ranges.iter().zip(0u64..).fold(0u64, |total, ((offset, len), place)| {
@@ -437,18 +451,44 @@ fn recorded_reads_have_their_own_lengths() {
             "uring:depth=4",
             "uring:direct+depth=3",
         ]) {
-            for job in [&job, &with_gaps] {
+            for job in [&job, &with_gaps, &asks, &asks_with_gaps] {
                 let Some(mut work) = recorded(text, job, consume, table_of(job)) else { continue };
                 let work = &mut work[0];
                 let done = work.perform(0, 1, 1).expect(text);
                 assert_eq!((done.operations, done.checksum), (1, expected), "{text}, {consume}");
                 assert_eq!(work.bytes(), ranges.iter().map(|(_, len)| len).sum::<u64>(), "{text}");
                 assert_eq!(work.perform(1, 1, 1).expect(text).operations, 0, "it is done once");
-                let least_ns = if job.gaps == 1 { gaps.iter().sum() } else { 0 };
+                let least_ns = if job.gaps == 1 { gaps.iter().sum() } else { 0u64 };
+                let least_ns = least_ns + job.thread_read_ahead.iter().sum::<u64>() * 1_000_000;
                 let waited_ns = work.take_gap_wait_ns();
                 assert!(waited_ns >= least_ns && (waited_ns > 0) == (least_ns > 0), "{text}: {waited_ns}");
                 assert_eq!(work.take_gap_wait_ns(), 0, "it is taken once");
             }
+        }
+    }
+}
+
+/// A request that the kernel refuses is no request that was made: the replay says so, at the place
+/// of the request.
+#[test]
+fn a_refused_request_to_read_ahead_is_a_failure() {
+    let fixture = Fixture::new(1 << 20);
+    let mut job = Job { workload: "replay".into(), touch_last: 1, ..fixture.job(100, 1, 2) };
+    (job.table_reads, job.thread_reads, job.thread_read_ahead) = (4, vec![2, 2], vec![0, 2]);
+    let entries = [0, 100, 200, 300].map(|offset| entry(offset, 100));
+    let request = |before, len| [before, 0, 0, len];
+    for text in ["mmap", "pread"] {
+        let parts = |requests: [[u64; 4]; 2]| {
+            let table = mapped(&[&entries[..], &requests.concat()].concat());
+            let work = recorded(text, &job, Consume::Sum, table).expect("it is everywhere");
+            work.into_iter().map(|mut part| part.perform(0, 1, 1).err()).collect::<Vec<_>>()
+        };
+        assert_eq!(parts([request(2, 100), request(4, 100)]), [None, None], "{text}");
+        for place in [3, 4] {
+            let [first, second] = &parts([request(2, 100), request(place, 1 << 63)])[..] else { panic!() };
+            assert_eq!(first, &None);
+            let failure = second.as_ref().expect("refused");
+            assert_eq!(failure.call, "posix_fadvise(WILLNEED)", "{text}");
         }
     }
 }

@@ -86,6 +86,7 @@ impl Fixture {
             file_bytes_each: Vec::new(),
             ballast_bytes: 0,
             gaps: 0,
+            thread_read_ahead: Vec::new(),
             rate: 0,
             heartbeat_ns: 0,
             policy: pagewise_protocol::SamplingPolicy::default(),

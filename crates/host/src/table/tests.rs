@@ -305,7 +305,7 @@ fn recorded_reads_come_in_pieces_by_thread() {
     let mut with_gaps = TableMemory::new(20).expect("memory");
     with_gaps.put_recorded(&entries, &[10], 10, &checksums);
     let gaps: Vec<u64> = (0..10).map(|read| read * 7).collect();
-    with_gaps.put_gaps(&gaps);
+    with_gaps.put_behind(entries.len(), &gaps);
     assert_eq!(read_by_child(&with_gaps), [entries, gaps].concat(), "no mask is on a gap");
 }
 

@@ -1,6 +1,6 @@
 //! The calls that concern files: one line each.
 
-use pagewise_model::watched::{Call, Position, ReadOrder, Transfer};
+use pagewise_model::watched::{AdviceSubject, Call, Position, ReadOrder, Transfer};
 
 /// The arguments of a call.
 pub(super) type Arguments = [u64; 6];
@@ -14,6 +14,19 @@ const POPULATING: [u64; 2] = [22, 23];
 /// POSIX_FADV_NORMAL, POSIX_FADV_RANDOM and POSIX_FADV_SEQUENTIAL, whose numbers are those of
 /// MADV_NORMAL and so on.
 const READ_ORDERS: [ReadOrder; 3] = [ReadOrder::Normal, ReadOrder::Random, ReadOrder::Sequential];
+
+/// POSIX_FADV_WILLNEED, whose number is that of MADV_WILLNEED.
+const WILL_NEED: u64 = 3;
+/// Other advice that changes what is cached of a file. MADV_DONTNEED leaves its pages in the page
+/// cache.
+const OF_FILES: [(u64, &str); 2] = [(4, "POSIX_FADV_DONTNEED"), (5, "POSIX_FADV_NOREUSE")];
+const OF_MAPPINGS: [(u64, &str); 5] = [
+    (9, "MADV_REMOVE"),
+    (14, "MADV_HUGEPAGE"),
+    (20, "MADV_COLD"),
+    (21, "MADV_PAGEOUT"),
+    (25, "MADV_COLLAPSE"),
+];
 
 /// The meaning of a call with these arguments.
 type Meaning = fn(&Arguments) -> Call;
@@ -48,24 +61,37 @@ pub(super) const CALLS: &[(&str, Meaning)] = &[
     ("syncfs", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
     ("sync_file_range", |arguments| Call::Sync { descriptor: arguments[0] as i32 }),
     ("msync", |arguments| Call::SyncMapped { address: arguments[0] }),
-    ("mmap", |arguments| if arguments[3] & MAP_POPULATE != 0 { Call::Populate { address: None } } else { Call::Advise }),
+    ("mmap", |arguments| if arguments[3] & MAP_POPULATE != 0 { Call::Populate { address: None } } else { Call::Other }),
     ("mremap", |arguments| Call::Remap { from: arguments[0], from_len: arguments[1], to_len: arguments[2] }),
-    ("unshare", |arguments| if arguments[0] & CLONE_FILES != 0 { Call::OwnDescriptors } else { Call::Advise }),
+    ("unshare", |arguments| if arguments[0] & CLONE_FILES != 0 { Call::OwnDescriptors } else { Call::Other }),
     ("madvise", |arguments| match READ_ORDERS.get(arguments[2] as usize) {
         Some(order) => Call::ExpectMapped { address: arguments[0], order: *order },
         None if POPULATING.contains(&arguments[2]) => populate(arguments),
-        None => Call::Advise,
+        None if arguments[2] == WILL_NEED => Call::ReadAheadMapped { address: arguments[0], len: arguments[1] },
+        None => otherwise(&OF_MAPPINGS, arguments[2], AdviceSubject::Mapping(arguments[0])),
     }),
     ("mlock", populate),
     ("mlock2", populate),
     ("mlockall", |_| Call::Populate { address: None }),
     ("fadvise64", |arguments| match READ_ORDERS.get(arguments[3] as usize) {
         Some(order) => Call::Expect { descriptor: arguments[0] as i32, order: *order },
-        None => Call::Advise,
+        None if arguments[3] == WILL_NEED => read_ahead(arguments),
+        None => otherwise(&OF_FILES, arguments[3], AdviceSubject::Descriptor(arguments[0] as i32)),
     }),
-    ("readahead", |_| Call::Advise),
+    ("readahead", read_ahead),
     ("io_uring_enter", |arguments| Call::Ring { submitted: arguments[1] as u32 }),
 ];
+
+/// The arguments of readahead(2), with which those of posix_fadvise(2) begin.
+fn read_ahead(arguments: &Arguments) -> Call {
+    let [descriptor, offset, len, ..] = *arguments;
+    Call::ReadAhead { descriptor: descriptor as i32, offset, len }
+}
+
+fn otherwise(known: &[(u64, &'static str)], number: u64, on: AdviceSubject) -> Call {
+    let found = known.iter().find(|(advice, _)| *advice == number);
+    found.map_or(Call::Other, |(_, advice)| Call::AdviseOtherwise { on, advice })
+}
 
 fn populate(arguments: &Arguments) -> Call {
     Call::Populate { address: Some(arguments[0]) }
@@ -121,13 +147,28 @@ mod tests {
         assert_eq!(called("copy_file_range", &[3, 0, 9, 0, 10]), read(Position::Current));
         let expected = Call::Expect { descriptor: 3, order: ReadOrder::Random };
         assert_eq!(
-            (called("fadvise64", &[3, 0, 0, 1]), called("fadvise64", &[3, 0, 0, 4])),
-            (expected, Call::Advise)
+            (called("fadvise64", &[3, 0, 0, 1]), called("fadvise64", &[3, 0, 0, 9])),
+            (expected, Call::Other)
         );
         assert_eq!(called("close", &[u64::from(u32::MAX)]), Call::Close { descriptor: -1 });
         let populated = [called("mmap", &[0, 4096, 1, MAP_POPULATE]), called("madvise", &[0x7000, 4096, 22])];
         assert_eq!(populated, [None, Some(0x7000)].map(|address| Call::Populate { address }));
-        assert_eq!(called("mmap", &[0x7000, 4096, 1, 2]), Call::Advise);
+        assert_eq!(called("mmap", &[0x7000, 4096, 1, 2]), Call::Other);
+        let ahead = Call::ReadAhead { descriptor: 3, offset: 4096, len: 100 };
+        assert_eq!(
+            [called("readahead", &[3, 4096, 100]), called("fadvise64", &[3, 4096, 100, 3])],
+            [ahead; 2]
+        );
+        let mapped = Call::ReadAheadMapped { address: 0x7000, len: 100 };
+        assert_eq!(called("madvise", &[0x7000, 100, 3]), mapped);
+        let (file, mapping) = (AdviceSubject::Descriptor(3), AdviceSubject::Mapping(0x7000));
+        for (found, on, advice) in [
+            (called("fadvise64", &[3, 0, 0, 4]), file, "POSIX_FADV_DONTNEED"),
+            (called("madvise", &[0x7000, 100, 21]), mapping, "MADV_PAGEOUT"),
+        ] {
+            assert_eq!(found, Call::AdviseOtherwise { on, advice });
+        }
+        assert_eq!(called("madvise", &[0x7000, 100, 4]), Call::Other, "pages stay in the page cache");
         assert_eq!(called("io_uring_enter", &[3, 32, 0, 0, 0, 0]), Call::Ring { submitted: 32 });
         assert_eq!(returned(&[0xff; 24]), Some(-1));
         assert_eq!(returned(&[0xff; 20]), None);

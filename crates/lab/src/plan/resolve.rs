@@ -387,10 +387,13 @@ impl Resolved {
         };
         let methods =
             choose(layers, workload, |axes| &axes.methods).unwrap_or_else(|| default_methods(workload));
-        // Gaps are kept by all methods of a comparison, or by none.
-        let keep_gaps = methods.iter().all(|method| *method.worker() == Worker::Native);
-        let replay =
-            machine.replay.map(|replay| Replay { gaps_ns: replay.gaps_ns.filter(|_| keep_gaps), ..replay });
+        // Gaps are kept by all methods of a comparison, or by none; so are requests to read ahead.
+        let keep = methods.iter().all(|method| *method.worker() == Worker::Native);
+        let replay = machine.replay.map(|replay| Replay {
+            gaps_ns: replay.gaps_ns.filter(|_| keep),
+            read_ahead: if keep { replay.read_ahead } else { 0 },
+            ..replay
+        });
         // Under one limit all methods have the same data: as much as the largest of their workers
         // leaves space for.
         let worker_bytes = methods.iter().map(|method| method.worker().own_bytes()).max();

@@ -1,25 +1,30 @@
 //! The entries of a trace, and their expected checksum.
 
+use std::borrow::Cow;
 use std::fs::File;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use pagewise_analysis::statistics::total;
 use pagewise_host::{reference, touched_word};
-use pagewise_model::Replay;
-use pagewise_model::trace::{FileSpan, RecordedTable, ResidentPages};
+use pagewise_model::trace::{FileSpan, Gaps, RecordedTable, ResidentPages};
+use pagewise_model::{Method, Replay};
 use pagewise_protocol::Wait;
 
 use super::files::Input;
 use super::sample_round::SampleRound;
 use crate::traced;
 
+/// Words of a request to read ahead: the entry before which it is made, the gap before it, offset
+/// and length.
+const WORDS_OF_REQUEST: usize = 4;
+
 /// The reads of a trace.
 pub struct ReplayTask {
     work: Replay,
     /// As workers follow them.
     pub table: RecordedTable,
-    /// The gap before each of them, in ns; empty if they are as fast as possible.
-    pub gaps: Vec<u64>,
+    /// Gaps before each of them; empty if they are as fast as possible.
+    gaps: Gaps,
     /// Expected checksum of each of them, with the weight of its position.
     pub checksums: Vec<u64>,
     /// Expected checksum of all of them.
@@ -47,12 +52,20 @@ impl ReplayTask {
             table.entries.len() as u64 == work.reads
                 && table.thread_reads.len() == work.trace_threads as usize
         });
-        let table = table.context("the trace has other reads than the plan")?;
+        let mut table = table.context("the trace has other reads than the plan")?;
+        if work.read_ahead == 0 {
+            table.read_ahead.clear();
+            table.thread_read_ahead.clear();
+        }
+        ensure!(
+            table.read_ahead.len() as u64 == work.read_ahead,
+            "the trace has other requests to read ahead than the plan"
+        );
         let gaps = match work.gaps_ns {
-            None => Vec::new(),
+            None => Gaps::default(),
             Some(gaps_ns) => {
                 let gaps = trace.gaps(0).map_err(|reason| anyhow!("{reason}"))?;
-                ensure!(total(&gaps) == gaps_ns, "the trace has other gaps than the plan");
+                ensure!(total(gaps.each()) == gaps_ns, "the trace has other gaps than the plan");
                 gaps
             }
         };
@@ -62,6 +75,41 @@ impl ReplayTask {
         let checksum = checksums.iter().fold(0u64, |total, of_read| total.wrapping_add(*of_read));
         let resident = numbers.iter().map(|file| trace.resident.remove(file).unwrap_or_default()).collect();
         Ok(Self { work, table, gaps, checksums, checksum, touch_at, resident, span })
+    }
+
+    /// Words that a worker may find behind the entries.
+    pub fn words_behind(&self) -> u64 {
+        (self.gaps.before_reads.len() + WORDS_OF_REQUEST * self.table.read_ahead.len()) as u64
+    }
+
+    /// The gaps before the reads by this method, and the words of its requests to read ahead: a
+    /// method that makes none of them waits in the gaps before them, too.
+    pub fn between_reads(&self, method: &Method) -> (Cow<'_, [u64]>, Vec<u64>) {
+        let mut gaps = Cow::Borrowed(&self.gaps.before_reads[..]);
+        let mut words = Vec::new();
+        for (index, request) in self.table.read_ahead.iter().enumerate() {
+            let gap_ns = self.gaps.before_read_ahead.get(index).copied().unwrap_or(0);
+            if method.asks_to_read_ahead(request.mapped) {
+                words.extend([request.before, gap_ns, request.offset, request.len]);
+            } else if gap_ns > 0 && !gaps.is_empty() {
+                let gaps = gaps.to_mut();
+                let next = (request.before as usize).min(gaps.len() - 1);
+                gaps[next] += gap_ns;
+            }
+        }
+        (gaps, words)
+    }
+
+    /// Number of requests to read ahead that each thread makes by this method; empty if none makes
+    /// any.
+    pub fn thread_read_ahead(&self, method: &Method) -> Vec<u64> {
+        let mut requests = self.table.read_ahead.iter();
+        let of_thread = |count: &u64| {
+            let of_thread = requests.by_ref().take(*count as usize);
+            of_thread.filter(|request| method.asks_to_read_ahead(request.mapped)).count() as u64
+        };
+        let counts: Vec<u64> = self.table.thread_read_ahead.iter().map(of_thread).collect();
+        if counts.iter().all(|count| *count == 0) { Vec::new() } else { counts }
     }
 
     /// True if it is the task of this work.

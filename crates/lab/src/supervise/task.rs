@@ -148,7 +148,7 @@ impl Task<'_> {
         match self {
             Task::Reads(accesses) => TableMemory::new(accesses.entries()).map(Some),
             Task::Replay(replay) => {
-                TableMemory::new((replay.table.entries.len() + replay.gaps.len()) as u64).map(Some)
+                TableMemory::new(replay.table.entries.len() as u64 + replay.words_behind()).map(Some)
             }
             Task::Records(records) if records.ring.is_scattered() => {
                 TableMemory::new(records.accesses.len() as u64).map(Some)
@@ -190,9 +190,12 @@ impl Task<'_> {
             (Task::Reads(Accesses { table, reference, .. }), Some(order)) => {
                 memory.put(table, order, &PiecesOfGo { reference, first_operation, reads });
             }
-            (Task::Replay(ReplayTask { table, gaps, checksums, .. }), _) => {
+            (Task::Replay(replay), _) => {
+                let ReplayTask { table, checksums, .. } = replay;
                 memory.put_recorded(&table.entries, &table.thread_reads, reads, checksums);
-                memory.put_gaps(gaps);
+                let (gaps, requests) = replay.between_reads(&cell.method);
+                memory.put_behind(table.entries.len(), &gaps);
+                memory.put_behind(table.entries.len() + gaps.len(), &requests);
             }
             (Task::Records(records), _) => memory.put_plain(&records.accesses),
             _ => {}
@@ -249,6 +252,7 @@ impl Task<'_> {
             Task::Replay(replay) => {
                 job.table_reads = replay.table.entries.len() as u64;
                 job.thread_reads = replay.table.thread_reads.clone();
+                job.thread_read_ahead = replay.thread_read_ahead(&cell.method);
                 if replay.span.starts().len() > 1 {
                     job.file_starts = replay.span.starts().to_vec();
                     job.file_bytes_each = replay.span.sizes().to_vec();

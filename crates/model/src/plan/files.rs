@@ -214,6 +214,7 @@ mod tests {
                 trace_threads: 1,
                 ballast: Bytes(0),
                 consume: Consume::Touch,
+                read_ahead: 0,
                 gaps_ns: None,
             };
             let other = |mib: &u64| OwnFile { path: mib.to_string(), identity: identity(*mib) };

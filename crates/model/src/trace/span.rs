@@ -1,6 +1,6 @@
 //! Files of a trace that lie in one span, so that their reads are those of one table.
 
-use super::Trace;
+use super::{Trace, TraceAccess};
 
 /// A file of this size or more begins at a multiple of it, since it may be mapped by entries of the
 /// page table that map so much.
@@ -96,27 +96,33 @@ impl FileSpan {
 
 impl Trace {
     /// Keep the accesses of these files, as those of file 0, whose offsets are those in the span.
-    /// Files without a place there are left out.
+    /// Files without a place there are left out. What was to be read ahead ends with its file, as
+    /// for the kernel.
     pub fn keep_in_span(&mut self, files: &[u32], span: &FileSpan) {
-        let mut starts = vec![None; self.trailer.files.len()];
-        for (file, start) in files.iter().zip(&span.starts) {
-            if let Some(place) = starts.get_mut(*file as usize) {
-                *place = Some(*start);
+        let mut places = vec![None; self.trailer.files.len()];
+        for (file, place) in files.iter().zip(span.starts.iter().zip(&span.bytes)) {
+            if let Some(found) = places.get_mut(*file as usize) {
+                *found = Some(place);
             }
         }
-        self.accesses.retain_mut(|access| {
-            let Some(start) = starts[access.file as usize] else { return false };
-            (access.file, access.offset) = (0, access.offset.saturating_add(start));
+        let keep = |access: &mut TraceAccess| {
+            let Some((start, bytes)) = places[access.file as usize] else { return false };
+            if access.kind.is_ahead() {
+                access.len = access.len.min(bytes.saturating_sub(access.offset));
+            }
+            (access.file, access.offset) = (0, access.offset.saturating_add(*start));
             true
-        });
+        };
+        self.accesses.retain_mut(keep);
+        self.read_ahead.retain_mut(|request| keep(request) && request.len > 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::TraceFile;
     use crate::trace::table::tests::trace;
+    use crate::trace::{AccessKind, TraceFile};
 
     #[test]
     fn files_begin_with_pages_and_large_ones_with_large_pages() {
@@ -158,5 +164,19 @@ mod tests {
         assert_eq!(kept, [(1, 7), (2, 4116), (4, 4126), (5, 9)]);
         let table = trace.table(0, 1).expect("a table");
         assert_eq!((table.entries.len(), table.recorded_threads), (4, 2));
+    }
+
+    /// As for the kernel.
+    #[test]
+    fn what_was_to_be_read_ahead_ends_with_its_file() {
+        let mut trace = trace(&[(1, 0, 1, 7)]);
+        let kind = AccessKind::ReadAhead { mapped: false };
+        let request = |file, offset, len| TraceAccess { file, offset, len, kind, ..trace.accesses[0] };
+        trace.read_ahead =
+            vec![request(0, 90, 1 << 40), request(1, 0, 5000), request(2, 0, 1), request(0, 100, 7)];
+        trace.trailer.files = vec![TraceFile::default(); 3];
+        trace.keep_in_span(&[0, 1], &FileSpan::of([100, 5000], 4096).expect("a span"));
+        let kept: Vec<_> = trace.read_ahead.iter().map(|request| (request.offset, request.len)).collect();
+        assert_eq!(kept, [(90, 10), (4096, 5000)]);
     }
 }

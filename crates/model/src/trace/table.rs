@@ -18,6 +18,10 @@ pub struct RecordedTable {
     pub entries: Vec<u64>,
     /// Number of them that each thread does, one thread after the other.
     pub thread_reads: Vec<u64>,
+    /// Requests to read ahead, those of a thread together and in its order.
+    pub read_ahead: Vec<RecordedReadAhead>,
+    /// Number of them that each thread makes.
+    pub thread_read_ahead: Vec<u64>,
     /// Threads of the program that read the file.
     pub recorded_threads: u64,
     /// Threads that read while another one of the same thread of the table did, for want of
@@ -26,6 +30,19 @@ pub struct RecordedTable {
     /// Threads have descriptors of their own, as far as is known: they are of several
     /// processes, or most reads are where the descriptor stands, which threads do not share.
     pub own_descriptors: bool,
+}
+
+/// A request to read ahead, between reads of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedReadAhead {
+    /// Index of the entry before which it is made.
+    pub before: u64,
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// True if it was made by a mapping.
+    pub mapped: bool,
 }
 
 /// When a thread read.
@@ -71,20 +88,57 @@ impl Trace {
             .scan(0, |end, reads| Some(std::mem::replace(end, *end + *reads as usize)))
             .collect();
         let mut entries = vec![0; thread_reads.iter().sum::<u64>() as usize];
-        for access in self.reads_of(file) {
+        let mut read_ahead = vec![Vec::new(); count];
+        // Those of a thread that reads nothing are made before the next read of another.
+        let mut waiting = Vec::new();
+        let mut last = 0;
+        for access in self.in_order(file) {
+            if let AccessKind::ReadAhead { mapped } = access.kind {
+                match replayers.get(&access.thread) {
+                    Some(replayer) => read_ahead[*replayer].push(ahead(access, mapped, next[*replayer])),
+                    None => waiting.push((access, mapped)),
+                }
+                continue;
+            }
             let (replayer, end) = (replayers[&access.thread], access.offset + access.len);
+            last = replayer;
+            let before = next[replayer];
+            read_ahead[replayer]
+                .extend(waiting.drain(..).map(|(access, mapped)| ahead(access, mapped, before)));
             for offset in (access.offset..end).step_by(LONGEST_ENTRY as usize) {
                 entries[next[replayer]] = entry(offset, (end - offset).min(LONGEST_ENTRY));
                 next[replayer] += 1;
             }
         }
+        if let (Some(of_last), Some(end)) = (read_ahead.get_mut(last), next.get(last)) {
+            of_last.extend(waiting.into_iter().map(|(access, mapped)| ahead(access, mapped, *end)));
+        }
         let own_descriptors = count > 1 && (processes.len() > 1 || at_position * 2 > reads);
-        Some(RecordedTable { entries, thread_reads, recorded_threads, joined_threads, own_descriptors })
+        Some(RecordedTable {
+            entries,
+            thread_reads,
+            thread_read_ahead: read_ahead.iter().map(|requests| requests.len() as u64).collect(),
+            read_ahead: read_ahead.concat(),
+            recorded_threads,
+            joined_threads,
+            own_descriptors,
+        })
     }
 
     pub(super) fn reads_of(&self, file: u32) -> impl Iterator<Item = &TraceAccess> {
         // A read of nothing at the end of a file is no access.
         self.accesses.iter().filter(move |access| access.file == file && access.len > 0)
+    }
+
+    /// Reads of a file and requests to read it ahead, in the order of time.
+    pub(super) fn in_order(&self, file: u32) -> impl Iterator<Item = &TraceAccess> {
+        let mut requests = self.read_ahead.iter().filter(move |request| request.file == file).peekable();
+        let mut reads = self.reads_of(file).peekable();
+        std::iter::from_fn(move || match (requests.peek(), reads.peek()) {
+            (Some(request), Some(read)) if request.time_ns > read.time_ns => reads.next(),
+            (Some(_), _) => requests.next(),
+            (None, _) => reads.next(),
+        })
     }
 
     /// The threads that read a file, the first one first.
@@ -99,6 +153,10 @@ impl Trace {
         lives.sort_unstable_by_key(|life| (life.first_ns, life.thread));
         lives
     }
+}
+
+fn ahead(access: &TraceAccess, mapped: bool, before: usize) -> RecordedReadAhead {
+    RecordedReadAhead { before: before as u64, offset: access.offset, len: access.len, mapped }
 }
 
 /// The thread of the table that does the reads of each recorded one: one whose reads are over, else

@@ -28,6 +28,7 @@ fn bytes_with(blocks: &[Vec<u8>], all: &[TraceAccess]) -> Vec<u8> {
     let file = TraceFile { path: "/data".into(), said_to_be_read: ReadOrder::Random, ..TraceFile::default() };
     let end = TraceTrailer {
         accesses: all.len() as u64,
+        read_ahead: all.iter().filter(|access| access.kind.is_ahead()).count() as u64,
         digest: digest.key(),
         files: vec![file; all.iter().map(|access| access.file as usize + 1).max().unwrap_or(0)],
         threads: vec![
@@ -59,7 +60,7 @@ fn access(index: u64) -> TraceAccess {
 }
 
 prop_compose! {
-    fn any_access()(time_ns in 0..u64::MAX / 2, took_ns in prop::option::of(0..u64::MAX / 2), file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, kind in 0u64..4) -> TraceAccess {
+    fn any_access()(time_ns in 0..u64::MAX / 2, took_ns in prop::option::of(0..u64::MAX / 2), file in 0u32..9, thread in 0u32..9, offset in 0..u64::MAX / 2, len in 0..u64::MAX / 2, kind in 0..AccessKind::ALL.len() as u64) -> TraceAccess {
         TraceAccess { time_ns, took_ns, file, thread, offset, len, kind: AccessKind::of_number(kind).expect("a kind") }
     }
 }
@@ -67,9 +68,13 @@ prop_compose! {
 proptest! {
     #[test]
     fn what_was_written_is_read_back(blocks in prop::collection::vec(prop::collection::vec(any_access(), 0..40), 0..4)) {
-        let trace = Trace::parse(&bytes_of(&blocks)).expect("a trace");
+        let bytes = bytes_of(&blocks);
+        let trace = Trace::parse(&bytes).expect("a trace");
         prop_assert_eq!(trace.header, first_line());
-        prop_assert_eq!(trace.accesses, blocks.concat());
+        let (read_ahead, accesses): (Vec<_>, Vec<_>) =
+            blocks.concat().into_iter().partition(|access| access.kind.is_ahead());
+        prop_assert_eq!(trace.accesses, accesses);
+        prop_assert_eq!(trace.read_ahead, read_ahead);
     }
 
     /// No byte can change, and nothing can be cut off, without being noticed.
@@ -97,8 +102,8 @@ fn each_defect_has_its_sentence() {
     let refused = |bytes: &[u8]| Trace::parse(bytes).expect_err("refused");
     assert_eq!(refused(b""), "it is no trace of pagewise");
     assert_eq!(refused(b"{\"format\":2}\n"), "it is no trace of pagewise");
-    let newer = text.replace("\"pagewise_trace\":3", "\"pagewise_trace\":9");
-    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads formats up to 3");
+    let newer = text.replace("\"pagewise_trace\":4", "\"pagewise_trace\":9");
+    assert_eq!(refused(newer.as_bytes()), "its format is 9, and this pagewise reads formats up to 4");
     assert_eq!(refused(&whole[..whole.len() - 1]), "it is torn: its end is missing");
     let without_blocks = String::from_utf8(bytes_of(&[])).expect("lines alone");
     let changed = without_blocks.replace("\"lost_records\":0", "\"lost_records\":7");
@@ -121,12 +126,31 @@ fn a_trace_of_an_earlier_format_is_read() {
     without_durations[5] -= 1;
     for format in [1, 2] {
         let mut whole = bytes_with(std::slice::from_ref(&without_durations), &[first]);
-        let version = whole.iter().position(|byte| *byte == b'3').expect("the version is the first number");
+        let version = whole.iter().position(|byte| *byte == b'4').expect("the version is the first number");
         whole[version] = b'0' + format;
         // Nothing followed the last line.
         whole.truncate(whole.len() - 17);
         let trace = Trace::parse(&whole).expect("a trace");
         assert_eq!((trace.header.pagewise_trace, trace.accesses), (u32::from(format), vec![first]));
+    }
+    // The third had no requests to read ahead.
+    let request = TraceAccess { kind: AccessKind::ReadAhead { mapped: true }, ..access(0) };
+    for (entry, is_read) in [(access(0), true), (request, false)] {
+        let text =
+            String::from_utf8_lossy(&bytes_of(&[])).replace("\"pagewise_trace\":4", "\"pagewise_trace\":3");
+        let first = &text.as_bytes()[..=first_end(text.as_bytes())];
+        let (mut digest, of_entry) = (TraceDigest::default(), block(&[entry]));
+        digest.add(&of_entry);
+        let end = TraceTrailer {
+            accesses: 1,
+            read_ahead: u64::from(!is_read),
+            digest: digest.key(),
+            files: vec![TraceFile::default()],
+            threads: vec![TraceThread::default()],
+            ..TraceTrailer::default()
+        };
+        let whole = [first, &of_entry, &trailer(first, &end).expect("json")].concat();
+        assert_eq!(Trace::parse(&whole).is_ok_and(|trace| !trace.knows_read_ahead()), is_read);
     }
     let of_this_format = bytes_with(&[without_durations], &[first]);
     assert!(Trace::parse(&of_this_format).is_err());

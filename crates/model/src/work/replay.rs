@@ -63,6 +63,12 @@ pub struct Replay {
     pub ballast: Bytes,
     /// Consumption of the bytes.
     pub consume: Consume,
+    /// Requests of the program to the kernel to read ahead, which methods make at the same places
+    /// if they read as the program did ([`Method::asks_to_read_ahead`]).
+    ///
+    /// [`Method::asks_to_read_ahead`]: crate::Method::asks_to_read_ahead
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub read_ahead: u64,
     /// Sum of the gaps between the reads, in which the program did something else, if they are
     /// kept; `None`: the reads are as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,6 +77,10 @@ pub struct Replay {
 
 fn one() -> u32 {
     1
+}
+
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 fn is_one(number: &u32) -> bool {
@@ -104,7 +114,11 @@ impl WorkParameters for Replay {
             1 => String::new(),
             files => format!(", of {}", counted(u64::from(files), "file")),
         };
-        vec![format!("{reads} of {read_bytes} in all{of_files}, {order}, {pace}")]
+        let ahead = match self.read_ahead {
+            0 => String::new(),
+            requests => format!(", with the program's {} to read ahead", counted(requests, "request")),
+        };
+        vec![format!("{reads} of {read_bytes} in all{of_files}, {order}, {pace}{ahead}")]
     }
 
     fn details(&self) -> Vec<String> {
@@ -188,11 +202,15 @@ impl fmt::Display for Replay {
             trace_threads: _,
             ballast,
             consume,
+            read_ahead,
             gaps_ns,
         } = self;
         write!(formatter, "{trace}:{file},{reads}x{read_bytes},ballast={ballast},{consume}")?;
         if *files > 1 {
             write!(formatter, ",files={files}")?;
+        }
+        if *read_ahead > 0 {
+            write!(formatter, ",read-ahead={read_ahead}")?;
         }
         gaps_ns.map_or(Ok(()), |gaps_ns| write!(formatter, ",gaps={gaps_ns}ns"))
     }

@@ -79,6 +79,7 @@ pub fn trace_of(path: &str, accesses: Vec<TraceAccess>, device_bytes: u64) -> Tr
             program: ProgramCost { anonymous_bytes: Some(1 << 20), ..ProgramCost::default() },
             ..TraceTrailer::default()
         },
+        read_ahead: Vec::new(),
         resident: Default::default(),
         accesses,
     }
@@ -88,11 +89,18 @@ pub fn store(trace: &Trace, path: &Path) {
     let mut bytes = trace::header(&trace.header).expect("json");
     let resident = trace.resident.iter().map(|(file, pages)| trace::resident_block(*file, pages));
     let mut digest = TraceDigest::default();
-    for block in [trace::block(&trace.accesses)].into_iter().chain(resident) {
+    let mut entries = [&trace.accesses[..], &trace.read_ahead].concat();
+    entries.sort_by_key(|entry| entry.time_ns);
+    for block in [trace::block(&entries)].into_iter().chain(resident) {
         digest.add(&block);
         bytes.extend(block);
     }
-    let trailer = TraceTrailer { digest: digest.key(), ..trace.trailer.clone() };
+    let trailer = TraceTrailer {
+        accesses: entries.len() as u64,
+        read_ahead: trace.read_ahead.len() as u64,
+        digest: digest.key(),
+        ..trace.trailer.clone()
+    };
     let first = trace::header(&trace.header).expect("json");
     bytes.extend(trace::trailer(&first, &trailer).expect("json"));
     fs::write(path, bytes).expect("write");

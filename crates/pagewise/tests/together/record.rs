@@ -41,7 +41,7 @@ fn expect_given_back(trace: &Trace, path: &str) {
             |access: &TraceAccess| access.time_ns + access.took_ns.expect("both ends of a call are seen");
         assert!(of_thread.windows(2).all(|pair| end(pair[0]) <= pair[1].time_ns));
     }
-    assert_eq!(trace.gaps(number).map(|gaps| gaps.len()), Ok(400));
+    assert_eq!(trace.gaps(number).map(|gaps| gaps.before_reads.len()), Ok(400));
     assert!(trace.accesses.is_sorted_by_key(|access| access.time_ns));
     assert!(trace.trailer.complete, "{:?}", trace.trailer.events);
     assert_eq!(trace.trailer.program.ended, "it ended with status 7");
@@ -80,6 +80,58 @@ fn a_known_program_is_recorded_as_it_is() {
     );
     assert!(!place.file("executed").exists());
     place.expect_no_trace();
+}
+
+/// Requests to read ahead by a descriptor and by a mapping, between two reads; refused ones are
+/// none, and other advice is named.
+#[test]
+fn what_a_program_asks_to_be_read_ahead_is_in_the_trace() {
+    if !is_root() || !sees_calls() {
+        return;
+    }
+    let place = Place::on(&std::env::temp_dir());
+    let path = data(&place);
+    let program = format!(
+        "import mmap, os; f = os.open('{path}', os.O_RDONLY); m = mmap.mmap(f, 0, prot=mmap.PROT_READ); \
+         os.pread(f, 4096, 8192); os.posix_fadvise(f, 1 << 20, 5000, os.POSIX_FADV_WILLNEED); \
+         m.madvise(mmap.MADV_WILLNEED, 2 << 20, 5000); os.pread(f, 100, 0); \
+         os.posix_fadvise(f, 31 << 20, 0, os.POSIX_FADV_WILLNEED); \
+         os.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED)"
+    );
+    let cold = format!("--cold={path}");
+    let finished = place.run(&["record", &cold, "-o", "t.trace", "--", "python3", "-c", &program]);
+    let said = "; 3 requests to read ahead; ";
+    assert!(finished.stderr.contains(said), "{finished:?}");
+    assert!(finished.stderr.contains("; not in the trace: POSIX_FADV_DONTNEED"), "{finished:?}");
+    let trace = load_trace(&place.file("t.trace"));
+    let number = trace.trailer.files.iter().position(|file| file.path == path).expect("it is read") as u32;
+    let file = &trace.trailer.files[number as usize];
+    assert_eq!((file.reads, file.read_ahead), (2, 3));
+    let to_end = i64::MAX as u64 - (31 << 20);
+    let requests = [(1 << 20, 5000, false), (2 << 20, 8192, true), (31 << 20, to_end, false)];
+    let found = trace.read_ahead.iter().filter(|request| request.file == number);
+    let found = found.map(|request| {
+        assert!(request.took_ns.is_some());
+        let mapped = request.kind == AccessKind::ReadAhead { mapped: true };
+        (request.offset, request.len, mapped)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), requests);
+    let table = trace.table(number, 1).expect("a table");
+    let places: Vec<u64> = table.read_ahead.iter().map(|request| request.before).collect();
+    assert_eq!((table.entries.len(), places), (2, vec![1, 1, 2]));
+    let replay = ["run", "replay", "--trace=t.trace", "--evict", "--methods=mmap", "--dry-run"];
+    let planned = place.run(&replay).expect_code(0);
+    for said in [
+        "with the program's 3",
+        "1 time to read a part of a mapping",
+        "2 times to read a part of a descriptor",
+    ] {
+        assert!(planned.stderr.contains(said) || planned.stdout.contains(said), "{said}: {planned:?}");
+    }
+    assert!(
+        planned.stderr.contains("not replayed, of what the program asked the kernel: POSIX_FADV_DONTNEED"),
+        "{planned:?}"
+    );
 }
 
 /// Where tracefs lets this user see calls, nothing more is needed.

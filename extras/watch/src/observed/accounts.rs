@@ -24,14 +24,14 @@ const LARGE_PAGES: u64 = 512;
 /// A program being watched.
 #[derive(Clone, Debug)]
 pub struct Accounts {
-    page_bytes: u64,
+    pub(super) page_bytes: u64,
     /// The disk of a file's device, whose number requests have; `None`: it is unknown.
     disk_of: DiskOf,
-    processes: HashMap<u32, Process>,
+    pub(super) processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
     /// Threads that ended: their numbers may be used again.
     gone: Vec<(u32, Thread)>,
-    files: Vec<File>,
+    pub(super) files: Vec<File>,
     by_identity: HashMap<Identity, usize>,
     /// The file of a mapping may show another device than its descriptor (btrfs, overlayfs).
     by_path: HashMap<(u64, String), usize>,
@@ -50,8 +50,8 @@ pub struct Accounts {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Process {
-    mappings: Mappings,
+pub(super) struct Process {
+    pub(super) mappings: Mappings,
     descriptors: HashMap<i32, Descriptor>,
     /// A thread has a table of descriptors of its own, so /proc does not show what its numbers are.
     own_descriptors: bool,
@@ -59,8 +59,8 @@ struct Process {
 
 /// A descriptor of a process.
 #[derive(Clone, Copy, Debug)]
-struct Descriptor {
-    to: To,
+pub(super) struct Descriptor {
+    pub(super) to: To,
     /// The file's own position, from its opening on.
     position: u64,
     /// End of the access before.
@@ -80,7 +80,7 @@ struct Extent {
     in_order: Option<bool>,
 }
 
-/// A read by a call whose offset is known, or a touch of a mapped page.
+/// A read by a call whose offset is known, a touch of a mapped page, or a request to read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accessed {
     /// When the call was made.
@@ -95,7 +95,7 @@ pub struct Accessed {
     pub file: usize,
     /// Offset in the file.
     pub offset: u64,
-    /// Bytes that it returned.
+    /// Bytes that it returned, or that were to be read ahead.
     pub len: u64,
     /// The kind of the access.
     pub kind: AccessKind,
@@ -104,7 +104,7 @@ pub struct Accessed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
+pub(super) enum To {
     File(usize),
     NoFile,
     Unknown,
@@ -139,8 +139,8 @@ impl Accounts {
         Self { disk_of, ..self }
     }
 
-    /// Add what happened next; returns the read that this ended, if its offset is known, or the
-    /// touch that it was.
+    /// Add what happened next; returns the read that this ended, if its offset is known, the
+    /// request to read ahead, or the touch that it was.
     pub fn add(&mut self, observation: Observation) -> Option<Accessed> {
         let Observation { time_ns, process, thread, what } = observation;
         match what {
@@ -320,6 +320,8 @@ impl Accounts {
             Call::Populate { address } => {
                 let address = address.or_else(|| u64::try_from(result).ok())?;
                 let (file, _) = self.mapped_at(process, address)?;
+                self.files[file]
+                    .otherwise_advised("pages put in place (MAP_POPULATE, MADV_POPULATE_READ, mlock)");
                 self.waited(thread, file, By::Prefaults, call.blocked_ns);
                 return None;
             }
@@ -328,20 +330,11 @@ impl Accounts {
                 state.position = u64::try_from(result).unwrap_or(state.position);
                 return None;
             }
-            Call::Expect { descriptor, order } => {
-                if let (Some(To::File(file)), 0) =
-                    (self.descriptor(process, descriptor).map(|state| state.to), result)
-                {
-                    self.files[file].order = order;
-                }
-                return None;
-            }
-            Call::ExpectMapped { address, order } => {
-                if let (Some((file, _)), 0) = (self.mapped_at(process, address), result) {
-                    self.files[file].mapping_order = order;
-                }
-                return None;
-            }
+            Call::Expect { .. }
+            | Call::ExpectMapped { .. }
+            | Call::ReadAhead { .. }
+            | Call::ReadAheadMapped { .. }
+            | Call::AdviseOtherwise { .. } => return self.advised((process, thread), (call, now_ns), result),
             Call::Remap { from, from_len, to_len } => {
                 let pages = |len: u64| len.checked_next_multiple_of(self.page_bytes).unwrap_or(u64::MAX);
                 let (from_len, to_len) = (pages(from_len), pages(to_len));
@@ -412,7 +405,7 @@ impl Accounts {
         Some(Accessed { time_ns, took_ns, process, thread, file, offset, len, kind, window: None })
     }
 
-    fn descriptor(&mut self, process: u32, descriptor: i32) -> Option<&mut Descriptor> {
+    pub(super) fn descriptor(&mut self, process: u32, descriptor: i32) -> Option<&mut Descriptor> {
         self.processes.get_mut(&process)?.descriptors.get_mut(&descriptor)
     }
 
@@ -440,7 +433,7 @@ impl Accounts {
     }
 
     /// The file that is mapped at an address, and the offset in it.
-    fn mapped_at(&self, process: u32, address: u64) -> Option<(usize, u64)> {
+    pub(super) fn mapped_at(&self, process: u32, address: u64) -> Option<(usize, u64)> {
         self.processes.get(&process)?.mappings.at(address)
     }
 

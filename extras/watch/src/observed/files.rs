@@ -26,6 +26,7 @@ pub(super) struct File {
     pub(super) direct: bool,
     pub(super) order: ReadOrder,
     pub(super) mapping_order: ReadOrder,
+    pub(super) other_advice: Vec<&'static str>,
     pub(super) reads: CallCounts,
     pub(super) writes: CallCounts,
     pub(super) syncs: WaitCounts,
@@ -84,6 +85,7 @@ impl File {
             direct: self.direct,
             said_to_be_read: self.order,
             mapping_said_to_be_read: self.mapping_order,
+            other_advice: self.other_advice.iter().map(|advice| advice.to_string()).collect(),
             reads: self.reads.calls(shows_device),
             writes: self.writes.calls(shows_device),
             syncs: any(&self.syncs),
@@ -128,6 +130,22 @@ fn any(calls: &WaitCounts) -> Option<Waits> {
 }
 
 impl File {
+    /// Note the order in which it is read from now on, by a descriptor or a mapping.
+    pub(super) fn expect(&mut self, order: ReadOrder, mapped: bool) {
+        let known = if mapped { &mut self.mapping_order } else { &mut self.order };
+        let before = std::mem::replace(known, order);
+        if before != ReadOrder::Normal && before != order {
+            self.otherwise_advised("an order of reads that was announced before another one");
+        }
+    }
+
+    /// Note other advice, which changes what is cached of it.
+    pub(super) fn otherwise_advised(&mut self, advice: &'static str) {
+        if !self.other_advice.contains(&advice) {
+            self.other_advice.push(advice);
+        }
+    }
+
     /// The waits of a kind.
     pub(super) fn waits(&mut self, by: By) -> &mut WaitCounts {
         match by {

@@ -58,9 +58,14 @@ impl Mappings {
 
     /// The file at an address, and the offset in it.
     pub(super) fn at(&self, address: u64) -> Option<(usize, u64)> {
+        self.from(address).map(|(file, offset, _)| (file, offset))
+    }
+
+    /// The file at an address, the offset in it, and the bytes to the end of the mapping.
+    pub(super) fn from(&self, address: u64) -> Option<(usize, u64, u64)> {
         let (start, range) = self.ranges.range(..=address).next_back()?;
         let (file, offset) = range.file.filter(|_| address < range.end)?;
-        Some((file, offset + (address - start)))
+        Some((file, offset + (address - start), range.end - address))
     }
 }
 
@@ -74,7 +79,7 @@ mod tests {
         let mut mappings = Mappings::default();
         mappings.map(100, 100, Some((1, 1000)));
         assert_eq!(mappings.at(99), None);
-        assert_eq!(mappings.at(150), Some((1, 1050)));
+        assert_eq!((mappings.at(150), mappings.from(150)), (Some((1, 1050)), Some((1, 1050, 50))));
         assert_eq!(mappings.at(200), None);
         mappings.map(120, 20, None);
         assert_eq!(

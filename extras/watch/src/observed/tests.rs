@@ -1,8 +1,9 @@
 //! Inspections of observations that are made up.
 
+use pagewise_model::trace::AccessKind;
 use pagewise_model::watched::{
-    Call, DescriptorBinding, DiskOf, Missing, Observation, ObservationKind, Pages, Position, Tally, Transfer,
-    WatchedFile, What,
+    AdviceSubject, Call, DescriptorBinding, DiskOf, Missing, Observation, ObservationKind, Pages, Position,
+    ReadOrder, Tally, Transfer, WatchedFile, What,
 };
 
 use pagewise_analysis::inspect::findings;
@@ -54,6 +55,53 @@ fn inspected_with(observations: Vec<What>, missing: &[Missing], tallies: Vec<Tal
 fn only(inspection: &Inspection) -> &InspectedFile {
     let [file] = &inspection.files[..] else { panic!("one file: {:?}", inspection.files) };
     file
+}
+
+/// A request of a mapping ends with it, and other advice is named once.
+#[test]
+fn requests_to_read_ahead_are_those_of_their_files() {
+    let mut accounts = Accounts::new(PAGE);
+    let start = 1 << 20;
+    let mut made = |what| accounts.add(Observation { time_ns: 7, process: 1, thread: 1, what });
+    made(bound(3, 7));
+    made(What::Mapped { start, len: 4 * PAGE, file: Some((file(8), PAGE)), executable: false });
+    let mut called = |call, result| {
+        made(What::Called(call));
+        made(What::Returned(result)).map(|access| (access.file, access.offset, access.len, access.kind))
+    };
+    let (by_descriptor, by_mapping) =
+        (AccessKind::ReadAhead { mapped: false }, AccessKind::ReadAhead { mapped: true });
+    let ahead = |offset, len| Call::ReadAhead { descriptor: 3, offset, len };
+    assert_eq!(called(ahead(100, 50), 0), Some((0, 100, 50, by_descriptor)));
+    assert_eq!(called(ahead(100, 0), 0), Some((0, 100, i64::MAX as u64 - 100, by_descriptor)));
+    assert_eq!(called(ahead(100, 50), -22), None, "it was refused");
+    assert_eq!(called(ahead(u64::MAX, 50), 0), None);
+    let mapped = |address, len| Call::ReadAheadMapped { address, len };
+    assert_eq!(called(mapped(start + PAGE, 1), 0), Some((1, 2 * PAGE, PAGE, by_mapping)));
+    assert_eq!(called(mapped(start - PAGE, PAGE), 0), None, "nothing is mapped there");
+    assert_eq!(called(mapped(start + PAGE, u64::MAX), 0), None);
+    assert_eq!(called(mapped(start, 100 * PAGE), 0), Some((1, PAGE, 4 * PAGE, by_mapping)));
+    let otherwise = |on| Call::AdviseOtherwise { on, advice: "ADVICE" };
+    for on in [
+        AdviceSubject::Descriptor(3),
+        AdviceSubject::Descriptor(3),
+        AdviceSubject::Mapping(start),
+        AdviceSubject::Descriptor(9),
+    ] {
+        called(otherwise(on), 0);
+    }
+    for order in [ReadOrder::Random, ReadOrder::Random, ReadOrder::Normal] {
+        called(Call::Expect { descriptor: 3, order }, 0);
+    }
+    let inspection = accounts.inspection(subject(), (0, 9), &[], (Vec::new(), 0));
+    let mut advice: Vec<_> =
+        inspection.files.iter().map(|file| (file.identity.2, &file.other_advice[..])).collect();
+    advice.sort_unstable();
+    let (of_seven, of_eight) = (
+        ["ADVICE".to_string(), "an order of reads that was announced before another one".to_string()],
+        ["MADV_WILLNEED beyond the mapping in which it begins".to_string(), "ADVICE".to_string()],
+    );
+    assert_eq!(advice, [(7, &of_seven[..]), (8, &of_eight[..])]);
 }
 
 /// A child has its parent's descriptors until it executes its program.

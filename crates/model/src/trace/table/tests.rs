@@ -24,6 +24,7 @@ pub(in crate::trace) fn trace(reads: &[(u64, u32, u32, u64)]) -> Trace {
     let thread = |thread| TraceThread { process: thread / 100, thread, name: String::new(), accesses: 0 };
     Trace {
         header: TraceHeader::default(),
+        read_ahead: Vec::new(),
         resident: BTreeMap::new(),
         trailer: TraceTrailer {
             accesses: accesses.len() as u64,
@@ -50,6 +51,46 @@ fn a_thread_owns_its_reads_in_its_order() {
     assert_eq!((parts(&other), other.recorded_threads), (vec![vec![99]], 1));
     let none = trace(&reads).table(7, 9).expect("a table");
     assert_eq!((none.entries.len(), none.thread_reads.len()), (0, 0));
+}
+
+/// A thread makes its own requests to read ahead, between the reads between which they were; those
+/// of one that reads nothing come before the next read of another, or behind the last one.
+#[test]
+fn requests_to_read_ahead_are_between_reads() {
+    let mut trace = trace(&[(10, 0, 0, 1), (20, 1, 0, 2), (30, 0, 0, 3), (40, 2, 1, 4), (50, 1, 0, 5)]);
+    let request = |time_ns, thread, file, offset| TraceAccess {
+        time_ns,
+        thread,
+        file,
+        offset,
+        kind: AccessKind::ReadAhead { mapped: thread == 1 },
+        ..trace.accesses[0]
+    };
+    trace.read_ahead = vec![
+        request(5, 1, 0, 100),
+        request(10, 0, 0, 101),
+        request(15, 7, 0, 102),
+        request(25, 0, 0, 103),
+        request(45, 0, 1, 104),
+        request(46, 0, 0, 105),
+        request(60, 7, 0, 106),
+    ];
+    let of = |table: &RecordedTable| {
+        let of_each = |request: &RecordedReadAhead| (request.before, request.offset, request.mapped);
+        table.read_ahead.iter().map(of_each).collect::<Vec<_>>()
+    };
+    let table = trace.table(0, 9).expect("a table");
+    assert_eq!(parts(&table), [vec![1, 3], vec![2, 5]]);
+    assert_eq!(table.thread_read_ahead, [3, 3]);
+    let first = [(0, 101, false), (1, 103, false), (2, 105, false)];
+    let second = [(2, 100, true), (2, 102, false), (4, 106, false)];
+    assert_eq!(of(&table), [first, second].concat());
+    let by_one = trace.table(0, 1).expect("a table");
+    assert_eq!((parts(&by_one), by_one.thread_read_ahead.clone()), (vec![vec![1, 2, 3, 5]], vec![6]));
+    let places: Vec<u64> = by_one.read_ahead.iter().map(|request| request.before).collect();
+    assert_eq!(places, [0, 0, 1, 2, 3, 4], "in the order of time");
+    let none = trace.table(7, 9).expect("a table");
+    assert_eq!((none.read_ahead.len(), none.thread_read_ahead.len()), (0, 0));
 }
 
 #[test]

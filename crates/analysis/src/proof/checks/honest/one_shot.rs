@@ -37,6 +37,7 @@ pub(crate) fn replay(method: &str) -> Cell {
         trace_threads: 1,
         ballast: Bytes::mib(4),
         consume: Consume::Touch,
+        read_ahead: 0,
         gaps_ns: None,
     };
     once(method, CacheState::Cold, Work::Replay(work), Bytes::mib(64))
