@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use pagewise_analysis::statistics::total;
+use pagewise_host::memory::Memory;
 use pagewise_model::access_map::AccessMap;
 use pagewise_model::inspection::Inspection;
 use pagewise_model::limits::MAX_THREADS;
 use pagewise_model::plan::PlannedTrace;
 use pagewise_model::trace::{
-    FileSpan, LONGEST_ENTRY, NoGaps, RecordedTable, Trace, TraceFile, WindowTally, range_of,
+    FileSpan, LONGEST_ENTRY, NoGaps, RecordedTable, Trace, TraceAccess, TraceFile, WindowTally, range_of,
 };
 use pagewise_model::watched::{Missing, ObservationKind};
 use pagewise_model::work::{MOST_GAPS_NS, USUAL_GAPS_NS};
@@ -22,6 +23,9 @@ use chosen::{chosen, own_method};
 
 /// A larger trace does not fit beside what is measured.
 pub const MAX_TRACE_BYTES: u64 = 1 << 30;
+
+/// Memory for an access of a trace that is replayed: itself, its entry, its gap and its checksum.
+const BYTES_OF_ACCESS: u64 = size_of::<TraceAccess>() as u64 + 24;
 
 /// The reads of a cache follow from windows if it holds so many times their pages.
 const CACHES: u64 = 4;
@@ -40,6 +44,14 @@ pub fn read(path: &Path) -> Result<Trace> {
     let (size, most) = (Bytes(metadata.len()), Bytes(MAX_TRACE_BYTES));
     ensure!(size <= most, "the trace {shown} has {size}: write one of at most {most}");
     let bytes = fs::read(path).with_context(|| format!("the trace {shown} cannot be read"))?;
+    let count = Trace::count(&bytes);
+    let (needed, available) = (Bytes(count.saturating_mul(BYTES_OF_ACCESS)), Memory::read().available_bytes);
+    ensure!(
+        available.is_none_or(|available| needed.0 <= available),
+        "the trace {shown} has {}, which take {needed} of memory to be replayed, and {} are available: record less of the program",
+        format::counted(count, "read"),
+        Bytes(available.unwrap_or_default())
+    );
     Trace::parse(&bytes).map_err(|reason| anyhow::anyhow!("{shown}: {reason}"))
 }
 

@@ -425,6 +425,20 @@ fn ends(text: &[u8], format: u32) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 impl Trace {
+    /// Accesses that the blocks of a trace say they have, which [`Trace::parse`] holds all at once.
+    pub fn count(bytes: &[u8]) -> u64 {
+        let first = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        let (mut rest, mut count) = (&bytes[first..], 0u64);
+        while let Some((&kind @ (BLOCK | RESIDENT), behind)) = rest.split_first() {
+            let number = |at: usize| Some(u32::from_le_bytes(*behind.get(at..)?.first_chunk()?));
+            let Some((first, len)) = number(0).zip(number(4)) else { break };
+            count += if kind == BLOCK { u64::from(first).min(BLOCK_ACCESSES as u64) } else { 0 };
+            let Some(next) = behind.get(8..).and_then(|content| content.get(len as usize..)) else { break };
+            rest = next;
+        }
+        count
+    }
+
     /// Read a trace from its bytes; the error says what is wrong with them.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let no_trace = || "it is no trace of pagewise".to_string();

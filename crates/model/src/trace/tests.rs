@@ -69,6 +69,8 @@ proptest! {
     #[test]
     fn what_was_written_is_read_back(blocks in prop::collection::vec(prop::collection::vec(any_access(), 0..40), 0..4)) {
         let bytes = bytes_of(&blocks);
+        prop_assert_eq!(Trace::count(&bytes), blocks.concat().len() as u64);
+        prop_assert!(Trace::count(&bytes[..bytes.len() / 2]) <= Trace::count(&bytes));
         let trace = Trace::parse(&bytes).expect("a trace");
         prop_assert_eq!(trace.header, first_line());
         let (read_ahead, accesses): (Vec<_>, Vec<_>) =
@@ -91,6 +93,7 @@ proptest! {
     #[test]
     fn nonsense_is_refused(bytes: Vec<u8>, columns: Vec<u8>, count in 0usize..100, has_durations: bool) {
         prop_assert!(Trace::parse(&bytes).is_err());
+        Trace::count(&bytes);
         let _ = columns::decode(&columns, count, has_durations, &mut Vec::new());
     }
 }
