@@ -165,18 +165,13 @@ print(total)
 """
 
 
-WILLNEED = "asks for each chunk by MADV_WILLNEED, which no replay does: plain faults read around it"
-
-
 def pyarrow(folder, columns=("c0", "c1", "c2", "c3", "c4", "c5")):
     """A Parquet file, one row group after another, through a mapping or by calls."""
     data = folder / "data.parquet"
     made(python(PYARROW_MAKE, data))
     command = lambda how: python(PYARROW_READ, data, how, *columns)
     limits = ("96MiB", "128MiB", "192MiB")
-    return Program(
-        [data], command("mapped"), limits, windows=True, other=command("calls"), other_method="pread", known_misses=dict.fromkeys(limits, WILLNEED)
-    )
+    return Program([data], command("mapped"), limits, windows=True, other=command("calls"), other_method="pread")
 
 
 def pyarrow_columns(folder):

@@ -346,6 +346,14 @@ def of_machine(programs, words, report, beside_them=(), computing=(), apart=Fals
     return tests, [test for tests in called + computed for test in tests]
 
 
+def replayed():
+    """The names of the programs that bench/replay.py records and replays."""
+    sys.path.append(str(ROOT / "bench"))
+    import programs  # pylint: disable=import-outside-toplevel
+
+    return list(programs.PROGRAMS)
+
+
 def soak(programs, words, report):
     """Runs what takes long: rates alone, then what only has to be right."""
     rates, _ = of_machine([program for program in programs if program.name in SOAK], words, report)
@@ -364,8 +372,8 @@ def soak(programs, words, report):
 
     # Each script measures for a moment, so it runs before others keep the CPUs busy.
     scripts = [Test(script, [script], str(ROOT), skipping=NOTHING_DONE) for script in SCRIPTS]
-    replays = ["python3", "bench/replay.py", "--pagewise=target/debug/pagewise", "--dir=target", "--venv=target/check/programs"]
-    scripts.append(Test("replays of programs", replays, str(ROOT), skipping=NOTHING_DONE))
+    replays = ["python3", "bench/replay.py", "--pagewise=target/debug/pagewise", "--dir=target", "--venv=target/check/programs", "--only"]
+    scripts += [Test(f"replays of {name}", [*replays, name], str(ROOT), skipping=NOTHING_DONE) for name in replayed()]
     scripts = [test for test in scripts if not words or any(word in test.name for word in words)]
     for test in scripts:
         run(test)
