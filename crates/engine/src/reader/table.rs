@@ -46,7 +46,11 @@ impl<R: Reader> Operations for TableReads<R> {
 
     #[inline(always)]
     fn perform(&mut self, position: u64, wanted: u64, end: u64) -> Result<Done, CallFailure> {
-        self.batch((position, wanted, end), R::read)
+        self.batch(
+            (position, wanted, end),
+            #[inline(always)]
+            |reader, reads| reader.read(reads),
+        )
     }
 
     fn finish(&mut self) -> Result<u64, CallFailure> {
