@@ -453,7 +453,8 @@ impl Rounds<'_> {
         let missing: u64 = plan.cells.iter().map(|cell| self.ledger.missing_of(plan, cell)).sum();
         let (repeated, last) = self.repeated;
         let why = last.map_or(String::new(), |reason| {
-            format!("; {} were taken again, the last one as {reason}", counted(repeated, "sample"))
+            let were = if repeated == 1 { "was" } else { "were" };
+            format!("; {} {were} taken again, the last one as {reason}", counted(repeated, "sample"))
         });
         output::say(format_args!(
             "note: the time of {} is over after {}: it is judged by the {} that there are, and {} of its first rounds are missing{why}",

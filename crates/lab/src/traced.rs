@@ -282,7 +282,7 @@ fn advice_notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> V
         (true, "of a mapping (madvise(2))", "as methods that map do at the same places, and others do not"),
         (
             false,
-            "of a descriptor (posix_fadvise(2), readahead(2))",
+            "of a file (posix_fadvise(2), readahead(2), or madvise(2) where it reads by calls)",
             "as all methods do at the same places, but those past the page cache",
         ),
     ] {
@@ -312,9 +312,9 @@ fn notes(trace: &Trace, files: &[&TraceFile], table: &RecordedTable) -> Vec<Stri
     let mut notes = thread_notes(table);
     notes.extend(advice_notes(trace, files, table));
     let end = &trace.trailer;
-    let sum = |of: fn(&TraceFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
+    let sum = |of: fn(&TraceFile) -> u64| files.iter().map(|file| of(file)).fold(0, u64::saturating_add);
     let the_file = if files.len() == 1 { "the file" } else { "the files" };
-    let all: u64 = end.files.iter().map(|file| file.read_bytes).sum();
+    let all = end.files.iter().map(|file| file.read_bytes).fold(0, u64::saturating_add);
     let others = all.saturating_sub(sum(|file| file.read_bytes));
     if others > 0 {
         notes.push(format!(

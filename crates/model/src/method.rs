@@ -288,9 +288,14 @@ impl Method {
     }
 
     /// True if a program that reads so asks the kernel to read ahead as the recorded one did: by a
-    /// mapping only if it has one, by a descriptor unless it reads past the page cache.
+    /// mapping only if it has one, by a descriptor unless it reads past the page cache, or memory
+    /// that was filled before.
     pub fn asks_to_read_ahead(&self, by_mapping: bool) -> bool {
-        if by_mapping { self.access == Access::Mmap } else { !self.is_direct() }
+        match self.access {
+            Access::Anonymous => false,
+            Access::Mmap => true,
+            _ => !by_mapping && !self.is_direct(),
+        }
     }
 
     /// True if set-up brings the whole span into the page cache.

@@ -311,6 +311,9 @@ fn show(inspection: &Inspection, arguments: &AdviseArguments, replayed: &[PathBu
 
 /// A note if a second run of the command read another amount of a file than the first.
 fn difference(first: &Inspection, second: &Inspection, file: &Path) -> Option<String> {
+    if first.lost_records + second.lost_records > 0 {
+        return None;
+    }
     let (first, second) = (read_bytes_of(file, first), read_bytes_of(file, second));
     let apart = first.abs_diff(second) as f64 / (first.max(1)) as f64;
     (apart > SAME).then(|| {

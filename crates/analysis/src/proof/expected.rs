@@ -68,6 +68,18 @@ impl DeviceBytes {
     }
 }
 
+impl Expected {
+    /// The same of a program that asks the kernel to read ahead: what was asked for comes too, and
+    /// a fault may find it or wait for it.
+    const fn with_requests_to_read_ahead(self) -> Self {
+        let major_faults = match self.major_faults {
+            MajorFaults::None => MajorFaults::None,
+            _ => MajorFaults::Any,
+        };
+        promise(major_faults, DeviceBytes::Any)
+    }
+}
+
 const fn promise(major_faults: MajorFaults, device_bytes: DeviceBytes) -> Expected {
     Expected { major_faults, device_bytes }
 }
@@ -133,7 +145,14 @@ const BYTES_SHARE: f64 = 0.02;
 
 /// Check that the counters match the method.
 pub(super) fn method_contradicted(subject: &Subject<'_>) -> Option<String> {
-    let expected = expected(&subject.cell.method, subject.cell.conditions.workload());
+    let method = &subject.cell.method;
+    let expected = expected(method, subject.cell.conditions.workload());
+    let expected = match subject.cell.conditions.work {
+        Work::Replay(replay) if replay.read_ahead > 0 && method.asks_to_read_ahead(false) => {
+            expected.with_requests_to_read_ahead()
+        }
+        _ => expected,
+    };
     wrong_faults(subject, expected.major_faults).or_else(|| wrong_bytes(subject, expected.device_bytes))
 }
 
@@ -209,7 +228,7 @@ pub(super) fn widened(subject: &Subject<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::honest::{CONTEXT, cell, kinds, kinds_in, limited, reads_mut, set};
+    use crate::proof::honest::{CONTEXT, cell, kinds, kinds_in, limited, reads_mut, replay, set};
     use pagewise_model::CacheState::{AsIs, Cold, Warm};
     use pagewise_model::FailureKind::{MethodContradicted, NotWarm};
     use pagewise_model::{Cell, Evidence, FailureKind};
@@ -234,6 +253,24 @@ mod tests {
         assert_eq!(of("pread:random+willneed").device_bytes, DeviceBytes::Any);
         assert_eq!(of("uring").major_faults, MajorFaults::None);
         assert_eq!(expected(&Method::anonymous(), Workload::RandomRead).device_bytes, DeviceBytes::None);
+    }
+
+    /// The pages of a request come too, and a fault may find them or wait for them.
+    #[test]
+    fn requests_of_a_replayed_program_are_no_contradiction() {
+        let asking = |method: &str, read_ahead| {
+            let mut cell = replay(method);
+            let Work::Replay(work) = &mut cell.conditions.work else { panic!("a replay") };
+            work.read_ahead = read_ahead;
+            cell
+        };
+        // 16,384 pages are the file, and 80,000 more than each read with both of its ends.
+        for (method, faults, pages) in [("mmap:random", 1, 16_384), ("pread:random", 0, 80_000)] {
+            let contradicts =
+                |read_ahead| with(&asking(method, read_ahead), faults, pages).contains(&MethodContradicted);
+            assert_eq!([contradicts(0), contradicts(3)], [true, false], "{method}");
+        }
+        assert!(with(&asking("pread", 3), 9000, 16_384).contains(&MethodContradicted), "calls do not fault");
     }
 
     #[test]

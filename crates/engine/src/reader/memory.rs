@@ -134,6 +134,8 @@ fn in_place<O: Order>(
 }
 
 impl<O: Order> Reader for MemoryReader<O> {
+    const IN_MEMORY: bool = true;
+
     #[inline(always)]
     fn read(&mut self, reads: ReadRange<'_>) -> Result<u64, CallFailure> {
         let prefetch = self.target.file.effects.prefetch;

@@ -40,6 +40,9 @@ use widening::{Widened, widen, widen_within};
 
 /// A reader, bound to a file and one thread's buffer.
 pub(crate) trait Reader: Send + 'static {
+    /// True if the bytes are in memory of the process: advice for them is not of a descriptor.
+    const IN_MEMORY: bool = false;
+
     /// Do the reads that are due, which are whole operations, and consume their bytes; the reads
     /// after them may be advised. Return the weighted sum of the checksums of the reads completed
     /// in this call: reads may stay in flight.

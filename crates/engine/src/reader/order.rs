@@ -167,7 +167,7 @@ impl Order for Recorded {
         parts: Vec<TablePart>,
         (target, job): (&ReadTarget, &Job),
     ) -> Result<Vec<Box<dyn ThreadWork>>, CallFailure> {
-        let ahead = ReadAheadFiles::of(target, job)?;
+        let ahead = ReadAheadFiles::of::<R>(target, job)?;
         let work = |(reader, part)| {
             Box::new(RecordedReads::new(reader, part, job, ahead.clone())) as Box<dyn ThreadWork>
         };

@@ -89,11 +89,14 @@ impl Trace {
             .collect();
         let mut entries = vec![0; thread_reads.iter().sum::<u64>() as usize];
         let mut read_ahead = vec![Vec::new(); count];
+        // Who reads by calls what was asked for by a mapping keeps that mapping for it.
+        let has_touches = self.reads_of(file).any(|read| matches!(read.kind, AccessKind::Touch { .. }));
         // Those of a thread that reads nothing are made before the next read of another.
         let mut waiting = Vec::new();
         let mut last = 0;
         for access in self.in_order(file) {
             if let AccessKind::ReadAhead { mapped } = access.kind {
+                let mapped = mapped && has_touches;
                 match replayers.get(&access.thread) {
                     Some(replayer) => read_ahead[*replayer].push(ahead(access, mapped, next[*replayer])),
                     None => waiting.push((access, mapped)),

@@ -79,6 +79,9 @@ fn requests_to_read_ahead_are_those_of_their_files() {
     let mapped = |address, len| Call::ReadAheadMapped { address, len };
     assert_eq!(called(mapped(start + PAGE, 1), 0), Some((1, 2 * PAGE, PAGE, by_mapping)));
     assert_eq!(called(mapped(start - PAGE, PAGE), 0), None, "nothing is mapped there");
+    let of_mapped_part = called(mapped(start + 3 * PAGE, 9 * PAGE), -12);
+    assert_eq!(of_mapped_part, Some((1, 4 * PAGE, PAGE, by_mapping)), "it read what is mapped");
+    assert_eq!(called(mapped(start, PAGE), -22), None, "it was refused");
     assert_eq!(called(mapped(start + PAGE, u64::MAX), 0), None);
     assert_eq!(called(mapped(start, 100 * PAGE), 0), Some((1, PAGE, 4 * PAGE, by_mapping)));
     let otherwise = |on| Call::AdviseOtherwise { on, advice: "ADVICE" };
@@ -99,7 +102,11 @@ fn requests_to_read_ahead_are_those_of_their_files() {
     advice.sort_unstable();
     let (of_seven, of_eight) = (
         ["ADVICE".to_string(), "an order of reads that was announced before another one".to_string()],
-        ["MADV_WILLNEED beyond the mapping in which it begins".to_string(), "ADVICE".to_string()],
+        [
+            "MADV_WILLNEED beyond the mapping in which it begins".to_string(),
+            "MADV_WILLNEED of a range that is not mapped all through".to_string(),
+            "ADVICE".to_string(),
+        ],
     );
     assert_eq!(advice, [(7, &of_seven[..]), (8, &of_eight[..])]);
 }

@@ -83,8 +83,11 @@ fn requests_to_read_ahead_are_between_reads() {
     assert_eq!(parts(&table), [vec![1, 3], vec![2, 5]]);
     assert_eq!(table.thread_read_ahead, [3, 3]);
     let first = [(0, 101, false), (1, 103, false), (2, 105, false)];
-    let second = [(2, 100, true), (2, 102, false), (4, 106, false)];
-    assert_eq!(of(&table), [first, second].concat());
+    let second = |mapped| [(2, 100, mapped), (2, 102, false), (4, 106, false)];
+    assert_eq!(of(&table), [first, second(false)].concat(), "who reads by calls keeps the mapping for it");
+    let mut touching = trace.clone();
+    touching.accesses[1].kind = AccessKind::Touch { opens_window: true };
+    assert_eq!(of(&touching.table(0, 9).expect("a table")), [first, second(true)].concat());
     let by_one = trace.table(0, 1).expect("a table");
     assert_eq!((parts(&by_one), by_one.thread_read_ahead.clone()), (vec![vec![1, 2, 3, 5]], vec![6]));
     let places: Vec<u64> = by_one.read_ahead.iter().map(|request| request.before).collect();
