@@ -230,7 +230,7 @@ fn hand_over(threads: &JobThreads, job: &Job, verify: Verify) -> Result<Reply, C
 /// Map the offset table, which the supervisor writes, with what is behind its entries.
 fn table(job: &Job) -> Result<FileMapping, CallFailure> {
     let path = &job.table_path;
-    let words = reader::table_words(job);
+    let words = job.table_words();
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed("open", error.into(), path, 0))?;
     let table = FileMapping::new(file, words as usize * 8, true);

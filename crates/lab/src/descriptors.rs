@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Result, anyhow, ensure};
 use pagewise_host::open_files;
 use pagewise_model::format::grouped;
-use pagewise_model::{Access, Cell, Descriptor, Plan, Work};
+use pagewise_model::{Access, Cell, Descriptor, Plan};
 
 /// Descriptors of a process besides, and mappings.
 const SPARE: u64 = 256;
@@ -58,7 +58,7 @@ fn open_files(cell: &Cell) -> u64 {
     // A ring of each thread has descriptors of its own, beside those that it has them from.
     let of_worker = if cell.access() == Access::Uring { threads + 1 } else { copies };
     // Requests to read ahead have descriptors of their own.
-    let asks = matches!(cell.conditions.work, Work::Replay(replay) if replay.read_ahead > 0);
+    let asks = cell.conditions.work.read_ahead() > 0;
     files.saturating_mul(of_worker + u64::from(asks))
 }
 
@@ -73,7 +73,7 @@ fn mappings(cell: &Cell) -> u64 {
 mod tests {
     use super::*;
     use pagewise_model::trace::TraceKey;
-    use pagewise_model::{Bytes, Conditions, Consume, Replay, Role};
+    use pagewise_model::{Bytes, Conditions, Consume, Replay, Role, Work};
 
     fn cell(method: &str, files: u32, threads: u32, descriptor: Descriptor) -> Cell {
         let work = Work::Replay(Replay {

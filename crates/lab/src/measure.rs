@@ -229,7 +229,7 @@ fn without_gaps(prepared: &Prepared) -> Option<String> {
 
 /// Note on a replay that leaves out the program's requests to read ahead.
 fn without_read_ahead(prepared: &Prepared) -> Option<String> {
-    let makes = |cell: &Cell| matches!(cell.conditions.work, Work::Replay(replay) if replay.read_ahead > 0);
+    let makes = |cell: &Cell| cell.conditions.work.read_ahead() > 0;
     let requests = prepared.asked.traced.as_ref().map_or(0, |traced| traced.work.read_ahead);
     (requests > 0 && !prepared.plan.cells.iter().any(makes)).then(|| {
         format!(

@@ -128,6 +128,14 @@ impl Work {
         }
     }
 
+    /// Requests to read ahead that a recorded program made.
+    pub const fn read_ahead(&self) -> u64 {
+        match self {
+            Work::Replay(replay) => replay.read_ahead,
+            _ => 0,
+        }
+    }
+
     /// The records, if the workload writes.
     pub fn writes(&self) -> Option<Writes> {
         self.parameters().writes()

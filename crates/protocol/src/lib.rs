@@ -17,6 +17,7 @@ mod family;
 pub mod messages;
 mod peer;
 mod sampling;
+mod table_words;
 
 pub use conversation::{
     Conversation, ConversationError, EXIT_PATIENCE, Wait, descriptor_path, inherited_path,
@@ -27,3 +28,4 @@ pub use messages::{
     Verify,
 };
 pub use sampling::{PhaseBounds, SamplingPolicy};
+pub use table_words::READ_AHEAD_WORDS;

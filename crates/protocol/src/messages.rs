@@ -314,8 +314,9 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "is_not_set")]
     pub gaps: u32,
     /// Of `replay`, for pagewise's own worker alone: requests to read ahead of each thread, those
-    /// of the first thread first, behind the entries and gaps of the table. Each is four words:
-    /// the entry before which it is made, the time in ns to be waited before it, offset and length.
+    /// of the first thread first, behind the entries and gaps of the table. Each is four words
+    /// ([`READ_AHEAD_WORDS`](crate::READ_AHEAD_WORDS)): the entry before which it is made, the time
+    /// in ns to be waited before it, offset and length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_read_ahead: Vec<u64>,
     /// Reads, records or updates per second at which operations are due, of all threads together;
@@ -426,7 +427,7 @@ impl Job {
                 trace_threads: self.threads,
                 ballast: Bytes(self.ballast_bytes),
                 consume: consume()?,
-                read_ahead: self.thread_read_ahead.iter().sum(),
+                read_ahead: self.read_ahead(),
                 // The table has each of them.
                 gaps_ns: (self.gaps == 1).then_some(0),
             }),

@@ -147,12 +147,8 @@ const BYTES_SHARE: f64 = 0.02;
 pub(super) fn method_contradicted(subject: &Subject<'_>) -> Option<String> {
     let method = &subject.cell.method;
     let expected = expected(method, subject.cell.conditions.workload());
-    let expected = match subject.cell.conditions.work {
-        Work::Replay(replay) if replay.read_ahead > 0 && method.asks_to_read_ahead(false) => {
-            expected.with_requests_to_read_ahead()
-        }
-        _ => expected,
-    };
+    let asks = subject.cell.conditions.work.read_ahead() > 0 && method.asks_to_read_ahead(false);
+    let expected = if asks { expected.with_requests_to_read_ahead() } else { expected };
     wrong_faults(subject, expected.major_faults).or_else(|| wrong_bytes(subject, expected.device_bytes))
 }
 

@@ -30,7 +30,7 @@ use crate::operations::{Latencies, TIMED_BATCH_OPERATIONS};
 use crate::sampling::ThreadWork;
 use order::{Chain, FrontToBack, Independent, Order, Recorded};
 use part::OrderKind;
-pub use part::{TablePart, table_words};
+pub use part::TablePart;
 use passes::Passes;
 pub(crate) use reads::{Due, Piece, ReadRange};
 pub use recorded::ballast;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_model::Workload;
-use pagewise_protocol::{CallFailure, Go, Job};
+use pagewise_protocol::{CallFailure, Go, Job, READ_AHEAD_WORDS};
 use pagewise_sys::FileMapping;
 
 use super::{Piece, ReadRange, Reader};
@@ -30,17 +30,6 @@ impl OrderKind {
             false => OrderKind::Independent,
         }
     }
-}
-
-/// Words of a request to read ahead: the entry before which it is made, the gap before it, offset
-/// and length.
-pub(super) const WORDS_OF_REQUEST: usize = 4;
-
-/// Words of the table of a job: entries, and what is behind them.
-pub fn table_words(job: &Job) -> u64 {
-    let requests = job.thread_read_ahead.iter().fold(0u64, |all, requests| all.saturating_add(*requests));
-    let entries = job.table_reads.saturating_mul(1 + u64::from(job.gaps == 1));
-    entries.saturating_add(requests.saturating_mul(WORDS_OF_REQUEST as u64))
 }
 
 /// A thread's part of the table.
@@ -131,11 +120,11 @@ fn equal(words: usize, job: &Job) -> Vec<Range<usize>> {
 
 /// The words of the requests of each thread, behind the entries and the gaps.
 fn requests(job: &Job) -> impl Iterator<Item = Range<usize>> {
-    let mut end = job.table_reads as usize * if job.gaps == 1 { 2 } else { 1 };
+    let mut end = job.words_of_entries() as usize;
     let counts = job.thread_read_ahead.iter().copied().chain(std::iter::repeat(0));
     counts.map(move |count| {
         let begin = end;
-        end += WORDS_OF_REQUEST * count as usize;
+        end += READ_AHEAD_WORDS * count as usize;
         begin..end
     })
 }

@@ -11,12 +11,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagewise_model::trace::range_of;
-use pagewise_protocol::{CallFailure, Go, Job};
+use pagewise_protocol::{CallFailure, Go, Job, READ_AHEAD_WORDS};
 use pagewise_sys::{AnonymousMemory, FileMapping};
 use rustix::fd::OwnedFd;
 use rustix::fs::Advice;
 
-use super::part::WORDS_OF_REQUEST;
 use super::{ReadRange, ReadTarget, Reader, TablePart};
 use crate::clock::{now_ns, wait_until};
 use crate::failure::failed;
@@ -145,7 +144,7 @@ impl BetweenReads {
             if before > place {
                 break;
             }
-            self.requests.start += WORDS_OF_REQUEST;
+            self.requests.start += READ_AHEAD_WORDS;
             self.wait(reader, gap_ns)?;
             reader.start_queued()?;
             if let Some(ahead) = &self.ahead {

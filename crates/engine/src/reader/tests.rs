@@ -432,7 +432,7 @@ fn recorded_reads_have_their_own_lengths() {
         let gaps: &[u64] = if job.gaps == 1 { &gaps } else { &[] };
         let requests: &[u64] = if job.thread_read_ahead.is_empty() { &[] } else { &requests };
         let words = [&entries[..], gaps, requests].concat();
-        assert_eq!(words.len() as u64, table_words(job));
+        assert_eq!(words.len() as u64, job.table_words());
         mapped(&words)
     };
     for consume in [Consume::Touch, Consume::Sum] {

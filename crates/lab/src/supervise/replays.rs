@@ -8,15 +8,11 @@ use pagewise_analysis::statistics::total;
 use pagewise_host::{reference, touched_word};
 use pagewise_model::trace::{FileSpan, Gaps, RecordedTable, ResidentPages};
 use pagewise_model::{Method, Replay};
-use pagewise_protocol::Wait;
+use pagewise_protocol::{READ_AHEAD_WORDS, Wait};
 
 use super::files::Input;
 use super::sample_round::SampleRound;
 use crate::traced;
-
-/// Words of a request to read ahead: the entry before which it is made, the gap before it, offset
-/// and length.
-const WORDS_OF_REQUEST: usize = 4;
 
 /// The reads of a trace.
 pub struct ReplayTask {
@@ -79,7 +75,7 @@ impl ReplayTask {
 
     /// Words that a worker may find behind the entries.
     pub fn words_behind(&self) -> u64 {
-        (self.gaps.before_reads.len() + WORDS_OF_REQUEST * self.table.read_ahead.len()) as u64
+        (self.gaps.before_reads.len() + READ_AHEAD_WORDS * self.table.read_ahead.len()) as u64
     }
 
     /// The gaps before the reads by this method, and the words of its requests to read ahead: a
