@@ -68,9 +68,8 @@ pub struct RunSession {
     pub ends_at: Option<Instant>,
 }
 
-/// A program that is run again, as when it was recorded: its duration, and its bytes from the
-/// device.
-pub type ProgramInTurn = Rc<dyn Fn(&mut State) -> Result<(u64, Option<u64>)>>;
+/// A program that is run again before this round, as when it was recorded.
+pub type ProgramInTurn = Rc<dyn Fn(&mut State, u32) -> Result<ProgramRun>>;
 
 /// Runs of a program in turn with its replay; the recording is the first.
 const PROGRAM_RUNS: u32 = 3;
@@ -428,11 +427,10 @@ impl Rounds<'_> {
             return Ok(self.stopped());
         }
         self.progress.clear();
-        let (wall_ns, device_bytes) = program(&mut self.session.state)?;
+        let program_run = program(&mut self.session.state, round)?;
         if self.stop.load(Ordering::Relaxed) && !self.deadline.has_come() {
             return Ok(SamplingEnd::Interrupted);
         }
-        let program_run = ProgramRun { round, wall_ns, device_bytes };
         self.session.store.append(&Record::Program(program_run))?;
         self.run.program_runs.push(program_run);
         Ok(SamplingEnd::Completed)

@@ -68,6 +68,9 @@ pub struct ProgramRun {
     pub round: u32,
     /// Duration.
     pub wall_ns: u64,
+    /// Duration of the shortest of other runs, which nobody watched; `None`: there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched_ns: Option<u64>,
     /// Bytes that came from the device for its reads of the file, counted as in the recording;
     /// `None`: not seen.
     pub device_bytes: Option<u64>,
@@ -428,7 +431,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let program = ProgramRun { round: 1, wall_ns: 2, device_bytes: Some(3) };
+        let program = ProgramRun { round: 1, wall_ns: 2, unwatched_ns: Some(1), device_bytes: Some(3) };
         let start = RunStart {
             asked_unix_ns: 5,
             prepared_unix_ns: 7,

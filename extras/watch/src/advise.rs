@@ -32,6 +32,7 @@ use pagewise_model::Workload;
 use pagewise_model::date::compact_utc;
 use pagewise_model::format::{bytes, counted, duration};
 use pagewise_model::inspection::Inspection;
+use pagewise_model::run::ProgramRun;
 use pagewise_model::trace::TraceFile;
 use pagewise_report::inspect::{self as text, Shown};
 
@@ -44,6 +45,11 @@ use choice::{Candidates, read_bytes_of};
 const NAMED: usize = 2;
 /// A program that takes longer is not run again in turn with its replay.
 const LONGEST_IN_TURN_NS: u64 = 60_000_000_000;
+/// One that takes longer is not run again for its time without a watch.
+const LONGEST_UNWATCHED_NS: u64 = 30_000_000_000;
+/// The time of all such runs of a program that is shorter, and their most.
+const UNWATCHED_NS: u64 = 2_000_000_000;
+const MOST_UNWATCHED: u64 = 5;
 /// The time of a command whose program takes half a minute, without what the answer takes.
 const LEAST_TIME: Duration = Duration::from_secs(285);
 /// The time of others, as a multiple of what their program takes.
@@ -346,26 +352,52 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
     let (cold, needed) = (traced.files.clone(), needed_without_windows(arguments));
     let windows = arguments.windows;
     let ended = traced.planned.inspection.as_ref().and_then(|inspection| inspection.subject.ended.clone());
-    Some(Rc::new(move |state| {
+    let unwatched_runs = unwatched_runs(traced.planned.wall_ns);
+    let run = move |state: &mut State, needed: Needed| {
         stdin.restore();
         let request = Request { command: &words, memory, cold: &cold, as_is: &[], quiet: true, needed };
-        let (mut trailer, inspection, _) = request.run(Some(state), |_| ())?;
+        let (trailer, inspection, _) = request.run(Some(state), |_| ())?;
+        ensure_same_end(ended.as_deref(), &trailer.program.ended)?;
+        Ok::<_, anyhow::Error>((trailer, inspection))
+    };
+    let files = traced.files.clone();
+    Some(Rc::new(move |state, round| {
+        let (mut trailer, inspection) = run(state, needed)?;
         if windows {
             // Without them no touch is recorded, for which pages came in all the same.
             trailer.count_faults(&inspection);
         }
-        if ended.as_ref().is_some_and(|ended| *ended != trailer.program.ended) {
-            return Err(Exit::FellShort.because(anyhow!(
-                "the command did not end as when it was recorded: {}, and now {}",
-                ended.as_deref().unwrap_or_default(),
-                trailer.program.ended
-            )));
+        let mut unwatched = Vec::new();
+        for _ in 0..if round == 1 { unwatched_runs } else { 0 } {
+            unwatched.push(run(state, Needed::Time)?.0.program.wall_ns);
         }
         // Unknown if it did not read one of them this time.
         let read = |path: &PathBuf| trailer.files.iter().find(|file| Path::new(&file.path) == path);
-        let files: Option<Vec<&TraceFile>> = cold.iter().map(read).collect();
-        Ok((trailer.program.wall_ns, files.and_then(|files| trailer.device_bytes(&files))))
+        let seen: Option<Vec<&TraceFile>> = files.iter().map(read).collect();
+        Ok(ProgramRun {
+            round,
+            wall_ns: trailer.program.wall_ns,
+            unwatched_ns: unwatched.into_iter().min(),
+            device_bytes: seen.and_then(|files| trailer.device_bytes(&files)),
+        })
     }))
+}
+
+/// Runs without a watch of a command that took so long: the shorter, the more.
+fn unwatched_runs(wall_ns: Option<u64>) -> u64 {
+    match wall_ns.unwrap_or(LONGEST_UNWATCHED_NS) {
+        too_long if too_long > LONGEST_UNWATCHED_NS => 0,
+        wall_ns => (UNWATCHED_NS / wall_ns.max(1)).clamp(1, MOST_UNWATCHED),
+    }
+}
+
+/// Refuse another end of the command than that which was recorded, if it is known.
+fn ensure_same_end(recorded: Option<&str>, now: &str) -> Result<()> {
+    match recorded.filter(|recorded| *recorded != now) {
+        Some(recorded) => Err(Exit::FellShort
+            .because(anyhow!("the command did not end as when it was recorded: {recorded}, and now {now}"))),
+        None => Ok(()),
+    }
 }
 
 /// Replay the reads by every method that applies.

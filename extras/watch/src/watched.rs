@@ -71,6 +71,10 @@ impl Watched {
                 (None, kinds.map(|kind| Missing { kind, reason: reason.clone() }).into())
             }
         };
+        Self::of(watch, missing, subject)
+    }
+
+    fn of(watch: Option<Watch>, missing: Vec<Missing>, subject: Subject) -> Self {
         let first = process::totals(subject.process);
         let disks: DiskOf = watch.as_ref().map_or(|_| None, Watch::disks);
         Self {
@@ -92,7 +96,7 @@ impl Watched {
     fn see(&mut self, needed: Needed, process: Pid) -> Result<(), String> {
         let unseen = |kind| Missing::of(&self.missing, kind);
         match needed {
-            Needed::NoCalls | Needed::Nothing => Ok(()),
+            Needed::NoCalls | Needed::Nothing | Needed::Time => Ok(()),
             Needed::Calls => unseen(ObservationKind::Calls).map_or(Ok(()), |missing| {
                 Err(format!("calls are not seen, so the command was not started: {}", missing.reason))
             }),
@@ -282,6 +286,8 @@ pub(super) enum Needed {
     NoCalls,
     /// Nothing; what can be seen is watched.
     Nothing,
+    /// The time that the command takes, and nothing is watched.
+    Time,
     /// Calls.
     Calls,
     /// The touches of mapped pages, in windows of so many; calls, if they can be seen.
@@ -327,7 +333,10 @@ impl Started {
         let subject = Subject { command: text, started: true, process: number, ..Subject::default() };
         let with_windows = matches!(needed, Needed::Windows(_));
         let target = Target::Held(process);
-        let mut watched = Watched::begin_with(target, needed != Needed::NoCalls, with_windows, subject);
+        let mut watched = match needed {
+            Needed::Time => Watched::of(None, Vec::new(), subject),
+            _ => Watched::begin_with(target, needed != Needed::NoCalls, with_windows, subject),
+        };
         if let Err(reason) = watched.see(needed, process) {
             held.give_up();
             return Err(Exit::NotMeasurable.because(anyhow!("{reason}")));

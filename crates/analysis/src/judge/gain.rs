@@ -20,11 +20,13 @@ pub struct Gain {
     /// The program's own method.
     pub method: String,
     /// Time of its reads: replayed by its own method, the upper end of the interval, or what its
-    /// thread waited for them when it was recorded, if that was longer.
+    /// thread waited for them when it was recorded, if that was longer; no more than the program's.
     pub reads_ns: u64,
-    /// Time that the program took: the median of its runs between rounds of the replay, or without
-    /// them while it was recorded.
+    /// Time that the program took: the shortest of the runs that nobody watched, or else the median
+    /// of its runs between rounds of the replay, or without them while it was recorded.
     pub program_ns: u64,
+    /// True if nobody watched it.
+    pub is_unwatched: bool,
     /// Runs of the program between rounds of the replay.
     pub program_runs: usize,
     /// The method that is ahead.
@@ -66,15 +68,21 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
     let cells = || comparison.cells.iter().filter_map(|id| by_id.get(id.as_str()).copied());
     let own = cells().find(|cell| cell.method == method)?;
     let again: Vec<u64> = run.program_runs.iter().map(|again| again.wall_ns).collect();
-    // In windows it takes longer, so that a share of its time would be too small.
-    let program_ns = median_count(&again).or(trace.wall_ns.filter(|_| !trace.windows))?;
+    let unwatched = run.program_runs.iter().filter_map(|again| again.unwatched_ns).min();
+    // While it is watched it takes longer, and much longer in windows, so that a share of its time
+    // would be too small.
+    let watched = || median_count(&again).or(trace.wall_ns.filter(|_| !trace.windows));
+    let program_ns = unwatched.or_else(watched)?;
     let quickest = comparison.leader.clone()?;
     let files = recorded_files(plan, trace);
     let is_by_several = by_several_threads(plan, &files);
+    let is_longer = own.total_ns? > program_ns;
     let reads_ns = reads_ns(own, is_by_several, &files)?;
+    // The end of an interval may be beyond all of the program.
+    let reads_ns = if is_longer { reads_ns } else { reads_ns.min(program_ns) };
     let at_most = match most_times_as_fast(comparison, &method) {
         _ if is_by_several => Err(UnknownGain::SeveralThreads),
-        _ if reads_ns > program_ns => Err(UnknownGain::LongerThanInProgram),
+        _ if is_longer => Err(UnknownGain::LongerThanInProgram),
         None => Err(UnknownGain::Undecided),
         Some(times) => Ok((1.0 - 1.0 / times) * reads_ns as f64 / program_ns as f64),
     };
@@ -82,6 +90,7 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
     Some(Gain {
         reads_ns,
         program_ns,
+        is_unwatched: unwatched.is_some(),
         program_runs: again.len(),
         at_most: at_most.ok(),
         unknown: at_most.err(),

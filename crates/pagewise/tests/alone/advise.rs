@@ -62,6 +62,10 @@ fn a_program_is_advised_how_to_read_its_file() {
         "{}",
         judged["gain"]
     );
+    assert_eq!(judged["gain"]["is_unwatched"], true, "{}", judged["gain"]);
+    let unwatched = load(&place.file("run.jsonl")).program_runs;
+    let unwatched: Vec<bool> = unwatched.iter().map(|again| again.unwatched_ns.is_some()).collect();
+    assert_eq!(unwatched, [true, false], "once in turn with the replay");
     let runs = judged["self_replay"]["program_runs_bytes"].as_array().expect("runs of the program");
     assert_eq!(runs.len(), 3, "{runs:?}");
     let files = judged["inspection"]["files"].as_array().expect("files");

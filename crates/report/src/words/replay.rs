@@ -122,8 +122,11 @@ fn measured(program_runs: &[u64]) -> String {
 
 /// The part of the program's time that another method could save.
 pub(crate) fn gain(gain: &Gain) -> String {
-    let when =
-        if gain.program_runs > 0 { "between the rounds of the replay" } else { "while it was recorded" };
+    let when = match gain.program_runs {
+        _ if gain.is_unwatched => "without a watch",
+        0 => "while it was recorded",
+        _ => "between the rounds of the replay",
+    };
     let found = match (gain.unknown, gain.at_most) {
         (Some(UnknownGain::SeveralThreads), _) => {
             "its reads ran in several threads at once, so which part of its time they were, and what the whole program gains, is not known"
@@ -135,7 +138,10 @@ pub(crate) fn gain(gain: &Gain) -> String {
         (_, None) => "these rounds do not decide what the whole program gains".to_string(),
         (_, Some(0.0)) => "no method of these makes it shorter".to_string(),
         (_, Some(share)) => {
-            format!("the quickest method makes the whole program at most {} shorter", percent_up(share))
+            format!(
+                "the quickest method makes the whole program at most {} shorter by its reads alone",
+                percent_up(share)
+            )
         }
     };
     let beyond = gain.bound.as_ref().zip(gain.bound_ns).map_or(String::new(), |(method, total_ns)| {
@@ -243,6 +249,7 @@ mod tests {
             method: "pread".into(),
             reads_ns: 900_000_000,
             program_ns: 3_600_000_000,
+            is_unwatched: false,
             program_runs: 0,
             quickest: "pread:direct".into(),
             at_most: Some(0.084),
@@ -253,7 +260,7 @@ mod tests {
         assert_eq!(
             gain(&known),
             "its reads by pread took at most 900 ms, and the program 3.6 s while it was recorded: the quickest method makes the \
-             whole program at most 9 % shorter; if no read depended on the one before it, uring:direct+depth=32 would take 300 ms"
+             whole program at most 9 % shorter by its reads alone; if no read depended on the one before it, uring:direct+depth=32 would take 300 ms"
         );
         let sentence = |at_most, unknown| {
             gain(&Gain { at_most, unknown, bound: None, bound_ns: None, program_runs: 2, ..known.clone() })
@@ -263,6 +270,8 @@ mod tests {
             none.ends_with("3.6 s between the rounds of the replay: no method of these makes it shorter"),
             "{none}"
         );
+        let unwatched = gain(&Gain { is_unwatched: true, program_runs: 2, ..known.clone() });
+        assert!(unwatched.contains(", and the program 3.6 s without a watch: "), "{unwatched}");
         for (reason, part) in [
             (
                 UnknownGain::SeveralThreads,

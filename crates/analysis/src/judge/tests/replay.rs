@@ -75,7 +75,12 @@ fn a_program_is_a_distribution() {
     let with_runs = |runs: [u64; 3]| {
         let mut run = replays(runs[0], Some(1_000_000_000));
         for (round, bytes) in [(1, runs[1]), (2, runs[2])] {
-            run.program_runs.push(ProgramRun { round, wall_ns: 1_000_000_000, device_bytes: Some(bytes) });
+            run.program_runs.push(ProgramRun {
+                round,
+                wall_ns: 1_000_000_000,
+                unwatched_ns: None,
+                device_bytes: Some(bytes),
+            });
         }
         judge(&run).self_replay.expect("a proof")
     };
@@ -214,14 +219,26 @@ fn a_program_that_ran_again_counts_with_all_of_its_runs() {
     let own = own_bytes();
     let mut run = replays(own, Some(3_600_000_000));
     for (round, wall_ns, times) in [(1, 1_800_000_000, 2), (2, 1_800_000_000, 1)] {
-        run.program_runs.push(ProgramRun { round, wall_ns, device_bytes: Some(own * times) });
+        run.program_runs.push(ProgramRun {
+            round,
+            wall_ns,
+            unwatched_ns: None,
+            device_bytes: Some(own * times),
+        });
     }
     let judged = judge(&run);
     let proof = judged.self_replay.expect("a proof");
     assert_eq!((proof.stands, proof.program_bytes), (true, Some(own)), "the median");
     assert_eq!(proof.program_runs_bytes, [own, 2 * own, own]);
     let gain = judged.gain.expect("a gain");
-    assert_eq!((gain.program_ns, gain.program_runs), (1_800_000_000, 2));
+    assert_eq!((gain.program_ns, gain.program_runs, gain.is_unwatched), (1_800_000_000, 2, false));
+    // A watch takes time of its own, by which a share of the program's would be too small.
+    let mut unwatched = run.clone();
+    unwatched.program_runs[0].unwatched_ns = Some(1_200_000_000);
+    let gain_unwatched = judge(&unwatched).gain.expect("a gain");
+    assert_eq!((gain_unwatched.program_ns, gain_unwatched.is_unwatched), (1_200_000_000, true));
+    let times = gain_unwatched.at_most.expect("a share") / gain.at_most.expect("a share");
+    assert!((times - 1.5).abs() < 1e-9, "{times}");
     // In windows the kernel maps nothing around a fault, and reads ahead otherwise.
     if let Some(trace) = &mut run.header.plan.trace {
         trace.windows = true;
@@ -249,6 +266,9 @@ fn several_reads_in_flight_are_a_bound_and_never_the_best() {
 fn reads_that_take_longer_than_the_program_show_nothing() {
     let gain = replayed(own_bytes(), Some(500_000_000)).gain.expect("a gain");
     assert_eq!((gain.at_most, gain.unknown), (None, Some(UnknownGain::LongerThanInProgram)));
+    // The end of their interval may be beyond all of the program, and no more than that is saved.
+    let all = replayed(own_bytes(), Some(901_000_000)).gain.expect("a gain");
+    assert!(all.reads_ns <= all.program_ns && all.at_most.is_some_and(|share| share < 0.35), "{all:?}");
 }
 
 #[test]
