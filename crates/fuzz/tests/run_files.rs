@@ -60,13 +60,15 @@ fn report(text: &[u8], width: usize) -> bool {
     };
     let judged = judge(&run);
     let mut out = Vec::new();
-    let documented = [JudgedRun { path: "run.jsonl", run: &run, judged: &judged }];
+    let documented = [JudgedRun::of("run.jsonl", &run, &judged)];
     json::write(&mut out, &documented).expect("written to memory");
     judged::check_json(&out);
     out.clear();
     assert!(!table::document(&documented[0]).lines(width).is_empty());
     // Twice, since an answer may be of several runs.
-    assert!(screen::lines(&[documented[0], documented[0]], width).len() <= screen::MOST_LINES);
+    assert!(
+        screen::lines(&[documented[0].clone(), documented[0].clone()], width).len() <= screen::MOST_LINES
+    );
     assert!(screen::lines(&documented, width).len() <= screen::MOST_LINES);
     out.clear();
     csv::samples::write(&mut out, std::slice::from_ref(&run)).expect("written to memory");
@@ -120,8 +122,7 @@ fn what_is_read_prints_to_what_is_read_again() {
         let json = |run: &Run| {
             let mut out = Vec::new();
             let judged = judge(run);
-            json::write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }])
-                .expect("written to memory");
+            json::write(&mut out, &[JudgedRun::of("run.jsonl", run, &judged)]).expect("written to memory");
             out
         };
         assert!(json(&run) == json(&again), "the same samples have the same verdict");

@@ -30,7 +30,7 @@ pub fn answer(paths: &[PathBuf], arguments: PrintArguments) -> Result<Exit> {
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let names: Vec<String> = paths.iter().map(|path| store::name_of(path).display().to_string()).collect();
     let named: Vec<JudgedRun<'_>> = (runs.iter().zip(&judged).zip(&names))
-        .map(|((run, judged), path)| JudgedRun { path, run, judged })
+        .map(|((run, judged), path)| JudgedRun::of(path, run, judged))
         .collect();
     let mut out = output::stdout();
     if arguments.json {

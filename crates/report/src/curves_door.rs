@@ -16,7 +16,7 @@ use crate::text_table::TextTable;
 /// An extra that answers runs as a whole.
 pub struct CurvesDoor {
     /// The answer to a run; `None` if its plan asks for none.
-    pub answer: for<'a> fn(&'a Run, &'a Judged) -> Option<Box<dyn CurvesAnswer + 'a>>,
+    pub answer: fn(&Run, &Judged) -> Option<Box<dyn CurvesAnswer>>,
     /// The cells to add to a run whose cells have been sampled; none if nothing is left to find
     /// out.
     pub next: fn(&Run) -> Vec<Cell>,
@@ -40,8 +40,8 @@ pub trait CurvesAnswer {
     fn is_alone(&self) -> bool;
     /// Conclusions, as sentences.
     fn conclusions(&self) -> Vec<String>;
-    /// All of it, in place of the tables of comparisons.
-    fn blocks(&self) -> Vec<Block>;
+    /// All of it, in place of the tables of comparisons of the judged run.
+    fn blocks(&self, judged: &Judged) -> Vec<Block>;
     /// The part that is shown on a screen; `None` if there is nothing to show.
     fn on_screen(&self) -> Option<CurvesOnScreen>;
     /// Plots.
@@ -97,7 +97,7 @@ pub fn is_offered() -> bool {
 }
 
 /// The answer to a run as a whole; `None` if its plan asks for none.
-pub fn answer<'a>(run: &'a Run, judged: &'a Judged) -> Option<Box<dyn CurvesAnswer + 'a>> {
+pub fn answer(run: &Run, judged: &Judged) -> Option<Box<dyn CurvesAnswer>> {
     doors().iter().find_map(|door| (door.answer)(run, judged))
 }
 
@@ -107,7 +107,7 @@ pub fn next(run: &Run) -> Vec<Cell> {
 }
 
 /// The answer to a run as parts of the judged JSON.
-pub(crate) struct CurvesJson<'a>(pub(crate) Option<Box<dyn CurvesAnswer + 'a>>);
+pub(crate) struct CurvesJson<'a>(pub(crate) Option<&'a dyn CurvesAnswer>);
 
 impl Serialize for CurvesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

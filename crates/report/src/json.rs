@@ -85,7 +85,7 @@ pub struct JudgedJson<'a> {
 
 impl<'a> JudgedJson<'a> {
     /// A judged run as it is printed.
-    pub fn of(run: &JudgedRun<'a>) -> Self {
+    pub fn of(run: &'a JudgedRun<'_>) -> Self {
         let judged = run.judged;
         let advice = judged.advice.iter().zip(&judged.comparisons);
         Self {
@@ -181,7 +181,7 @@ pub fn write_several<E: From<io::Error>>(
     let mut list = serializer.serialize_seq(None).map_err(io::Error::from)?;
     runs.try_for_each(|both| {
         let (run, judged) = both?;
-        let one = JudgedRun { path: "", run: &run, judged: &judged };
+        let one = JudgedRun::of("", &run, &judged);
         list.serialize_element(&JudgedJson::of(&one)).map_err(|error| E::from(io::Error::from(error)))
     })?;
     list.end().map_err(io::Error::from)?;

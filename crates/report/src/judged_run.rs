@@ -1,6 +1,8 @@
 //! A run with its judgement: the input of the documents that show both.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use pagewise_analysis::Judged;
 use pagewise_analysis::judge::{CellJudgement, RatioToLeader};
@@ -11,7 +13,7 @@ use crate::curves_door::{self, CurvesAnswer};
 use crate::table::positions::Positions;
 
 /// A run file, its samples and its judgement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct JudgedRun<'a> {
     /// The file as it was named.
     pub path: &'a str,
@@ -19,6 +21,7 @@ pub struct JudgedRun<'a> {
     pub run: &'a Run,
     /// Judgement.
     pub judged: &'a Judged,
+    curves: OnceCell<Option<Rc<dyn CurvesAnswer>>>,
 }
 
 /// A cell with everything that is known of it.
@@ -34,9 +37,15 @@ pub struct CellView<'a> {
 }
 
 impl<'a> JudgedRun<'a> {
-    /// The answer to the run as a whole, if its plan asks for one.
-    pub fn curves(&self) -> Option<Box<dyn CurvesAnswer + 'a>> {
-        curves_door::answer(self.run, self.judged)
+    /// A run file of this name, with its judgement.
+    pub fn of(path: &'a str, run: &'a Run, judged: &'a Judged) -> Self {
+        Self { path, run, judged, curves: OnceCell::new() }
+    }
+
+    /// The answer to the run as a whole, if its plan asks for one: it is made at the first call.
+    pub fn curves(&self) -> Option<&dyn CurvesAnswer> {
+        let answer = || curves_door::answer(self.run, self.judged).map(Rc::from);
+        self.curves.get_or_init(answer).as_deref()
     }
 
     /// Conclusions from the run as a whole, as sentences.

@@ -33,7 +33,7 @@ use crate::words;
 pub fn document(run: &JudgedRun<'_>) -> Document {
     let judged = run.judged;
     let curves = run.curves();
-    let mut body = curves.as_ref().map_or_else(|| comparisons(judged), |curves| curves.blocks());
+    let mut body = curves.map_or_else(|| comparisons(judged), |curves| curves.blocks(judged));
     if !curves.is_some_and(|curves| curves.is_alone()) {
         body.extend(rankings(std::iter::once(judged), false));
         body.extend(ceilings(judged));

@@ -27,7 +27,7 @@ fn assert_golden(name: &str, found: &[u8]) {
 fn table_of(run: &Run, width: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let mut out = Printed::new(&mut text, Escape::Shown);
-    let lines = table::document(&JudgedRun { path: "run.jsonl", run, judged: &judge(run) }).lines(width);
+    let lines = table::document(&JudgedRun::of("run.jsonl", run, &judge(run))).lines(width);
     out.lines(&lines, false).expect("memory");
     out.flush().expect("memory");
     text
@@ -350,7 +350,7 @@ fn ceilings_bounds_and_verdicts_in_the_judged_json() {
 
 fn json_of(run: &Run) -> String {
     let mut out = Vec::new();
-    json::write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judge(run) }]).expect("memory");
+    json::write(&mut out, &[JudgedRun::of("run.jsonl", run, &judge(run))]).expect("memory");
     let text = String::from_utf8(out).expect("text");
     text.lines().map(|line| rounded(line) + "\n").collect()
 }
@@ -372,8 +372,9 @@ fn rounded(line: &str) -> String {
 fn several_runs_are_an_array() {
     let mut out = Vec::new();
     let run = constructed::killed();
-    let judged = JudgedRun { path: "run.jsonl", run: &run, judged: &judge(&run) };
-    json::write(&mut out, &[judged, judged]).expect("memory");
+    let judged = judge(&run);
+    let judged = JudgedRun::of("run.jsonl", &run, &judged);
+    json::write(&mut out, &[judged.clone(), judged]).expect("memory");
     let value: serde_json::Value = serde_json::from_slice(&out).expect("json");
     assert_eq!(value.as_array().map(Vec::len), Some(2));
 }
@@ -508,7 +509,7 @@ fn screen_of(runs: &[Run], width: usize) -> String {
     let paths: Vec<String> = (0..runs.len()).map(|index| format!("run-{index}.jsonl")).collect();
     let both = runs.iter().zip(&judged).zip(&paths);
     let shown: Vec<JudgedRun<'_>> =
-        both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
+        both.map(|((run, judged), path)| JudgedRun::of(path, run, judged)).collect();
     screen::lines(&shown, width).iter().map(|line| line.text() + "\n").collect()
 }
 

@@ -11,22 +11,21 @@ use crate::json::{CliffJson, TablesJson};
 use crate::tables::{self, Tables};
 
 /// The crossings and the tables of a run.
-struct CurvesOfRun<'a> {
-    judged: &'a Judged,
+struct CurvesOfRun {
     cliff: Option<Cliff>,
     tables: Option<Tables>,
 }
 
 /// The answer to a run; `None` if its plan has neither a search nor a table.
-pub fn of<'a>(run: &'a Run, judged: &'a Judged) -> Option<Box<dyn CurvesAnswer + 'a>> {
+pub fn of(run: &Run, judged: &Judged) -> Option<Box<dyn CurvesAnswer>> {
     let plan = &run.header.plan;
     let cliff = plan.search.is_some().then(|| cliff::crossings(run));
     let tables = plan.table.as_ref().map(|planned| tables::of(run, planned, judged));
     let is_asked = cliff.is_some() || tables.is_some();
-    is_asked.then(|| Box::new(CurvesOfRun { judged, cliff, tables }) as Box<dyn CurvesAnswer + 'a>)
+    is_asked.then(|| Box::new(CurvesOfRun { cliff, tables }) as Box<dyn CurvesAnswer>)
 }
 
-impl CurvesAnswer for CurvesOfRun<'_> {
+impl CurvesAnswer for CurvesOfRun {
     fn is_alone(&self) -> bool {
         self.cliff.is_some()
     }
@@ -37,10 +36,10 @@ impl CurvesAnswer for CurvesOfRun<'_> {
         groups.flat_map(cliff::words::printed).chain(of_tables).collect()
     }
 
-    fn blocks(&self) -> Vec<Block> {
+    fn blocks(&self, judged: &Judged) -> Vec<Block> {
         match (&self.cliff, &self.tables) {
             (Some(cliff), _) => cliff::blocks::blocks(cliff),
-            (None, Some(tables)) => tables::blocks::blocks(self.judged, tables),
+            (None, Some(tables)) => tables::blocks::blocks(judged, tables),
             (None, None) => Vec::new(),
         }
     }

@@ -97,7 +97,7 @@ fn a_run_without_a_limit_has_no_ratio() {
 /// The run with its judgement, answered as a whole.
 fn with_answer<T>(run: &Run, shown: impl FnOnce(&JudgedRun<'_>) -> T) -> T {
     curves_door::offer(&[CURVES]);
-    shown(&JudgedRun { path: "run.jsonl", run, judged: &judge(run) })
+    shown(&JudgedRun::of("run.jsonl", run, &judge(run)))
 }
 
 fn json_of(run: &Run) -> Value {
@@ -105,7 +105,7 @@ fn json_of(run: &Run) -> Value {
 }
 
 fn screen_of(run: &Run) -> Vec<String> {
-    with_answer(run, |run| screen::lines(&[*run], 80).iter().map(Line::text).collect())
+    with_answer(run, |run| screen::lines(std::slice::from_ref(run), 80).iter().map(Line::text).collect())
 }
 
 fn table_of(run: &Run, width: usize) -> String {
@@ -213,7 +213,7 @@ fn a_table_cut_short_is_shown_as_far_as_it_goes() {
 fn markdown_has_the_comparisons_too() {
     for run in [cliff_run::cliff(), constructed::method_tables()] {
         let mut out = Vec::new();
-        with_answer(&run, |run| markdown::write(&mut out, &[*run]).expect("memory"));
+        with_answer(&run, |run| markdown::write(&mut out, std::slice::from_ref(run)).expect("memory"));
         let text = String::from_utf8(out).expect("text");
         let comparisons = judge(&run).comparisons.len();
         assert!(comparisons > 1 && text.matches("| method ").count() >= comparisons, "{text}");

@@ -50,7 +50,7 @@ pub fn report(arguments: &ReportArguments) -> Result<Exit> {
     let judged: Vec<Judged> = runs.iter().map(|run| judge_at(run, price)).collect();
     let both = runs.iter().zip(&judged).zip(&paths);
     let documented: Vec<JudgedRun<'_>> =
-        both.map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
+        both.map(|((run, judged), path)| JudgedRun::of(path, run, judged)).collect();
     match (drawn, &arguments.svg) {
         (Some(door), Some(directory)) => return write_plots(door, directory, &documented),
         (Some(door), None) => return put(arguments.html.as_deref(), |out| (door.runs)(out, &documented)),
@@ -94,7 +94,7 @@ fn one_by_one(files: &[PathBuf], paths: &[String], arguments: &ReportArguments, 
             let mut rows = csv::cells::CellRows::begin(out)?;
             for (file, path) in files.iter().zip(paths) {
                 let run = load(file)?;
-                rows.add(&JudgedRun { path, run: &run, judged: &judge_at(&run, price) })?;
+                rows.add(&JudgedRun::of(path, &run, &judge_at(&run, price)))?;
             }
             rows.end()
         }
@@ -122,10 +122,7 @@ fn rows(files: &[PathBuf], out: Option<&Path>, price: f64) -> Result<Exit> {
                         output::say(format_args!("warning: {path} is not complete"));
                     }
                     let judged = judge_at(&run, price);
-                    pagewise_report::rows::write(
-                        out,
-                        &JudgedRun { path: &path, run: &run, judged: &judged },
-                    )?;
+                    pagewise_report::rows::write(out, &JudgedRun::of(&path, &run, &judged))?;
                 }
                 Err(error) => {
                     missing += 1;

@@ -41,8 +41,8 @@ fn what_is_printed_is_what_the_schema_says() {
         let Ok(run) = pagewise_model::run::Run::parse(&fs::read(entry.path()).expect("read")) else {
             continue;
         };
-        let judged = JudgedRun { path: "", run: &run, judged: &pagewise_analysis::judge(&run) };
-        let judged = serde_json::to_value(JudgedJson::of(&judged)).expect("JSON");
+        let judged = pagewise_analysis::judge(&run);
+        let judged = serde_json::to_value(JudgedJson::of(&JudgedRun::of("", &run, &judged))).expect("JSON");
         holds(&judged, &entry.path().display().to_string());
         all.push(judged);
         files += 1;

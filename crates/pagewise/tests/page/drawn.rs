@@ -42,7 +42,7 @@ fn every_plot_has_the_marks_of_its_data() {
     let Some(mut browser) = browser() else { return };
     for (name, run) in runs() {
         let judged = judge(&run);
-        let shown = JudgedRun { path: "run.jsonl", run: &run, judged: &judged };
+        let shown = JudgedRun::of("run.jsonl", &run, &judged);
         let plots = (PAGE.plots)(std::slice::from_ref(&shown));
         let wanted: Vec<usize> = plots.iter().map(|drawn| marks(&drawn.plot)).collect();
         browser.open(&written(name, &run));

@@ -35,7 +35,7 @@ fn folder(name: &str) -> PathBuf {
 fn written(name: &str, run: &Run) -> PathBuf {
     curves_door::offer(&[CURVES]);
     let judged: Judged = judge(run);
-    file(name, |out| (PAGE.runs)(out, &[JudgedRun { path: &format!("{name}.jsonl"), run, judged: &judged }]))
+    file(name, |out| (PAGE.runs)(out, &[JudgedRun::of(&format!("{name}.jsonl"), run, &judged)]))
 }
 
 /// A page as a file of this name.

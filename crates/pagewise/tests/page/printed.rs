@@ -25,7 +25,7 @@ pub fn overview(invalid: usize) -> PathBuf {
     };
     let paths: Vec<String> = runs.iter().map(path).collect();
     let all: Vec<JudgedRun<'_>> =
-        both.zip(&paths).map(|((run, judged), path)| JudgedRun { path, run, judged }).collect();
+        both.zip(&paths).map(|((run, judged), path)| JudgedRun::of(path, run, judged)).collect();
     file(&format!("overview-{invalid}"), |out| (PAGE.runs)(out, &all))
 }
 

@@ -58,7 +58,7 @@ fn a_page_of_several_runs_has_each_of_them_and_a_map() {
     let runs = [constructed::complete(), constructed::append(), other(&constructed::complete(), 1, 0)];
     let judged: Vec<Judged> = runs.iter().map(judge).collect();
     let all: Vec<JudgedRun<'_>> =
-        runs.iter().zip(&judged).map(|(run, judged)| JudgedRun { path: "run.jsonl", run, judged }).collect();
+        runs.iter().zip(&judged).map(|(run, judged)| JudgedRun::of("run.jsonl", run, judged)).collect();
     let page = file("several", |out| (PAGE.runs)(out, &all));
     browser.open(&page);
     let links = browser.evaluate(

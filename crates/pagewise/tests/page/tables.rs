@@ -16,7 +16,7 @@ fn a_heading_sorts_by_number_and_back() {
     browser.open(&written("complete", &run));
     // The numbers behind the texts of each table that stands beside a plot.
     let judged = judge(&run);
-    let shown = JudgedRun { path: "run.jsonl", run: &run, judged: &judged };
+    let shown = JudgedRun::of("run.jsonl", &run, &judged);
     let plots = (PAGE.plots)(std::slice::from_ref(&shown));
     let numbers = |row: &Vec<TextCell>| row.iter().map(|cell| cell.value).collect::<Vec<_>>();
     let values: Vec<Vec<_>> =

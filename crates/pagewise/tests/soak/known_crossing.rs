@@ -50,7 +50,8 @@ fn the_order_changes_where_a_mapping_reads_as_much_as_it_is_asked_for() {
     );
     place.expect_no_trace();
     curves_door::offer(&[CURVES]);
-    let judged = JudgedRun { path: "", run: &run, judged: &judge(&run) };
+    let judged = judge(&run);
+    let judged = JudgedRun::of("", &run, &judged);
     let judged = serde_json::to_value(JudgedJson::of(&judged)).expect("JSON");
     let only = |list: &Value| match list.as_array().map(Vec::as_slice) {
         Some([only]) => only.clone(),

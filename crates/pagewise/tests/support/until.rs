@@ -100,7 +100,8 @@ impl Taken {
     /// Judges what a run file holds so far.
     pub fn of(run: &Run) -> Self {
         let run = forgiven(run.clone());
-        let judged = JudgedRun { path: "", run: &run, judged: &pagewise_analysis::judge(&run) };
+        let judged = pagewise_analysis::judge(&run);
+        let judged = JudgedRun::of("", &run, &judged);
         let judged = serde_json::to_value(JudgedJson::of(&judged)).expect("a judged run");
         Self { run, judged }
     }

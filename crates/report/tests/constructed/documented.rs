@@ -31,7 +31,7 @@ pub fn document(
 ) -> String {
     let judged = judge(run);
     let mut out = Vec::new();
-    write(&mut out, &[JudgedRun { path: "run.jsonl", run, judged: &judged }]).expect("memory");
+    write(&mut out, &[JudgedRun::of("run.jsonl", run, &judged)]).expect("memory");
     String::from_utf8(out).expect("text")
 }
 

@@ -46,7 +46,7 @@ fn the_row_of_the_program_itself_is_marked() {
     let run = constructed::complete();
     let mut judged = judge(&run);
     let text = |judged: &Judged| {
-        let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged }], 100);
+        let lines = screen::lines(&[JudgedRun::of("run.jsonl", &run, judged)], 100);
         lines.iter().map(|line| line.text() + "\n").collect::<String>()
     };
     assert!(!text(&judged).contains("(the program)"));
@@ -97,7 +97,7 @@ fn an_open_expectation_names_the_samples_that_would_decide() {
     let at_limit = JudgedExpectation { samples_to_decide: None, ..open.clone() };
     let far = JudgedExpectation { samples_needed: 36_888, rejected: 0, ..few.clone() };
     cell.expected = vec![open, few, at_limit, far];
-    let lines = screen::lines(&[JudgedRun { path: "run.jsonl", run: &run, judged: &judged }], 100);
+    let lines = screen::lines(&[JudgedRun::of("run.jsonl", &run, &judged)], 100);
     let text: Vec<String> = lines.iter().map(Line::text).collect();
     let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let found = "p99<10ms is open: 0 of 192 operations took 10 ms or longer, 0 % [0 %, 2.5 %], and 1 % may";
@@ -134,7 +134,7 @@ fn emphasis_is_the_only_thing_a_terminal_obeys() {
     run.header.environment.host_name = Some("evil\u{1b}[2J\nhost".to_string());
     let judged = judge(&run);
     let path = "run\u{1b}[31m.jsonl";
-    let lines = screen::lines(&[JudgedRun { path, run: &run, judged: &judged }], 80);
+    let lines = screen::lines(&[JudgedRun::of(path, &run, &judged)], 80);
     let shown = |coloured: bool| {
         let mut out = Vec::new();
         let mut printed = Printed::new(&mut out, Escape::Shown);

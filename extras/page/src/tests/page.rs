@@ -18,7 +18,7 @@ fn page_of(runs: &[(&str, &Run)]) -> String {
     let judged: Vec<Judged> = runs.iter().map(|(_, run)| judge(run)).collect();
     let both = runs.iter().zip(&judged);
     let runs: Vec<JudgedRun<'_>> =
-        both.map(|((path, run), judged)| JudgedRun { path, run, judged }).collect();
+        both.map(|((path, run), judged)| JudgedRun::of(path, run, judged)).collect();
     let mut out = Vec::new();
     page::write(&mut out, &runs).expect("memory");
     String::from_utf8(out).expect("text")
@@ -214,7 +214,7 @@ fn runs_without_room_are_refused_in_one_sentence() {
     let run = constructed::complete();
     let judged = judge(&run);
     let path = "x".repeat(4_000);
-    let runs = vec![JudgedRun { path: &path, run: &run, judged: &judged }; 100];
+    let runs = vec![JudgedRun::of(&path, &run, &judged); 100];
     let refused = page::write(&mut std::io::sink(), &runs).expect_err("no room");
     let text = refused.to_string();
     assert!(

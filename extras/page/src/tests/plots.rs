@@ -15,7 +15,7 @@ use super::well_formed::elements;
 use super::{all, constructed, hostile};
 
 pub fn plots_of(run: &Run, judged: &Judged) -> Vec<Plot> {
-    let run = JudgedRun { path: "run.jsonl", run, judged };
+    let run = JudgedRun::of("run.jsonl", run, judged);
     let colours = Colours::of(std::slice::from_ref(&run));
     plots::all(&run, &colours)
 }
