@@ -3,10 +3,10 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -24,6 +24,7 @@ use pagewise_model::trace::WindowTally;
 use pagewise_model::untrusted::shell_word;
 use pagewise_model::watched::{DiskOf, Missing, Observation, ObservationKind};
 use pagewise_sys::{Held, Spawn};
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, kill_process, pidfd_open};
 use rustix::termios::tcgetpgrp;
 
@@ -34,6 +35,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The totals of a program are looked at this often at most; in windows, what has happened is added
 /// up this often.
 const SOON: Duration = Duration::from_millis(20);
+/// Room for what a program prints that is dropped, as much as each user may have usually, and how
+/// long it is left there.
+const MOST_PRINTED: usize = 1 << 20;
+const UNREAD: Duration = Duration::from_millis(5);
 /// The wait for the program to be executed.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
@@ -268,6 +273,18 @@ fn add_up(
     }
 }
 
+/// Read what a program prints until it ends. A write that finds a reader waiting wakes it, which
+/// takes a program longer that writes little at a time: so nobody waits while there is much room.
+fn drop_printed(mut printed: ChildStdout) {
+    let room = fcntl_setpipe_size(&printed, MOST_PRINTED).or_else(|_| fcntl_getpipe_size(&printed));
+    let mut block = vec![0; room.unwrap_or(MOST_PRINTED)];
+    while let Ok(read @ 1..) = printed.read(&mut block) {
+        if read < block.len() / 2 {
+            thread::sleep(UNREAD);
+        }
+    }
+}
+
 /// The command of these words.
 pub(super) fn command_of(words: &[OsString]) -> Result<Command> {
     let [program, words @ ..] = words else { bail!("there is no command: write it behind --") };
@@ -349,10 +366,10 @@ impl Started {
             watched.look(&end)?;
         }
         let mut child = released.child().map_err(refused)?;
-        if let Some(mut printed) = child.stdout.take() {
+        if let Some(printed) = child.stdout.take() {
             // A child that outlives the command may keep the pipe open, so nobody waits for this
             // thread.
-            thread::spawn(move || io::copy(&mut printed, &mut io::sink()));
+            thread::spawn(move || drop_printed(printed));
         }
         Ok(Self { watched, end, rest: Rest { child, process, status: None, requests } })
     }
