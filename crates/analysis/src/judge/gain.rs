@@ -50,7 +50,7 @@ pub enum UnknownGain {
     /// The program's reads ran in several threads at once: which part of its time they were is not
     /// known.
     SeveralThreads,
-    /// The replayed reads took longer than in the program.
+    /// The replayed reads took longer than the program, also while it was watched.
     LongerThanInProgram,
     /// The rounds do not decide it.
     Undecided,
@@ -71,14 +71,14 @@ pub(super) fn of(run: &Run, comparisons: &[Comparison], by_id: &ById<'_>) -> Opt
     let unwatched = run.program_runs.iter().filter_map(|again| again.unwatched_ns).min();
     // While it is watched it takes longer, and much longer in windows, so that a share of its time
     // would be too small.
-    let watched = || median_count(&again).or(trace.wall_ns.filter(|_| !trace.windows));
-    let program_ns = unwatched.or_else(watched)?;
+    let watched = median_count(&again).or(trace.wall_ns.filter(|_| !trace.windows));
+    let program_ns = unwatched.or(watched)?;
     let quickest = comparison.leader.clone()?;
     let files = recorded_files(plan, trace);
     let is_by_several = by_several_threads(plan, &files);
-    let is_longer = own.total_ns? > program_ns;
+    // The shortest run may have met a quicker machine than the replay did.
+    let is_longer = own.total_ns? > program_ns.max(watched.unwrap_or(0));
     let reads_ns = reads_ns(own, is_by_several, &files)?;
-    // The end of an interval may be beyond all of the program.
     let reads_ns = if is_longer { reads_ns } else { reads_ns.min(program_ns) };
     let at_most = match most_times_as_fast(comparison, &method) {
         _ if is_by_several => Err(UnknownGain::SeveralThreads),
