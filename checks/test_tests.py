@@ -12,7 +12,6 @@ from pathlib import Path
 
 import layers
 import tests
-import tracepoints
 
 # A program of one test, which fails as often as there are lines in its file `failures`.
 PROGRAM = """#!/bin/sh
@@ -209,13 +208,6 @@ mod tests {
                 (other, "deep::inside::tests::computes", True),
             ]:
                 self.assertEqual(layers.needs_machine(program, name), expected, name)
-
-
-class Tracepoints(unittest.TestCase):
-    def test_they_are_those_of_the_code(self):
-        names = tracepoints.names()
-        self.assertGreater(len(names), 70)
-        self.assertLessEqual({"syscalls/sys_enter_pread64", "syscalls/sys_exit_close", "block/block_bio_queue"}, set(names))
 
 
 class Swept(unittest.TestCase):

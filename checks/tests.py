@@ -49,7 +49,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import layers
-import tracepoints
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "target" / "check"
@@ -495,8 +494,6 @@ def main():
     print(f"built in {time.monotonic() - started:.0f} s", flush=True)
     if arguments.build:
         return 0
-    if not arguments.gate and not arguments.soak:
-        tracepoints.keep()
     if arguments.soak:
         tests = soak(programs, arguments.words, report)
     elif arguments.gate:

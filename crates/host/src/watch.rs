@@ -33,7 +33,6 @@ use crate::BlockDevice;
 use crate::kernel_files;
 use crate::placement::Topology;
 use crate::process::MapsLine;
-use calls::CALLS;
 use descriptors::Descriptors;
 use kinds::{CachePoints, Kind};
 use observations::{Asked, Chosen, FAULTS, sees_kernel};
@@ -76,6 +75,8 @@ pub struct Watch {
     /// When the rings were last looked at.
     looked_ns: u64,
     touches: Touches,
+    /// Processes whose registers have 32 bits.
+    narrow: HashSet<u32>,
     /// Until the end of the watch: what the program opens is looked at before the program closes
     /// it.
     priority: Option<RaisedPriority>,
@@ -149,6 +150,7 @@ impl Watch {
             leaving: HashMap::new(),
             looked_ns: now_ns(),
             touches: Touches::new(rustix::param::page_size() as u64),
+            narrow: HashSet::new(),
             priority: Some(RaisedPriority::of_this_thread()),
         };
         rights::room_for(wanted.len() as u64 * pairs)?;
@@ -402,7 +404,10 @@ impl Watch {
             Kind::MinorFault | Kind::MajorFault => {
                 let (major, window) = (kind == Kind::MajorFault, self.touches.note(process, address));
                 if sample.has_narrow_registers() {
+                    self.narrow.insert(process);
                     self.miss_narrow_calls();
+                } else if !self.narrow.is_empty() {
+                    self.narrow.remove(&process);
                 }
                 let instruction = sample.instruction().filter(|_| sample.in_program);
                 report(self, What::Faulted { address, major, window, instruction });
@@ -411,9 +416,10 @@ impl Watch {
             Kind::Switch => {
                 self.leaving.insert(thread, sample.instruction());
             }
-            Kind::Called(index) => {
-                let Some(raw) = sample.raw() else { return };
-                let call = CALLS[index].1(&calls::arguments(raw));
+            // Its calls have other numbers. It faults before it makes the first.
+            Kind::Called if self.narrow.contains(&process) => {}
+            Kind::Called => {
+                let Some(call) = sample.raw().and_then(calls::called) else { return };
                 match call {
                     Call::Read(access) | Call::Write(access) => {
                         self.look_if_new(binding(access.descriptor));
@@ -424,10 +430,10 @@ impl Watch {
                 }
                 report(self, What::Called(call));
             }
-            Kind::Returned(_) => {
+            Kind::Returned { binds } => {
                 let Some(result) = sample.raw().and_then(calls::returned) else { return };
                 report(self, What::Returned(result));
-                if let (true, Ok(descriptor)) = (kind.is_quick(), i32::try_from(result))
+                if let (true, Ok(descriptor)) = (binds, i32::try_from(result))
                     && descriptor >= 0
                 {
                     self.descriptors.bound((process, descriptor), time_ns);
@@ -448,8 +454,7 @@ impl Watch {
         }
     }
 
-    /// The tracepoints of calls leave out those of programs with narrow registers. So calls are
-    /// missing, from the first of these on.
+    /// Calls are missing from the first program on that has narrow registers.
     fn miss_narrow_calls(&mut self) {
         if Missing::of(&self.missing, ObservationKind::Calls).is_none() {
             let reason =

@@ -9,6 +9,7 @@
 mod record;
 mod ring;
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -29,8 +30,8 @@ pub enum EventSource {
     MajorFaults,
     /// A thread leaves its CPU. The kernel does it, so only privileged users see it.
     Switches,
-    /// A tracepoint, by its number in tracefs.
-    Tracepoint(u64),
+    /// A tracepoint, by its number in tracefs; only the records that the filter keeps, if any.
+    Tracepoint(u64, Option<&'static str>),
     /// Nothing itself: the ring gets records of mappings, names, starts and ends, and of switches
     /// between threads.
     SideBand,
@@ -98,6 +99,12 @@ impl Event {
         let mut id = 0u64;
         // SAFETY: the kernel writes one u64 through the pointer (PERF_EVENT_IOC_ID).
         checked(unsafe { libc::ioctl(descriptor.as_raw_fd(), IOC_ID, &raw mut id) })?;
+        if let EventSource::Tracepoint(_, Some(filter)) = options.source {
+            let filter = CString::new(filter)?;
+            // SAFETY: the kernel reads a text that lives during the call
+            // (PERF_EVENT_IOC_SET_FILTER).
+            checked(unsafe { libc::ioctl(descriptor.as_raw_fd(), IOC_SET_FILTER, filter.as_ptr()) })?;
+        }
         Ok(Self { descriptor, id, counts_lost })
     }
 
@@ -158,6 +165,7 @@ pub const KNOWS_INSTRUCTIONS: bool = INSTRUCTION_REGISTER.is_some();
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+const IOC_SET_FILTER: libc::c_ulong = 0x4008_2406;
 const IOC_ID: libc::c_ulong = 0x8008_2407;
 
 fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_attr {
@@ -172,10 +180,10 @@ fn attributes(options: &EventOptions, counts_lost: bool) -> kernel::perf_event_a
         EventSource::MajorFaults => software(kernel::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
         EventSource::Switches => software(kernel::PERF_COUNT_SW_CONTEXT_SWITCHES),
         EventSource::SideBand => software(kernel::PERF_COUNT_SW_DUMMY),
-        EventSource::Tracepoint(number) => (kernel::PERF_TYPE_TRACEPOINT, number),
+        EventSource::Tracepoint(number, _) => (kernel::PERF_TYPE_TRACEPOINT, number),
     };
     match options.source {
-        EventSource::Tracepoint(_) => attributes.sample_type |= u64::from(kernel::PERF_SAMPLE_RAW),
+        EventSource::Tracepoint(..) => attributes.sample_type |= u64::from(kernel::PERF_SAMPLE_RAW),
         EventSource::SideBand => {
             attributes.set_mmap(1);
             attributes.set_mmap2(1);

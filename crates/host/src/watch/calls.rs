@@ -1,9 +1,13 @@
 //! The calls that concern files: one line each.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use pagewise_model::watched::{AdviceSubject, Call, Position, ReadOrder, Transfer};
+use syscalls::Sysno;
 
 /// The arguments of a call.
-pub(super) type Arguments = [u64; 6];
+type Arguments = [u64; 6];
 
 /// MAP_POPULATE on all architectures but alpha, mips, parisc and xtensa.
 const MAP_POPULATE: u64 = 0x8000;
@@ -31,9 +35,12 @@ const OF_MAPPINGS: [(u64, &str); 5] = [
 /// The meaning of a call with these arguments.
 type Meaning = fn(&Arguments) -> Call;
 
-/// The name of each call in tracefs, and its meaning. Not all architectures have all of them.
+/// A call: its name in tracefs, and its meaning.
+pub(super) type WatchedCall = (&'static str, Meaning);
+
+/// Not all architectures have all of them.
 #[rustfmt::skip]
-pub(super) const CALLS: &[(&str, Meaning)] = &[
+pub(super) const CALLS: &[WatchedCall] = &[
     ("read", |arguments| Call::Read(at(arguments, Position::Current))),
     ("readv", |arguments| Call::Read(at(arguments, Position::Current))),
     ("pread64", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
@@ -111,9 +118,30 @@ fn hidden_or_current(address: u64) -> Position {
     if address == 0 { Position::Current } else { Position::Hidden }
 }
 
+/// True if the result of a call may be a descriptor that it binds.
+pub(super) fn binds((_, meaning): &WatchedCall) -> bool {
+    matches!(meaning(&Arguments::default()), Call::Open | Call::Duplicate)
+}
+
+/// The number of a call; `None`: this architecture does not have it.
+pub(super) fn number((name, _): &WatchedCall) -> Option<i32> {
+    // The kernel's function has another name there.
+    let name = if *name == "sendfile64" { "sendfile" } else { name };
+    name.parse::<Sysno>().ok().map(|call| call.id())
+}
+
+/// The meaning of the call of a record, by its number; `None`: it is no call of these.
+pub(super) fn called(raw: &[u8]) -> Option<Call> {
+    static MEANINGS: LazyLock<HashMap<i32, Meaning>> =
+        LazyLock::new(|| CALLS.iter().filter_map(|call| Some((number(call)?, call.1))).collect());
+    // A word or half of one, of which the other half is zero.
+    let word = u64::from_ne_bytes(*raw.get(8..)?.first_chunk()?);
+    MEANINGS.get(&(word as i32)).map(|meaning| meaning(&arguments(raw)))
+}
+
 /// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call
 /// has.
-pub(super) fn arguments(raw: &[u8]) -> Arguments {
+fn arguments(raw: &[u8]) -> Arguments {
     let mut arguments = Arguments::default();
     let words = raw.get(16..).unwrap_or_default().chunks_exact(8);
     for (argument, word) in arguments.iter_mut().zip(words) {

@@ -44,7 +44,9 @@ impl Chosen {
         let tracefs = tracefs.as_ref().map_err(String::clone);
         let permitted = |events: Vec<(Kind, EventSource)>| may(&events).map(|()| events);
         let of_calls = match calls {
-            true => tracefs.clone().and_then(kinds::of_calls).and_then(permitted),
+            true => {
+                tracefs.clone().and_then(|tracefs| kinds::of_calls(tracefs, with_kernel)).and_then(permitted)
+            }
             false => Err("not asked for (--no-calls)".to_string()),
         };
         let points = match (with_kernel, &of_calls) {
