@@ -477,7 +477,7 @@ fn refused(samples: &CellSamples<'_>) -> Option<RefusedAttempts> {
 
 /// The failure that ended the cell, or else the most frequent kind, with its first message and the
 /// last output of a worker that ended.
-fn main_failure(samples: &CellSamples<'_>) -> Option<MainFailure> {
+pub(super) fn main_failure(samples: &CellSamples<'_>) -> Option<MainFailure> {
     let failures: Vec<_> = samples
         .attempts
         .iter()

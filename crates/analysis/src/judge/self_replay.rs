@@ -6,7 +6,9 @@ use pagewise_model::plan::PlannedTrace;
 use pagewise_model::run::Run;
 use pagewise_model::{Bytes, CacheState, Plan};
 
+use super::cell::main_failure;
 use super::collected::CellSamples;
+use super::reasons::MainFailure;
 use crate::statistics::median_count;
 
 /// Device bytes of the replay and of the program agree within this share.
@@ -42,6 +44,10 @@ pub struct SelfReplay {
     pub stands: bool,
     /// Reason that this is not known; `None` if it is.
     pub unknown: Option<Unproven>,
+    /// The main failure of the replay by the program's own method, if none is valid; in
+    /// its sentence.
+    #[serde(skip)]
+    pub failed: Option<MainFailure>,
 }
 
 /// Reason that it is not known whether a trace stands for its program.
@@ -102,6 +108,7 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
         difference: proven.ok().map(|(difference, _)| difference),
         stands: proven.is_ok_and(|(_, stands)| stands),
         unknown: proven.err(),
+        failed: own.filter(|own| own.valid().next().is_none()).and_then(main_failure),
     })
 }
 

@@ -7,10 +7,14 @@ use pagewise_analysis::judge::self_replay::{SLACK_BYTES, SelfReplay, Unproven, W
 use pagewise_model::format::{bytes, difference, percent_up, time};
 use pagewise_model::{Bytes, CacheState};
 
+use super::reasons;
+
 /// The proof that the trace stands for its program, or does not.
 pub(crate) fn proof(replay: &SelfReplay) -> String {
     if let Some(reason) = replay.unknown {
-        return not_validated(reason, &replay.method);
+        let failed = replay.failed.as_ref().filter(|_| reason == Unproven::NoValidReplay);
+        let failed = failed.map_or_else(String::new, |failure| format!(": {}", reasons::failed(failure)));
+        return format!("{}{failed}", not_validated(reason, &replay.method));
     }
     let figures = figures(replay);
     match replay.stands {
@@ -165,6 +169,9 @@ pub(crate) fn named(judged: &Judged, method: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_analysis::judge::reasons::MainFailure;
+    use pagewise_model::FailureKind;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -183,6 +190,7 @@ mod tests {
             difference: Some((64 * MIB) as f64 / (program as f64).max(1.0) - 1.0),
             stands,
             unknown: None,
+            failed: None,
         }
     }
 
@@ -241,6 +249,14 @@ mod tests {
             let beginning = "the replay could not be validated, so no other method is shown: ";
             assert!(sentence.starts_with(beginning) && sentence.contains(part), "{sentence}");
         }
+        let failure =
+            MainFailure { kind: FailureKind::WrongBytes, detail: "1 of 64 differ".into(), stderr_tail: None };
+        let failed = proof(&SelfReplay {
+            unknown: Some(Unproven::NoValidReplay),
+            failed: Some(failure),
+            ..replayed(&[64], false)
+        });
+        assert!(failed.ends_with("by its own method pread: wrong-bytes: 1 of 64 differ"), "{failed}");
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn the_row_of_the_program_itself_is_marked() {
         unassigned_bytes: 0,
         stands: true,
         unknown: None,
+        failed: None,
     });
     let marked = text(&judged);
     let rows = |marked: &str| marked.matches("pread (the program)").count();
