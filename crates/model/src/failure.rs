@@ -73,6 +73,8 @@ words! {
         KilledFromOutside = "killed-from-outside",
         /// The worker did not answer in time.
         WorkerHung = "worker-hung",
+        /// A replay took many times as long as its program, and was stopped.
+        TooSlow = "too-slow",
         /// The worker's answer is not of the protocol.
         WorkerNonsense = "worker-nonsense",
         /// The worker reported that it had closed the file but still has a mapping of it.

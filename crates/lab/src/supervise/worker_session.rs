@@ -6,6 +6,7 @@
 mod cold_start;
 mod heartbeats;
 mod latencies;
+mod replay_limit;
 mod windows;
 
 use std::time::{Duration, Instant};
@@ -37,6 +38,7 @@ use super::sample_round::SampleRound;
 use super::task::Task;
 use super::worker_warmup::{WarmingWorker, WarmupFile};
 use heartbeats::heartbeats;
+use replay_limit::ReplayLimit;
 
 /// Reads of a sample that are compared byte for byte.
 const VERIFIED_READS: u64 = 8;
@@ -355,7 +357,9 @@ impl WorkerSession<'_> {
         let go_unix_ns = ClockPair::now().real_ns.max(0) as u64;
         let started = Instant::now();
         let go = Go { first_operation, sample_ns, latency_ns, touch_at: self.task.touch_at() };
+        let replay_limit = ReplayLimit::of(self.round.plan, self.cell);
         let wait = self.sample_wait(sample_ns + latency_ns);
+        let wait = replay_limit.map_or(wait, |limit| limit.wait(wait));
         let syncs = self.cell.conditions.measures_syncs();
         let timed = || {
             let reply = worker.begin(go).and_then(|()| {
@@ -371,7 +375,10 @@ impl WorkerSession<'_> {
             }
             None => (timed(), None),
         };
-        let reply = reply?;
+        let reply = reply.map_err(|error| match replay_limit {
+            Some(limit) => limit.exceeded(error),
+            None => error,
+        })?;
         reached(RunStep::Answered);
         let supervisor_run_queue_ns = supervisor.ns();
         progress.waiting.begin_at(pid, sampled);
@@ -429,7 +436,8 @@ impl WorkerSession<'_> {
     /// Time limit of a sample: a batch that has begun is finished, and an operation may be large.
     fn sample_wait(&self, phases_ns: u64) -> Wait<'_> {
         let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
-        self.round.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation))
+        let wait = self.round.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation));
+        replay_limit::of_any(wait, self.round.plan, self.cell)
     }
 
     fn totals(&mut self, worker: &Conversation) -> Totals {
