@@ -6,10 +6,10 @@ of the program alone and watched.
     python3 bench/watch.py --rounds 11
 
 Each program reports its own time, so that starting and ending the watch does not count: look-ups of
-sqlite3 in a cached database by read calls and through a mapping, and loops in C of cached 4 KiB
-reads and of page faults. Bars: 5 % with faults and switches (--no-calls), 0.8 us a call, 1.5 us a
-call and 8 bytes an access in a recording. With `--long 100000000` the recorder has 64 MiB of
-memory.
+sqlite3 in a cached database by read calls and through a mapping, and in a cold one, whose reads
+wait; loops in C of cached 4 KiB reads and of page faults. Bars: 5 % with faults and switches
+(--no-calls), 0.8 us a call, 1.5 us a call and 8 bytes an access in a recording. With
+`--long 100000000` the recorder has 64 MiB of memory.
 """
 
 import argparse
@@ -61,22 +61,26 @@ def prepare(folder):
     (folder / "loop.c").write_text(LOOP)
     subprocess.run(["cc", "-O2", "-o", folder / "loop", folder / "loop.c"], check=True)
     (folder / "data").write_bytes(os.urandom(16 << 20))
-    loop = lambda what, many: ([str(folder / "loop"), what, str(folder / "data"), str(many)], "")
+    loop = lambda what, many: ([str(folder / "loop"), what, str(folder / "data"), str(many)], "", None)
     programs = {"reads of 4 KiB": loop("reads", CALLS), "page faults": loop("faults", FAULTS)}
     database = folder / "look.db"
     fill = ("create table t(k integer primary key, v blob); with recursive n(i) as (select 1 union all select i+1 from n where i<50000) "
             "insert into t select i, randomblob(400) from n;")
     subprocess.run(["sqlite3", database], input=fill, text=True, check=True)
+    os.sync()
     looks = "".join(f"select length(v) from t where k={k * 7919 % 50000 + 1};\n" for k in range(20_000))
-    for name, size in (("sqlite3, reads", 0), ("sqlite3, mapping", 1 << 30)):
+    for name, size, cold in (("sqlite3, reads", 0, None), ("sqlite3, mapping", 1 << 30, None), ("sqlite3, cold reads", 0, database)):
         text = f".output /dev/null\npragma mmap_size={size};\npragma cache_size=10;\n.timer off\n"
         # The shell's timer counts single statements, so a clock stands at both ends.
         clock = ".output stderr\nselect 'at '||((julianday('now')-2440587.5)*86400.0);\n.output /dev/null\n"
-        programs[name] = (["sqlite3", str(database)], text.replace(".timer off\n", "") + clock + looks + clock)
+        programs[name] = (["sqlite3", str(database)], text.replace(".timer off\n", "") + clock + looks + clock, cold)
     return programs
 
 
-def seconds(command, text, watch):
+def seconds(command, text, cold, watch):
+    if cold:
+        with open(cold, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     ended = subprocess.run([*watch, *command], input=text, capture_output=True, text=True, check=True)
     took = re.search(r"took ([0-9.]+)", ended.stderr)
     if took:
@@ -117,17 +121,17 @@ def main():
         programs = prepare(folder)
         seen, trace = folder / "seen.json", folder / "t.trace"
         if arguments.long:
-            command, _ = programs["reads of 4 KiB"]
+            command, *_ = programs["reads of 4 KiB"]
             return long_recording(arguments.pagewise, [*command[:-1], str(arguments.long)], trace)
         inspect = [arguments.pagewise, "inspect", "--json", "--out", str(seen)]
         ways = {"alone": [], "faults and switches": [*inspect, "--no-calls", "--"], "and calls": [*inspect, "--"],
                 "recorded": [arguments.pagewise, "record", "-o", str(trace), "--"]}
-        for name, (command, text) in programs.items():
+        for name, (command, text, cold) in programs.items():
             took = {way: [] for way in ways}
             events, size = {}, 0
             for _ in range(arguments.rounds):
                 for way, watch in ways.items():
-                    took[way].append(seconds(command, text, watch))
+                    took[way].append(seconds(command, text, cold, watch))
                     if watch:
                         found, size = seen_by(seen if seen.exists() else trace)
                         if not found["complete"]:
