@@ -375,6 +375,9 @@ impl Watch {
                 (process, thread, time_ns, What::Named { name, executed })
             }
             EventRecord::Began { process, parent, thread, time_ns } => {
+                if self.narrow.contains(&parent) {
+                    self.narrow.insert(process);
+                }
                 (process, thread, time_ns, What::Began { parent })
             }
             EventRecord::Ended { process, thread, time_ns } => (process, thread, time_ns, What::Ended),

@@ -134,9 +134,9 @@ pub(super) fn number((name, _): &WatchedCall) -> Option<i32> {
 pub(super) fn called(raw: &[u8]) -> Option<Call> {
     static MEANINGS: LazyLock<HashMap<i32, Meaning>> =
         LazyLock::new(|| CALLS.iter().filter_map(|call| Some((number(call)?, call.1))).collect());
-    // A word or half of one, of which the other half is zero.
-    let word = u64::from_ne_bytes(*raw.get(8..)?.first_chunk()?);
-    MEANINGS.get(&(word as i32)).map(|meaning| meaning(&arguments(raw)))
+    // The tracepoint of one call has no more of a word than its first half.
+    let number = i32::from_ne_bytes(*raw.get(8..)?.first_chunk()?);
+    MEANINGS.get(&number).map(|meaning| meaning(&arguments(raw)))
 }
 
 /// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call
@@ -160,9 +160,16 @@ mod tests {
     use super::*;
 
     fn called(name: &str, words: &[u64]) -> Call {
-        let raw: Vec<u8> = [0, 0].iter().chain(words).flat_map(|word: &u64| word.to_ne_bytes()).collect();
-        let (_, of) = CALLS.iter().find(|(known, _)| *known == name).expect("a call");
-        of(&arguments(&raw))
+        let call = CALLS.iter().find(|(known, _)| *known == name).expect("a call");
+        let raw = record(number(call).expect("its number"), words);
+        super::called(&raw).expect("a call of these")
+    }
+
+    /// The record of a call with this number.
+    fn record(number: i32, words: &[u64]) -> Vec<u8> {
+        let mut raw: Vec<u8> = [0, 0].iter().chain(words).flat_map(|word: &u64| word.to_ne_bytes()).collect();
+        raw[8..12].copy_from_slice(&number.to_ne_bytes());
+        raw
     }
 
     #[test]
@@ -198,6 +205,8 @@ mod tests {
         }
         assert_eq!(called("madvise", &[0x7000, 100, 4]), Call::Other, "pages stay in the page cache");
         assert_eq!(called("io_uring_enter", &[3, 32, 0, 0, 0, 0]), Call::Ring { submitted: 32 });
+        assert_eq!([-1, 100_000].map(|number| super::called(&record(number, &[3]))), [None, None]);
+        assert_eq!(super::called(&[0; 11]), None);
         assert_eq!(returned(&[0xff; 24]), Some(-1));
         assert_eq!(returned(&[0xff; 20]), None);
     }

@@ -95,7 +95,9 @@ fn device(number: u64) -> (u32, u32) {
 pub(super) fn of_calls(tracefs: &Tracefs, with_kernel: bool) -> Result<Vec<(Kind, EventSource)>, String> {
     let point = |name: &str| tracefs.tracepoint(name).map(|point| point.map(|point| point.number));
     let common = (point("raw_syscalls/sys_enter")?, point("raw_syscalls/sys_exit")?);
-    if let (true, (Some(entered), Some(returned))) = (with_kernel, common) {
+    // Its numbers have 64 bits, of which the first half is read.
+    let is_readable = with_kernel && cfg!(target_endian = "little");
+    if let (true, (Some(entered), Some(returned))) = (is_readable, common) {
         let of = |kind, number, filter: &'static LazyLock<String>| {
             (kind, EventSource::Tracepoint(number, Some(filter.as_str())))
         };
