@@ -106,14 +106,23 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Exit> {
     let took = Duration::from_nanos(traced.planned.wall_ns.unwrap_or(0));
     let ends_at = began + LEAST_TIME.max(took.saturating_mul(TIMES_OF_PROGRAM));
     let (files, threads) = (traced.files.clone(), traced.work.trace_threads);
-    let taken = match replay(arguments, traced, arguments.out.clone(), program.clone(), ends_at)? {
+    let taken = replay(arguments, traced, arguments.out.clone(), program.clone(), ends_at);
+    let taken = taken.map_err(|error| {
+        // Nothing was replayed, as where a worker has too little memory beside the program's.
+        let is_without_run = arguments.out.as_ref().is_none_or(|out| !out.exists());
+        if Exit::of(&error) == Exit::WrongUse && is_without_run {
+            let _ = fs::remove_file(&trace);
+        }
+        after_a_run(error)
+    });
+    let taken = match taken? {
         Taken::File(path) if threads > 1 && Instant::now() < ends_at && !stands(&path)? => {
             say(format_args!(
                 "note: the replay by {threads} threads does not read what the program read ({}); one thread replays the reads of all",
                 path.display()
             ));
             let traced = load(&trace, &files, true)?;
-            replay(arguments, traced, one_thread, program, ends_at)?
+            replay(arguments, traced, one_thread, program, ends_at).map_err(after_a_run)?
         }
         taken => taken,
     };
@@ -414,7 +423,7 @@ fn replay(
     let options = Options { out, all, program, ends_at: Some(ends_at), ..Options::default() };
     let (variant, chosen) = (arguments.variant(), arguments.layer());
     let asked = TypedQuestion { text, variant, chosen, destination, traced: Some(traced) };
-    measure::measure(asked, &options).map_err(after_a_run)
+    measure::measure(asked, &options)
 }
 
 /// The position of stdin, if it is a file: a further run of a command begins there too.

@@ -7,6 +7,7 @@ use pagewise_model::Outcome;
 use serde_json::Value;
 
 use crate::replay::{FILE_BYTES, data, judged, methods, watched_place};
+use crate::support::until::can_limit_memory;
 use crate::support::{Finished, Place, advise, load, of_methods, was_disturbed};
 
 /// A run into run.jsonl, begun again twice if somebody uses the device so that a method has fewer
@@ -145,6 +146,23 @@ fn the_answer_stands_below_what_the_program_does() {
     assert!(finished.stderr.contains("note: the command ended with status 3"), "{}", finished.stderr);
     assert!(!finished.stderr.contains("first run"), "{}", finished.stderr);
     assert!(place.file("run.html").exists());
+    place.expect_no_trace();
+}
+
+#[test]
+fn a_trace_that_no_worker_can_replay_is_removed() {
+    let Some((_turn, place)) = watched_place() else { return };
+    if !can_limit_memory() {
+        return;
+    }
+    let path = data(&place);
+    // A buffer holds all of the file for a while, beside which the limit leaves no worker room.
+    let script = format!("dd if={path} bs={FILE_BYTES} iflag=fullblock | (sleep 0.3; cat)");
+    let limit = format!("--memory={}KiB", FILE_BYTES / 1024 * 3 / 2);
+    let words = advise(&["--out=run.jsonl", &limit], &["sh", "-c", &script]);
+    let finished = place.run(&words).expect_code(1);
+    assert!(finished.stderr.contains("is too small for a worker here"), "{}", finished.stderr);
+    assert!(!place.file("run.trace").exists() && !place.file("run.jsonl").exists());
     place.expect_no_trace();
 }
 
