@@ -26,6 +26,7 @@ use pagewise_model::plan::FileIdentity;
 use pagewise_model::random::mix;
 use pagewise_model::run::{Header, ProgramRun, Record, Run};
 use pagewise_model::{Bytes, Cell, Content, Plan, Sample, Source};
+use pagewise_protocol::without_adopting;
 use pagewise_report::curves_door;
 
 use crate::output::{self, progress::Progress};
@@ -427,7 +428,7 @@ impl Rounds<'_> {
             return Ok(self.stopped());
         }
         self.progress.clear();
-        let program_run = program(&mut self.session.state, round)?;
+        let program_run = without_adopting(|| program(&mut self.session.state, round))?;
         if self.stop.load(Ordering::Relaxed) && !self.deadline.has_come() {
             return Ok(SamplingEnd::Interrupted);
         }

@@ -23,10 +23,22 @@ use rustix::process::{
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
+static ADOPTS: OnceLock<bool> = OnceLock::new();
+
+/// Run something that is no worker and may leave processes behind, which are not to end with the
+/// workers. There is none meanwhile.
+pub fn without_adopting<T>(run: impl FnOnce() -> T) -> T {
+    let adopts = ADOPTS.get() == Some(&true);
+    // What this kernel does not know it did not do before.
+    let _ = adopts.then(|| set_child_subreaper(None));
+    let ran = run();
+    let _ = adopts.then(|| set_child_subreaper(Some(getpid())));
+    ran
+}
+
 /// Let orphans of workers become children of this process. Called before the first worker is
 /// started.
 pub(crate) fn adopt() -> bool {
-    static ADOPTS: OnceLock<bool> = OnceLock::new();
     *ADOPTS
         .get_or_init(|| !getpid().is_init() && !has_children() && set_child_subreaper(Some(getpid())).is_ok())
 }

@@ -23,6 +23,7 @@ pub use conversation::{
     Conversation, ConversationError, EXIT_PATIENCE, Wait, descriptor_path, inherited_path,
 };
 pub use ending::died_of_sigbus;
+pub use family::without_adopting;
 pub use messages::{
     CallFailure, Go, Heartbeats, Hello, Job, PROTOCOL_VERSION, Reply, Request, SampleReply, Understood,
     Verify,

@@ -4,6 +4,7 @@
 pub mod arguments;
 mod choice;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -369,16 +370,20 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
         ensure_same_end(ended.as_deref(), &trailer.program.ended)?;
         Ok::<_, anyhow::Error>((trailer, inspection))
     };
-    let files = traced.files.clone();
+    let (files, unwatched) = (traced.files.clone(), OnceCell::<Option<u64>>::new());
     Some(Rc::new(move |state, round| {
         let (mut trailer, inspection) = run(state, needed)?;
         if windows {
             // Without them no touch is recorded, for which pages came in all the same.
             trailer.count_faults(&inspection);
         }
-        let mut unwatched = Vec::new();
-        for _ in 0..if round == 1 { unwatched_runs } else { 0 } {
-            unwatched.push(run(state, Needed::Time)?.0.program.wall_ns);
+        // Once, also if a replay by one thread follows that of several.
+        if unwatched.get().is_none() {
+            let mut times = Vec::new();
+            for _ in 0..unwatched_runs {
+                times.push(run(state, Needed::Time)?.0.program.wall_ns);
+            }
+            let _ = unwatched.set(times.into_iter().min());
         }
         // Unknown if it did not read one of them this time.
         let read = |path: &PathBuf| trailer.files.iter().find(|file| Path::new(&file.path) == path);
@@ -386,7 +391,7 @@ fn in_turn(arguments: &AdviseArguments, traced: &Traced, stdin: StdinPosition) -
         Ok(ProgramRun {
             round,
             wall_ns: trailer.program.wall_ns,
-            unwatched_ns: unwatched.into_iter().min(),
+            unwatched_ns: unwatched.get().copied().flatten().filter(|_| round == 1),
             device_bytes: seen.and_then(|files| trailer.device_bytes(&files)),
         })
     }))

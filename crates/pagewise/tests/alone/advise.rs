@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use pagewise_model::Outcome;
 use serde_json::Value;
@@ -147,6 +149,26 @@ fn the_answer_stands_below_what_the_program_does() {
     assert!(!finished.stderr.contains("first run"), "{}", finished.stderr);
     assert!(place.file("run.html").exists());
     place.expect_no_trace();
+}
+
+#[test]
+fn what_a_program_leaves_running_goes_on() {
+    let Some((_turn, place)) = watched_place() else { return };
+    let path = data(&place);
+    let script = format!("cat {path}; echo ran >>ran; (exec >late.log 2>&1; sleep 1; echo late >>late) &");
+    let words = advise(&["--out=run.jsonl", "--methods=pread:random"], &["sh", "-c", &script]);
+    let finished = place.run(&words);
+    let lines = |name| fs::read_to_string(place.file(name)).unwrap_or_default().lines().count();
+    let ran = lines("ran");
+    assert!(ran > 4, "{ran} runs, some in turn with the replay: {finished:?}");
+    // Workers end meanwhile, and what they leave behind ends with them.
+    for _ in 0..100 {
+        if lines("late") == ran {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{ran} runs, and {} of them ended what they had begun", lines("late"));
 }
 
 #[test]
