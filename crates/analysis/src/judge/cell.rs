@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use pagewise_model::sample::Measurement;
 use pagewise_model::{
-    Access, Bytes, CacheState, Consume, Evidence, MethodOption, Outcome, Role, Sample, Workload,
+    Access, Bytes, CacheState, Consume, Evidence, FailureKind, MethodOption, Outcome, Role, Sample, Workload,
 };
 use serde::Serialize;
 
@@ -239,7 +239,13 @@ impl CellJudgement {
     /// True if samples are missing that a verdict needs, of those that were asked for and that the
     /// machine supports, or if it did a part of its work.
     pub fn lacks_samples(&self) -> bool {
-        self.fell_short() && (self.samples < FEWEST_ROUNDS || self.is_partial())
+        self.fell_short() && !self.is_too_slow() && (self.samples < FEWEST_ROUNDS || self.is_partial())
+    }
+
+    /// True if it was stopped because it is slow, which is an answer.
+    fn is_too_slow(&self) -> bool {
+        let Some(CellReason::Lacking { failure: Some(failure), .. }) = &self.reason else { return false };
+        failure.kind == FailureKind::TooSlow
     }
 
     /// True if its samples did a part of the work.

@@ -432,6 +432,19 @@ fn the_failure_that_ended_a_cell_is_its_reason() {
 }
 
 #[test]
+fn a_method_that_was_stopped_as_slow_is_an_answer() {
+    let falls_short = |kind| {
+        let mut run = run(&three(CacheState::Warm));
+        let slow = run.samples[0].cell.clone();
+        run.samples.retain(|sample| sample.cell != slow || sample.round == 0);
+        let failures = vec![Failure { kind, detail: "stopped after 10 s".into() }];
+        run.samples[0].outcome = Outcome::Broken { failures, stderr_tail: String::new() };
+        judge(&run).fell_short()
+    };
+    assert_eq!([FailureKind::TooSlow, FailureKind::WorkerHung].map(falls_short), [false, true]);
+}
+
+#[test]
 fn an_unavailable_or_invalid_method_does_not_spoil_the_others() {
     let mut entries = three(CacheState::Warm);
     entries.push(entry(Role::Measured, "uring", CacheState::Warm, 50));
