@@ -14,7 +14,7 @@ use pagewise_model::{Bytes, Method};
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_HELP)]
 pub struct AdviseArguments {
-    /// The command. It runs up to six times; what it prints on stdout is dropped
+    /// The command. It runs up to eleven times; what it prints on stdout is dropped
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
     /// A file whose reads are replayed, given once for each [default: the one of which the command
