@@ -427,6 +427,10 @@ impl Watch {
                     Call::Read(access) | Call::Write(access) => {
                         self.look_if_new(binding(access.descriptor));
                     }
+                    Call::Copy { from, to } => {
+                        self.look_if_new(binding(from.descriptor));
+                        self.look_if_new(binding(to.descriptor));
+                    }
                     Call::Sync { descriptor } => self.look_if_new(binding(descriptor)),
                     Call::Close { descriptor } => self.descriptors.closed((process, descriptor), time_ns),
                     _ => {}

@@ -102,6 +102,13 @@ pub enum Call {
     Read(Transfer),
     /// A write.
     Write(Transfer),
+    /// The kernel moves bytes from one descriptor to another.
+    Copy {
+        /// The read.
+        from: Transfer,
+        /// The write.
+        to: Transfer,
+    },
     /// The position of a descriptor is set.
     Seek {
         /// The descriptor.

@@ -46,9 +46,12 @@ pub(super) const CALLS: &[WatchedCall] = &[
     ("pread64", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
     ("preadv", |arguments| Call::Read(at(arguments, Position::Offset(arguments[3])))),
     ("preadv2", |arguments| Call::Read(at(arguments, offset_or_current(arguments[3])))),
-    ("sendfile64", |arguments| Call::Read(Transfer { descriptor: arguments[1] as i32, at: hidden_or_current(arguments[2]) })),
-    ("copy_file_range", |arguments| Call::Read(at(arguments, hidden_or_current(arguments[1])))),
-    ("splice", |arguments| Call::Read(at(arguments, hidden_or_current(arguments[1])))),
+    ("sendfile64", |arguments| Call::Copy {
+        from: Transfer { descriptor: arguments[1] as i32, at: hidden_or_current(arguments[2]) },
+        to: at(arguments, Position::Current),
+    }),
+    ("copy_file_range", copied),
+    ("splice", copied),
     ("write", |arguments| Call::Write(at(arguments, Position::Current))),
     ("writev", |arguments| Call::Write(at(arguments, Position::Current))),
     ("pwrite64", |arguments| Call::Write(at(arguments, Position::Offset(arguments[3])))),
@@ -98,6 +101,12 @@ fn read_ahead(arguments: &Arguments) -> Call {
 fn otherwise(known: &[(u64, &'static str)], number: u64, on: AdviceSubject) -> Call {
     let found = known.iter().find(|(advice, _)| *advice == number);
     found.map_or(Call::Other, |(_, advice)| Call::AdviseOtherwise { on, advice })
+}
+
+/// Each descriptor of splice(2) and copy_file_range(2) has the address of its offset behind it.
+fn copied(arguments: &Arguments) -> Call {
+    let to = Transfer { descriptor: arguments[2] as i32, at: hidden_or_current(arguments[3]) };
+    Call::Copy { from: at(arguments, hidden_or_current(arguments[1])), to }
 }
 
 fn populate(arguments: &Arguments) -> Call {
@@ -177,9 +186,15 @@ mod tests {
         let read = |at| Call::Read(Transfer { descriptor: 3, at });
         assert_eq!(called("pread64", &[3, 0x7f00, 4096, 8192]), read(Position::Offset(8192)));
         assert_eq!(called("preadv2", &[3, 0, 1, u64::MAX, 0, 0]), read(Position::Current));
-        assert_eq!(called("sendfile64", &[9, 3, 0, 10]), read(Position::Current));
-        assert_eq!(called("sendfile64", &[9, 3, 0x7f00, 10]), read(Position::Hidden));
-        assert_eq!(called("copy_file_range", &[3, 0, 9, 0, 10]), read(Position::Current));
+        let moved = |from, to| Call::Copy {
+            from: Transfer { descriptor: 3, at: from },
+            to: Transfer { descriptor: 9, at: to },
+        };
+        let (hidden, current) = (Position::Hidden, Position::Current);
+        assert_eq!(called("sendfile64", &[9, 3, 0, 10]), moved(current, current));
+        assert_eq!(called("sendfile64", &[9, 3, 0x7f00, 10]), moved(hidden, current));
+        assert_eq!(called("copy_file_range", &[3, 0, 9, 0x7f00, 10]), moved(current, hidden));
+        assert_eq!(called("splice", &[3, 0x7f00, 9, 0, 10]), moved(hidden, current));
         let expected = Call::Expect { descriptor: 3, order: ReadOrder::Random };
         assert_eq!(
             (called("fadvise64", &[3, 0, 0, 1]), called("fadvise64", &[3, 0, 0, 9])),

@@ -306,6 +306,12 @@ impl Accounts {
         let (access, by) = match call.call {
             Call::Read(access) => (access, By::Reads),
             Call::Write(access) => (access, By::Writes),
+            Call::Copy { from, to } => {
+                // Which of both it waited for is not known.
+                let written = InCall { blocked_ns: 0, ..*call };
+                self.moved((process, thread), (&written, now_ns), (to, By::Writes), result);
+                (from, By::Reads)
+            }
             Call::Sync { descriptor } => {
                 if let To::File(file) = self.descriptor(process, descriptor)?.to {
                     self.waited(thread, file, By::Syncs, call.blocked_ns);
@@ -358,6 +364,17 @@ impl Accounts {
             }
             _ => return None,
         };
+        self.moved((process, thread), (call, now_ns), (access, by), result)
+    }
+
+    /// A call has moved bytes, or failed to; the access, if it is a read of a known place.
+    fn moved(
+        &mut self,
+        (process, thread): (u32, u32),
+        (call, now_ns): (&InCall, u64),
+        (access, by): (Transfer, By),
+        result: i64,
+    ) -> Option<Accessed> {
         let bytes = u64::try_from(result).ok();
         let extent = bytes.and_then(|bytes| self.extent(process, &access, bytes));
         let state = self.descriptor(process, access.descriptor);
@@ -486,6 +503,11 @@ impl Accounts {
             return;
         }
         let index = self.file_of_pages(&pages);
+        if let Some(Call::Copy { to, .. }) = call
+            && self.descriptor(process, to.descriptor).is_some_and(|state| state.to == To::File(index))
+        {
+            return;
+        }
         let file = &mut self.files[index];
         file.again_pages += file.brought_in.insert(pages.first, pages.count);
         file.large |= pages.count >= LARGE_PAGES;
@@ -501,7 +523,7 @@ impl Accounts {
     /// the same again.
     fn asked_device(&mut self, (process, thread): (u32, u32), time_ns: u64, device: (u32, u32), bytes: u64) {
         let (access, by) = match self.thread(process, thread, time_ns).call() {
-            Some(Call::Read(access)) => (access, By::Reads),
+            Some(Call::Read(access) | Call::Copy { from: access, .. }) => (access, By::Reads),
             Some(Call::Write(access)) => (access, By::Writes),
             _ => return,
         };

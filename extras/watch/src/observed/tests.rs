@@ -337,6 +337,29 @@ fn a_minor_fault_within_a_call_takes_nothing_from_it() {
 }
 
 #[test]
+fn a_copy_is_a_read_of_one_file_and_a_write_of_another() {
+    let moved = |descriptor| Transfer { descriptor, at: Position::Current };
+    let inspection = inspected(vec![
+        bound(3, 7),
+        bound(4, 8),
+        What::Called(Call::Copy { from: moved(3), to: moved(4) }),
+        What::BroughtIn(pages(7, 0, 1)),
+        What::Left { preempted: false, instruction: None },
+        What::Resumed,
+        What::BroughtIn(pages(8, 0, 1)),
+        What::Returned(4096),
+    ]);
+    let of = |inode| inspection.files.iter().find(|file| file.identity.2 == inode).expect("a file");
+    let (from, to) = (of(7), of(8));
+    let (reads, writes) = (from.reads.as_ref().expect("reads"), to.writes.as_ref().expect("writes"));
+    assert_eq!((reads.count, reads.bytes, reads.waits.count), (1, 4096, 1));
+    assert_eq!((writes.count, writes.bytes, writes.waits.count), (1, 4096, 0));
+    assert!(from.writes.is_none() && to.reads.is_none());
+    let brought_in = |file: &InspectedFile| file.brought_in.as_ref().map_or(0, |brought| brought.bytes);
+    assert_eq!((brought_in(from), brought_in(to)), (PAGE, 0), "a write brings nothing in");
+}
+
+#[test]
 fn prefaults_and_syncs_of_a_mapping_are_those_of_its_file() {
     let map = |start| What::Mapped { start, len: 4 * PAGE, file: Some((file(7), 0)), executable: false };
     let call = |call, result| {
