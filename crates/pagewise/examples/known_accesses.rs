@@ -9,9 +9,10 @@
 //! thread t of 0, 1, 2 reads 100 (t + 1) blocks of 4 KiB of its own third, none where the one
 //! before ended, and waits for the others after every tenth. `known_accesses FILE shared` has three
 //! threads touch the same page of a mapping at once, 256 pages one after the other: one of them
-//! reads it, and those that come while it does wait for it. Then one puts 16 pages in place ahead.
+//! reads it, and those that come while it does wait for it. If none came so, it does that again.
+//! Then one puts 16 pages in place ahead.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -26,6 +27,7 @@ use rustix::fs::{Advice as FileAdvice, fadvise};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 8192;
+const MOST_PASSES: usize = 50;
 
 fn main() -> io::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -114,16 +116,28 @@ fn together(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A page is touched by all threads before the next one is by any.
+/// A page is touched by all threads before the next one is by any, until one has waited for a page
+/// that another reads.
 fn shared(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
-    fadvise(&file, 0, None, FileAdvice::DontNeed)?;
+    for _ in 0..MOST_PASSES {
+        fadvise(&file, 0, None, FileAdvice::DontNeed)?;
+        let mapping = FileMapping::new(&file, PAGES * PAGE, false)?;
+        mapping.advise(0..PAGES * PAGE, Advice::Random)?;
+        if is_waited_for(mapping.bytes())? {
+            break;
+        }
+    }
     let mapping = FileMapping::new(&file, PAGES * PAGE, false)?;
-    mapping.advise(0..PAGES * PAGE, Advice::Random)?;
+    mapping.advise(0..16 * PAGE, Advice::PopulateRead)?;
+    Ok(())
+}
+
+fn is_waited_for(bytes: &[u8]) -> io::Result<bool> {
     // Who waits for the others keeps its CPU: woken up, it would come when the page is there.
     let arrived = AtomicUsize::new(0);
     let touch = || {
-        let bytes = mapping.bytes();
+        let before = blocked()?;
         for (turn, page) in (PAGES / 2..PAGES).step_by(16).enumerate() {
             arrived.fetch_add(1, Ordering::Relaxed);
             while arrived.load(Ordering::Relaxed) < (turn + 1) * 3 {
@@ -131,8 +145,23 @@ fn shared(path: &Path) -> io::Result<()> {
             }
             std::hint::black_box(bytes[page * PAGE]);
         }
+        let after = blocked()?;
+        Ok::<_, io::Error>(after.0 - before.0 > after.1 - before.1)
     };
-    thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(touch))));
-    mapping.advise(0..16 * PAGE, Advice::PopulateRead)?;
-    Ok(())
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(touch)).collect();
+        let waited = threads.into_iter().map(|thread| thread.join().map_err(|_| io::ErrorKind::Other)?);
+        Ok(waited.collect::<io::Result<Vec<bool>>>()?.contains(&true))
+    })
+}
+
+/// How often this thread has left its CPU because it waited, and its major faults.
+fn blocked() -> io::Result<(u64, u64)> {
+    let (status, stat) =
+        (fs::read_to_string("/proc/thread-self/status")?, fs::read_to_string("/proc/thread-self/stat")?);
+    let left = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    // The tenth field behind the name, which may have spaces.
+    let major = stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(9));
+    let number = |text: Option<&str>| text.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    Ok((number(left), number(major)))
 }
