@@ -436,8 +436,7 @@ impl WorkerSession<'_> {
     /// Time limit of a sample: a batch that has begun is finished, and an operation may be large.
     fn sample_wait(&self, phases_ns: u64) -> Wait<'_> {
         let operation = self.cell.conditions.op_bytes() * u64::from(self.cell.conditions.threads);
-        let wait = self.round.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation));
-        replay_limit::of_any(wait, self.round.plan, self.cell)
+        self.round.wait.and(2 * Duration::from_nanos(phases_ns) + slowest(operation))
     }
 
     fn totals(&mut self, worker: &Conversation) -> Totals {
