@@ -1,6 +1,5 @@
 //! The calls that concern files: one line each.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use pagewise_model::watched::{AdviceSubject, Call, Position, ReadOrder, Transfer};
@@ -141,11 +140,22 @@ pub(super) fn number((name, _): &WatchedCall) -> Option<i32> {
 
 /// The meaning of the call of a record, by its number; `None`: it is no call of these.
 pub(super) fn called(raw: &[u8]) -> Option<Call> {
-    static MEANINGS: LazyLock<HashMap<i32, Meaning>> =
-        LazyLock::new(|| CALLS.iter().filter_map(|call| Some((number(call)?, call.1))).collect());
+    static BY_NUMBER: LazyLock<Vec<Option<Meaning>>> = LazyLock::new(by_number);
     // The tracepoint of one call has no more of a word than its first half.
     let number = i32::from_ne_bytes(*raw.get(8..)?.first_chunk()?);
-    MEANINGS.get(&number).map(|meaning| meaning(&arguments(raw)))
+    let meaning = BY_NUMBER.get(usize::try_from(number).ok()?).copied().flatten()?;
+    Some(meaning(&arguments(raw)))
+}
+
+/// The meanings of calls at their numbers, which are small: each record of a call is looked up.
+fn by_number() -> Vec<Option<Meaning>> {
+    let mut meanings = Vec::new();
+    for call in CALLS {
+        let Some(number) = number(call).and_then(|number| usize::try_from(number).ok()) else { continue };
+        meanings.resize(meanings.len().max(number + 1), None);
+        meanings[number] = Some(call.1);
+    }
+    meanings
 }
 
 /// The arguments in the record of a call's tracepoint: words from byte 16 on, as many as the call
