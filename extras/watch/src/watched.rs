@@ -278,9 +278,12 @@ fn add_up(
 fn drop_printed(mut printed: ChildStdout) {
     let room = fcntl_setpipe_size(&printed, MOST_PRINTED).or_else(|_| fcntl_getpipe_size(&printed));
     let mut block = vec![0; room.unwrap_or(MOST_PRINTED)];
-    while let Ok(read @ 1..) = printed.read(&mut block) {
-        if read < block.len() / 2 {
-            thread::sleep(UNREAD);
+    loop {
+        match printed.read(&mut block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => break,
+            Ok(read) if read < block.len() / 2 => thread::sleep(UNREAD),
+            Ok(_) => {}
         }
     }
 }
