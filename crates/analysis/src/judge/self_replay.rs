@@ -44,8 +44,7 @@ pub struct SelfReplay {
     pub stands: bool,
     /// Reason that this is not known; `None` if it is.
     pub unknown: Option<Unproven>,
-    /// The main failure of the replay by the program's own method, if none is valid; in
-    /// its sentence.
+    /// The main failure of samples of its replay; in its sentence, if none is valid.
     #[serde(skip)]
     pub failed: Option<MainFailure>,
 }
@@ -108,7 +107,7 @@ pub(crate) fn of(run: &Run, samples: &[CellSamples<'_>]) -> Option<SelfReplay> {
         difference: proven.ok().map(|(difference, _)| difference),
         stands: proven.is_ok_and(|(_, stands)| stands),
         unknown: proven.err(),
-        failed: own.filter(|own| own.valid().next().is_none()).and_then(main_failure),
+        failed: own.and_then(main_failure),
     })
 }
 
